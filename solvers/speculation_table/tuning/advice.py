@@ -157,8 +157,8 @@ def _unmeasured(
         if k is not None and k not in taken:
             mean, low, high = found[k]
             yield (
-                f"K = {k} is predicted {mean:.2f}x ({low:.2f} to {high:.2f}) over the measured loads"
-                " and not measured: measure it"
+                f"K = {k} is predicted {mean:.2f}x ({low:.2f} to {high:.2f}) over the loads and not"
+                " measured: measure it"
             )
     if set(taken) - {None, 0, *measured}:
         one = max(k or 0 for k in taken if k not in measured)
@@ -212,7 +212,7 @@ def _contexts(
     """Yield a note where drafts pay at one context and not at another."""
     contexts = sorted({case[1] for case in cases})
     measured = [length for length in predictor.sweep.draft_lengths if length]
-    if len(contexts) < 2:
+    if len(contexts) < 2 or answers.goal.context_tokens is not None:
         return
     single = max(measured, key=lambda length: schedule.mean_speedup(length) or 0.0)
     for c in answers.concurrencies:

@@ -78,6 +78,8 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
     ends = [room for room in goal.room or () if first <= room <= largest]
     sizes = _sizes(first, largest, [*concurrencies, *ends])
     grid = grid_of(predictor, cases, sizes, _lengths(known, goal), goal.prices.idle)
+    if goal.context_tokens not in (None, *(case[1] for case in cases)):
+        grid = replace(grid, measured=np.zeros_like(grid.measured))
     shortest = 1 if 0 in sweep.draft_lengths or sweep.zero_is_none else known[0]
     taken = known if goal.tpot_seconds is not None else range(shortest, known[-1] + 1)
     value = _value(grid, goal, taken, (measured[0], measured[-1]))

@@ -88,17 +88,12 @@ class Law:
         places, loads = len(self.places), len(self._loads)
         several = len({context for _, context in self.places}) > 1
         y = np.array(list(speeds.values()))
-        usual = [
-            (y.mean(), _FAR, 1),
-            (0.0, _LEVELS if several else _LEVEL, places),
-            (0.0, _FAR, loads),
-            (0.0, _COST, len(drafts)),
-            (0.0, _GROWTH, loads),
-            (_LOGIT, _COMMON, 1),
-            (0.0, _OWN, places),
-        ]
-        mean, spread = (np.concatenate([np.full(u[2], u[k]) for u in usual]) for k in (0, 1))
+        sizes = [1, places, loads, len(drafts), loads, 1, places]
+        level = _LEVELS if several else _LEVEL
+        spread = np.repeat([_FAR, level, _FAR, _COST, _GROWTH, _COMMON, _OWN], sizes)
         spread[1 + places + loads] = _IDLE
+        mean = np.zeros(len(spread))
+        mean[[0, -1 - places]] = y.mean(), _LOGIT
         logits: dict[Place, list[float]] = defaultdict(list)
         for point, length in lengths.items():
             told = logit_rate(np.array([length]), np.array([float(point.draft_length or 0)]))

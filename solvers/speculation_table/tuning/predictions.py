@@ -1,8 +1,7 @@
 """Throughput at any load and draft length, from a sweep: a mean and a band for every point.
 
 Means are those of the law, and what was measured is predicted as measured. Means and bands of
-everything else keep the limits that the tokens of a step set. Between measured contexts all is
-linear in log(1 + context / 1000).
+everything else keep the limits that the tokens of a step set.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,7 +18,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Truths
 from specopt.models.sweep import Measurement, Point, Sweep
 from specopt.solvers.speculation_table.tuning.bands import Bands
-from specopt.solvers.speculation_table.tuning.law import Law, place_of
+from specopt.solvers.speculation_table.tuning.law import Law
 from specopt.solvers.speculation_table.tuning.limits import Limits
 
 NOISE = 0.008
@@ -108,24 +107,25 @@ class Predictor:
     def predict(self, points: Iterable[Point]) -> Predictions:
         """Return the throughput of points, with bands; what was measured as it was measured."""
         points = tuple(points)
-        known, shares = self._at_known_contexts(points)
-        base = [Point(point.condition, self.sweep.relative) for point in known]
-        mean, none = self._mean(known), self._mean(base)
-        most = none + [self._limits.log_speedup(point) for point in known]
-        measured, alone = (np.array([p in self._speeds for p in of]) for of in (known, base))
-        most = np.where(measured, np.inf, most)
-        mean = np.minimum(mean, most)
-        left = most - mean
-        same = np.array([a == b for a, b in zip(known, base, strict=True)])
-        reach, apart = self._widths(known, base, measured | alone, self.confidence)
-        _, doubt = self._widths(known, base, measured | alone, _HALF)
-        apart, doubt = np.where(same, 0.0, apart), np.where(same, 0.0, doubt)
-        logs = [mean, -reach, np.minimum(reach, left), apart, np.minimum(apart, left), doubt]
-        mean, down, up, less, more, doubt = (shares @ one for one in logs)
-        taken = np.array([point in self._speeds for point in points])
+        base = [Point(point.condition, self.sweep.relative) for point in points]
+        mean, none = self._mean(points), self._mean(base)
+        measured, alone = (np.array([p in self._speeds for p in of]) for of in (points, base))
+        most = none + [self._limits.log_speedup(point) for point in points]
+        left = np.where(measured, np.inf, most - np.minimum(mean, most))
+        mean = np.where(measured, mean, np.minimum(mean, most))
+        reach, apart = self._widths(points, base, measured | alone, self.confidence)
+        _, doubt = self._widths(points, base, measured | alone, _HALF)
         speed = np.exp(mean)
-        speed[taken] = [self._speeds[point] for point in points if point in self._speeds]
-        return Predictions(speed, np.exp(mean + down), np.exp(mean + up), less, more, doubt, taken)
+        speed[measured] = [self._speeds[point] for point in points if point in self._speeds]
+        return Predictions(
+            speed,
+            np.exp(mean - reach),
+            np.exp(mean + np.minimum(reach, left)),
+            apart,
+            np.minimum(apart, left),
+            doubt,
+            measured,
+        )
 
     def acceptance_length(self, point: Point) -> float | None:
         """Return the mean acceptance length that is expected of a point; None if the sweep holds
@@ -133,8 +133,7 @@ class Predictor:
         """
         if not self.has_acceptance or not point.draft_length:
             return None
-        known, shares = self._at_known_contexts([point])
-        return self._lengths.get(point) or float((shares @ self._law.tokens(known))[0])
+        return self._lengths.get(point) or float(self._law.tokens([point])[0])
 
     def _noise(self, logs: Sequence[Floats]) -> float:
         """Return the standard deviation of a run's log throughput."""
@@ -172,34 +171,5 @@ class Predictor:
 
         reach, apart = np.array([own(point) for point in points]).T
         alone = np.array([own(point)[0] for point in base])
-        return reach, np.where(seen, np.hypot(reach, alone), apart)
-
-    def _at_known_contexts(self, points: Sequence[Point]) -> tuple[list[Point], Floats]:
-        """Return points at measured contexts, and how much each of these counts for each that is
-        asked.
-        """
-        known: list[Point] = []
-        counts: list[dict[int, float]] = []
-        for point in points:
-            workload, context = place_of(point)
-            own = [at for name, at in self._law.places if name == workload]
-            shares = {context: 1.0}
-            if context not in own:
-                x = np.log1p(np.array(own) / 1000.0)
-                here = math.log1p(context / 1000.0)
-                shares = {
-                    c: float(np.interp(here, x, one))
-                    for c, one in zip(own, np.eye(len(own)), strict=True)
-                }
-            found = {}
-            for at, share in shares.items():
-                if share:
-                    found[len(known)] = share
-                    known.append(
-                        Point(replace(point.condition, context_tokens=at), point.draft_length)
-                    )
-            counts.append(found)
-        weights = np.zeros((len(points), len(known)))
-        for row, found in zip(weights, counts, strict=True):
-            row[list(found)] = list(found.values())
-        return known, weights
+        same = np.array([a == b for a, b in zip(points, base, strict=True)])
+        return reach, np.where(same, 0.0, np.where(seen, np.hypot(reach, alone), apart))

@@ -515,6 +515,24 @@ def test_contexts_that_disagree_are_named() -> None:
     assert not any("flips" in note for note in _decide(sweep(85.0)).notes)
 
 
+def test_between_measured_contexts_seconds_are_linear() -> None:
+    """Tests that a context between two measured ones has a mean of their seconds per token, and
+    counts as predicted.
+    """
+    sweep = Sweep(
+        tuple(
+            Measurement(Point(Condition(4, "", context), k), speed)
+            for context, none, fast in ((1000, 300.0, 500.0), (9000, 200.0, 190.0))
+            for k, speed in ((None, none), (3, fast))
+        )
+    )
+    grid = _decide(sweep, context_tokens=3000).grid
+    assert grid.mean[0, 0] == pytest.approx(1 / (0.75 / 300 + 0.25 / 200))
+    assert grid.mean[0, 4] == pytest.approx(1 / (0.75 / 500 + 0.25 / 190))
+    assert not grid.measured.any()
+    assert _decide(sweep, context_tokens=9000).grid.measured[0, 4]
+
+
 def test_drafts_shorter_than_measured_are_asked_for_but_not_taken() -> None:
     """Tests that they are predicted between no speculation and what was measured, and only taken
     with leave.

@@ -182,21 +182,6 @@ def test_zero_drafts_stand_in_for_no_speculation() -> None:
     assert predictor.predict([Point(Condition(4), None)]).measured.all()
 
 
-def test_between_measured_contexts_all_lies_between() -> None:
-    """Tests that a context between measured ones has a throughput between theirs, with bands that
-    hold it.
-    """
-    rows = [
-        Measurement(Point(Condition(4, "", context), k), speed)
-        for context, none, fast in ((1000, 300.0, 500.0), (9000, 200.0, 190.0))
-        for k, speed in ((None, none), (3, fast))
-    ]
-    predictor = Predictor(Sweep(tuple(rows)))
-    found = predictor.predict([Point(Condition(4, "", 4000), k) for k in (None, 3)])
-    assert (found.mean > [200.0, 190.0]).all() and (found.mean < [300.0, 500.0]).all()
-    assert (found.low < found.mean).all() and (found.mean < found.high).all()
-
-
 # ---------------------------------------------------------------- limits
 
 
