@@ -624,7 +624,7 @@ def regrets_of(case: Case, table: Table, method: Method | None, family: str) -> 
         speeds = {p.draft_length: np.log(speed_of(table[p])) for p in own}
         if method is None and family == LOADS:
             taken = chosen_by(kept, condition)
-            taken = taken if taken in speeds else min(k for k in speeds if k is not None)
+            taken = taken or None  # 0 drafts are free here, and were not measured
         else:
             mean, _ = (method or predicted)(kept, own)
             judged = [

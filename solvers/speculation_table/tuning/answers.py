@@ -75,7 +75,7 @@ class Answers:
         for row in np.setdiff1d(np.arange(len(at)), seen):
             around = [*seen[seen < row][-1:], *seen[seen > row][:1]]
             if len(around) == 2:
-                usual = best[min(around, key=lambda k: abs(at[k] - at[row]))]
+                usual = best[min(around, key=lambda k: round(abs(at[k] - at[row]), 9))]
                 low, high = sorted(best[around])
                 value[row, :low] = value[row, high + 1 :] = 0.0
                 doubt = np.hypot(grid.doubt[row, 1:], grid.doubt[row, 1 + usual])

@@ -1,9 +1,9 @@
 """How far the law misses: bands from measurements that it was fitted without.
 
-The law is fitted again without each draft length, and without each load between the ends. A miss is
-divided by the distance to what was left. A band is a quantile of these and of `MISSES` together,
-times the distance to what was measured, so that a table with few measurements has bands like other
-tables.
+The law is fitted again without each draft length, without each load between the ends, and without
+all but one length of each row (a load of a place). A miss is divided by the distance to what was
+left. A band is a quantile of these and of `MISSES` together, times the distance to what was
+measured, so that a table with few measurements has bands like other tables.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from specopt.models.sweep import Point
 from specopt.solvers.speculation_table.tuning.law import Law, Place, place_of
 
 MISSES: Mapping[str, tuple[float, ...]] = {
-    "length": (0.014, 0.046, 0.078, 0.11, 0.17, 0.23, 0.28, 0.37, 0.54, 1.0),
+    "length": (0.01, 0.03, 0.06, 0.09, 0.13, 0.2, 0.28, 0.37, 0.54, 1.0),
     "end": (0.03, 0.083, 0.14, 0.18, 0.22, 0.29, 0.36, 0.43, 0.64, 1.4),
-    "load": (0.017, 0.038, 0.092, 0.12, 0.14, 0.18, 0.21, 0.24, 0.28, 0.39),
+    "load": (0.01, 0.03, 0.06, 0.09, 0.12, 0.17, 0.21, 0.24, 0.3, 0.45),
     "gain": (0.017, 0.032, 0.033, 0.045, 0.051, 0.086, 0.12, 0.17, 0.19, 0.47),
     "row": (0.006, 0.019, 0.033, 0.047, 0.072, 0.097, 0.13, 0.18, 0.27, 0.46),
 }
@@ -30,6 +30,7 @@ were; "end", a shorter or a longer one than all; "load", throughput at a load th
 nowhere; "gain", its speed-up; "row", a draft length that was measured at other loads or workloads
 only."""
 
+_REFITS = 24  # without most of a row, at most
 _OWN = 3  # times that a miss of the table itself counts
 
 Rows = Mapping[tuple[Place, int], Collection[int | None]]
@@ -56,6 +57,14 @@ class Bands:
             self._add_misses(self._kind(length), hidden)
         for load in sorted({point.condition.concurrency for point in speeds})[1:-1]:
             self._add_misses("load", [p for p in speeds if p.condition.concurrency == load])
+        for condition in sorted({p.condition for p in speeds} if len(self._rows) > 1 else ())[
+            :_REFITS
+        ]:
+            row = sorted(
+                (p for p in speeds if p.condition == condition and p.draft_length),
+                key=lambda p: p.draft_length or 0,
+            )
+            self._add_misses("row", row[: len(row) // 2] + row[len(row) // 2 + 1 :])
 
     def at(self, point: Point, confidence: float) -> tuple[float, float]:
         """Return the half widths of the band of a point's log throughput, and of its log speed-up
