@@ -65,9 +65,8 @@ class Answers:
         return found
 
     def _between_measured(self) -> Floats:
-        """Return the value as a table takes it: between two measured loads no length but their best
-        ones, and those between, and of these that of the nearer load unless another one is better
-        whatever is in doubt.
+        """Return the value as a table takes it: between two measured loads the best length of the
+        nearer one, whatever is predicted there.
         """
         grid, value = self.grid, self.value.copy()
         seen = np.flatnonzero(grid.measured[:, 1:].any(axis=1))
@@ -76,11 +75,7 @@ class Answers:
             around = [*seen[seen < row][-1:], *seen[seen > row][:1]]
             if len(around) == 2:
                 usual = best[min(around, key=lambda k: round(abs(at[k] - at[row]), 9))]
-                low, high = sorted(best[around])
-                value[row, :low] = value[row, high + 1 :] = 0.0
-                doubt = np.hypot(grid.doubt[row, 1:], grid.doubt[row, 1 + usual])
-                others = np.arange(value.shape[1]) != usual
-                value[row, others] *= np.exp(-doubt[others])
+                value[row, np.arange(value.shape[1]) != usual] = 0.0
         return value
 
     def schedule(self, ranges: Ranges, *, judged: bool = False) -> Schedule:
