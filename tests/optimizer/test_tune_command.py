@@ -347,7 +347,7 @@ def test_one_length_names_and_asks_for_others(
     found = _tuned(rows, "--ask", folder=tmp_path, capsys=capsys)
     assert any("K = 6 is predicted" in note and "measure it" in note for note in found["notes"])
     asked = [(one["concurrency"], one["draft_length"]) for one in found["ask"]]
-    assert asked[0] == (64, 2)
+    assert asked[0] in ((64, 2), (1, 6))
 
 
 WITHOUT_NONE = (
