@@ -90,8 +90,9 @@ class Answers:
         )
         if len(ranges) > 1:
             worth = worth * (self.kept[0] if judged and self.goal.robust else self.kept[1])[:, None]
-        known = grid.measured[:, 1:].any(axis=0)  # others are worth what they are predicted to be
-        known[[k for *_, k in ranges if k is not None]] = True
+        # lengths that were not measured are no answers, unless they are taken
+        taken = np.isin(np.arange(worth.shape[1]), [k for *_, k in ranges if k is not None])
+        known = grid.measured[:, 1:].any(axis=0) | taken
         worth = np.where(known, worth, np.nan)
         at = [grid.row(min(c, cap)) for c in self.concurrencies]
         none = [
