@@ -137,6 +137,12 @@ def cases_of(predictor: Predictor, goal: Goal) -> list[Case]:
                 f" {goal.context_tokens}"
             )
         around = {name: sorted(x for at, x in places if at == name) for name in shares}
+        for name, own in around.items():
+            if not goal.extrapolate and not own[0] <= goal.context_tokens <= own[-1]:
+                raise InvalidInput(
+                    f"context_tokens: workload {describe(name)} was measured with {own[0]} to"
+                    f" {own[-1]}, not with {goal.context_tokens}; --workload takes another one"
+                )
         total = sum(shares.values())
         return [
             (name, context, share / total * part)
