@@ -11,7 +11,7 @@ import pytest
 from specopt import generate, solve
 from specopt.solvers.kernels.kernel import Kernel
 
-PROBLEMS = {
+PROBLEMS: dict[str, dict[str, Any]] = {
     "serving-latency/paper-1": {"tasks": 5},
     "serving-latency/paper-1 ": {"tasks": 20},
     "prompt-chunking/paper-4": {},
