@@ -1,4 +1,4 @@
-"""One class of clients: on its device, beside the verifier, or without drafts."""
+"""One class of clients that may draft on its device, next to the verifier, or not at all."""
 
 from __future__ import annotations
 
@@ -22,16 +22,22 @@ def one_class(
 
     Parameters
     ----------
-    number_of_clients, units
-        Clients, and units of the verifier.
-    round_trip, device_seconds
-        Mean round trip, and seconds of a draft token on the device.
-    acceptance, max_draft
-        Of every position; the longest draft.
+    number_of_clients
+        Number of clients.
+    units
+        Number of units of the verifier.
+    round_trip
+        Mean round trip in seconds.
+    acceptance
+        Acceptance rate of every position.
+    device_seconds
+        Time of a draft token on the device, in seconds.
+    max_draft
+        Maximum draft length.
     objective
-        Of the problem; least rates are 20 tokens per second where it needs some.
+        Objective of the problem. An objective that needs minimum rates gets 20 tokens per second.
     seed
-        Varies trip, acceptance and device by up to 10 %.
+        Seed of the random changes of trip, acceptance rate and device time, by up to 10 %.
     """
     rng = random_generator(seed)
     factors = 1.0 + 0.1 * (2.0 * rng.random(3) - 1.0) if seed else [1.0, 1.0, 1.0]
