@@ -1,4 +1,4 @@
-"""What policies meet in a simulation, as files hold it: the fields of a workload under its kind."""
+"""Workloads of simulations, as files hold them: the fields of a workload under its kind."""
 
 from __future__ import annotations
 

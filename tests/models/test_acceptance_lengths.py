@@ -34,8 +34,8 @@ def test_the_table_is_the_answer() -> None:
     assert not FALLING.has_limits
     assert FALLING.notes == (
         (
-            "a step yields 2.51 tokens with 2 drafts and 2.47 with 3: it depends on the length"
-            " itself, or the means are no surer; no rates by position say this"
+            "a step yields 2.51 tokens with 2 drafts and 2.47 with 3: acceptance depends on"
+            " the draft length, or the means are inaccurate; rates by position cannot describe this"
         ),
     )
     assert AcceptanceLengths.exactly({1: 1.5, 2: 1.8}).notes == ()
@@ -52,7 +52,7 @@ def test_other_lengths_are_refused(tokens: dict[int, float], known: int, asked: 
     assert found.most_drafts == known
     assert found.expected_tokens(known)[0] == 1.0
     with pytest.raises(
-        InvalidInput, match=f"{asked} is asked for; expected extrapolation to be allowed"
+        InvalidInput, match=f"not {asked}; allow extrapolation or measure this length"
     ):
         found.expected_tokens(known + 1)
 

@@ -68,7 +68,7 @@ def test_pipes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/urandom"])
 def test_devices(device: str) -> None:
     """Tests that devices are refused at once, those that never end as well."""
-    with pytest.raises(InvalidInput, match=rf"^{device}: cannot be read \(is a device\)$"):
+    with pytest.raises(InvalidInput, match=rf"^{device}: cannot be read \(it is a device\)$"):
         read_bytes(device)
 
 

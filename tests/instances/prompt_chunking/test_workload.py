@@ -87,7 +87,7 @@ def test_rounds_by_drawing(mean: float, stop: float) -> None:
 
 def test_unreachable_means_are_refused() -> None:
     """Tests that more tokens than drafts can give, and values outside their domain, are refused."""
-    with pytest.raises(InvalidInput, match="mean_gained: expected up to"):
+    with pytest.raises(InvalidInput, match="mean_gained: expected at most"):
         Rounds.threshold(5.0)
     with pytest.raises(InvalidInput, match="stop"):
         Rounds.threshold(2.0, stop=1.0)

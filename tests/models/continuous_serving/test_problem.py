@@ -283,7 +283,7 @@ def test_memory_counts_what_is_reached() -> None:
             r"output_samples\[1\]: expected a row as long as the first",
         ),
         ({"output_samples": [[1, 0]]}, r"output_samples\[0\]\[1\]: expected an integer >= 1"),
-        ({"regroup_seconds": 1e97}, "draft_runtime: expected at most .* seconds in all, got"),
+        ({"regroup_seconds": 1e97}, "draft_runtime: expected a total of at most .* seconds, got"),
         ({"regroup_seconds": -1.0}, "regroup_seconds: expected .* >= 0"),
         (
             {"verify_runtime": {"passes": GRID}},
