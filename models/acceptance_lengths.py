@@ -92,7 +92,7 @@ class AcceptanceLengths(Immutable):
         return replace(found, notes=notes)
 
     @property
-    def most_drafts(self) -> int | None:
+    def max_drafts(self) -> int | None:
         """Longest draft up to which the mean of every length is known; None: no limit."""
         if self.extrapolate:
             return None

@@ -245,7 +245,7 @@ class PositionAcceptance(Immutable):
         return bool((self.lower < self.upper).any())
 
     @property
-    def most_drafts(self) -> int | None:
+    def max_drafts(self) -> int | None:
         """Longest draft for which the rates are known; None: no limit."""
         return None if self.extends else len(self.rates)
 

@@ -110,7 +110,7 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
     most = (
         DRAFTS
         if known.acceptance is None
-        else min(2 * DRAFTS, known.acceptance.most_drafts or DRAFTS)
+        else min(2 * DRAFTS, known.acceptance.max_drafts or DRAFTS)
     )
     given["max_draft_tokens"] = most, f"{DRAFTS}, or as many as --acceptance covers"
     for name, (value, source, is_known) in measured(known, most).items():

@@ -14,7 +14,7 @@ and calibrated in `paper_4_simulation`:
 * The local computation of Fig. 1, 0.09 s for 2000 tokens, is assumed proportional to the tokens.
 * The paper does not print draft lengths, acceptance by position, or how often the top-k candidates
   hit. Here every draft token is accepted with the probability that gives the accept length of
-  Table 4. Drafts end after each token with a fixed probability or at `most_drafted`; the last token
+  Table 4. Drafts end after each token with a fixed probability or at `max_drafted`; the last token
   sent is the one below the threshold (Eq. 5).
 """
 

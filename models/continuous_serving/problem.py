@@ -139,11 +139,11 @@ class ContinuousServingProblem(ContinuousServingData):
         found: tuple[Played, ...] = kept[1]
         return found
 
-    def most_at_once(self, mechanism: Mechanism, shares: Floats) -> float:
+    def max_total_share(self, mechanism: Mechanism, shares: Floats) -> float:
         """Return the largest sum of the shares in use at one time, each from arrival to the end of
         the upload.
         """
-        return _most_at_once(*self.readiness_at(mechanism, shares), shares)
+        return _max_total_share(*self.readiness_at(mechanism, shares), shares)
 
     def violations(self, plan: ContinuousServingPlan) -> list[str]:
         """Return the violations of constraints (24a)-(24g)."""
@@ -153,7 +153,7 @@ class ContinuousServingProblem(ContinuousServingData):
             return found
         mechanism = self.mechanism_of(plan)
         found = self.share_and_length_violations(
-            plan, self.most_at_once(mechanism, plan.bandwidth_share)
+            plan, self.max_total_share(mechanism, plan.bandwidth_share)
         )
         if mechanism != "autoregressive":
             found += length_violations(self, plan)
@@ -168,7 +168,7 @@ class ContinuousServingProblem(ContinuousServingData):
         return phase_defects(self, plan)
 
 
-def _most_at_once(start: Floats, end: Floats, share: Floats) -> float:
+def _max_total_share(start: Floats, end: Floats, share: Floats) -> float:
     """Return the largest sum of the shares in use at one time, each from its start up to its
     end.
     """

@@ -486,7 +486,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     def _slowest_round(self) -> float:
         """Return an upper bound on the length of every round that the budget allows."""
-        return self._round_seconds(self.most_tokens, self.budget_tokens)
+        return self._round_seconds(self.max_tokens, self.budget_tokens)
 
     @property
     def clients(self) -> int:
@@ -499,7 +499,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         return frozen(np.ones(self.clients) if self.weights is None else self.weights)
 
     @property
-    def most_tokens(self) -> Ints:
+    def max_tokens(self) -> Ints:
         """Maximum number of draft tokens of each client in a round: its cap, at most the budget."""
         if self.max_draft_tokens is None:
             return np.full(self.clients, self.budget_tokens, np.int64)

@@ -234,7 +234,7 @@ class ClientClass:
             _check_trips(self.round_trip_seconds)
 
     @property
-    def most_context(self) -> int:
+    def max_context(self) -> int:
         """Number of cached tokens for which memory is reserved."""
         return self.context_tokens if self.max_context_tokens is None else self.max_context_tokens
 
@@ -698,7 +698,7 @@ class PlacementProblem(Problem):
                 weights, each = weights + drafter.weights_bytes, each + drafter.kv_bytes_per_token
             held = [
                 one.per_unit
-                * (self.client_class[one.class_].most_context + self.length_of(group, one) + 1)
+                * (self.client_class[one.class_].max_context + self.length_of(group, one) + 1)
                 for one in group.clients
             ]
             needed = weights + each * math.fsum(held)
@@ -714,7 +714,7 @@ class PlacementProblem(Problem):
                     if one.place == "pool" and one.draft_group == g:
                         most = max(
                             most,
-                            self.client_class[one.class_].most_context + (one.draft_tokens or 0),
+                            self.client_class[one.class_].max_context + (one.draft_tokens or 0),
                         )
             needed = drafter.weights_bytes + drafter.kv_bytes_per_token * draft.per_unit * most
             if exceeds(needed, self.pool[draft.pool].memory_bytes):

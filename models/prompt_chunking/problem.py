@@ -241,7 +241,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
             )
 
     @property
-    def most_chunks(self) -> int:
+    def chunk_limit(self) -> int:
         """Maximum number of chunks of any plan: the cap, and at most one per multiple of the
         grid.
         """

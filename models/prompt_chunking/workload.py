@@ -221,8 +221,8 @@ class Rounds:
         )
 
     @classmethod
-    def tree(cls, sent: int, mean_gained: float, most_gained: int = 5) -> Rounds:
-        """Return rounds that send a tree of `sent` tokens and gain 1 to `most_gained` with the
+    def tree(cls, sent: int, mean_gained: float, max_gained: int = 5) -> Rounds:
+        """Return rounds that send a tree of `sent` tokens and gain 1 to `max_gained` with the
         given mean.
 
         Gains follow a truncated geometric distribution, the simplest one with a given mean. The
@@ -233,12 +233,12 @@ class Rounds:
         InvalidInput
             If the mean is not above 1, or not below the middle of the range.
         """
-        if not 1.0 < mean_gained < 0.5 * (1 + most_gained):
+        if not 1.0 < mean_gained < 0.5 * (1 + max_gained):
             raise InvalidInput(
-                f"mean_gained: expected a number in (1, {0.5 * (1 + most_gained):g}), got"
+                f"mean_gained: expected a number in (1, {0.5 * (1 + max_gained):g}), got"
                 f" {mean_gained}"
             )
-        gains = np.arange(1, most_gained + 1)
+        gains = np.arange(1, max_gained + 1)
         low, high = 0.0, 1.0
         for _ in range(100):
             rate = 0.5 * (low + high)
@@ -256,7 +256,7 @@ class Rounds:
         mean_gained: float,
         *,
         stop: float = 0.5,
-        most_drafted: int = 8,
+        max_drafted: int = 8,
         candidates: float = 0.6,
     ) -> Rounds:
         """Return rounds of drafts that end at the first token below a threshold, with a given
@@ -272,7 +272,7 @@ class Rounds:
             Mean tokens per round, including the verifier's own: the accept length of Table 4.
         stop
             Probability that a token is below the threshold.
-        most_drafted
+        max_drafted
             Maximum draft length.
         candidates
             Probability that the top-k candidates contain the following token, given that all its
@@ -288,13 +288,13 @@ class Rounds:
             number("stop", stop, above=0, below=1),
             number("candidates", candidates, 0, 1),
         )
-        most_drafted = integer("most_drafted", most_drafted, 1, 1000)
+        max_drafted = integer("max_drafted", max_drafted, 1, 1000)
         low, high = 0.0, 1.0
         for _ in range(60):
             rate = 0.5 * (low + high)
-            short = _threshold(rate, stop, most_drafted, candidates).mean_gained < mean_gained
+            short = _threshold(rate, stop, max_drafted, candidates).mean_gained < mean_gained
             low, high = (rate, high) if short else (low, rate)
-        found = _threshold(high, stop, most_drafted, candidates)
+        found = _threshold(high, stop, max_drafted, candidates)
         if abs(found.mean_gained - mean_gained) > 1e-6:
             most = f"{found.mean_gained:.3g}"
             raise InvalidInput(
@@ -341,11 +341,11 @@ class Scheme(Checked):
     parallel_cost: Annotated[float, Meta(ge=1)] = 1.0
 
 
-def _threshold(rate: float, stop: float, most_drafted: int, candidates: float) -> Rounds:
+def _threshold(rate: float, stop: float, max_drafted: int, candidates: float) -> Rounds:
     """Return the rounds for an acceptance probability above the threshold."""
     rows = []
-    for length in range(1, most_drafted + 1):
-        stops = 1.0 if length == most_drafted else stop
+    for length in range(1, max_drafted + 1):
+        stops = 1.0 if length == max_drafted else stop
         chance = (1.0 - stop) ** (length - 1) * stops
         last = (1.0 - stop) * rate
         for gained in range(1, length + 2):  # the last draft token is the length-th

@@ -198,7 +198,7 @@ def test_positions_that_may_never_have_been_drafted_are_left_out() -> None:
         np.random.default_rng(2), np.full(3, 0.8), (1, 3), (0.5, 0.5), 10_000
     )
     found = PositionAcceptance.from_totals(drafts, tokens, np.append(accepted, [0.0, 0.0, 0.0]))
-    assert found.most_drafts == 3
+    assert found.max_drafts == 3
     assert (found.lower <= 0.8).all()
     assert (found.upper >= 0.8).all()
     single = PositionAcceptance.from_totals(1000.0, 1000.0, [700.0, 0.0])

@@ -20,7 +20,7 @@ from specopt import (
 )
 from specopt.kinds.continuous_serving.strategies import problems, problems_with_plans
 from specopt.kinds.serving_latency import strategies as fixed_batches
-from specopt.models.continuous_serving.problem import _most_at_once
+from specopt.models.continuous_serving.problem import _max_total_share
 
 GRID = {"batch": [1, 1], "new_tokens": [1, 2], "cached_tokens": [0, 0], "seconds": [1.0, 2.0]}
 Case = tuple[ContinuousServingProblem, ContinuousServingPlan]
@@ -308,4 +308,4 @@ def test_shares_held_at_one_time() -> None:
         start, share = random.integers(0, 5, 6).astype(np.float64), random.random(6)
         end = start + random.integers(1, 4, 6).astype(np.float64)
         held = max(share[(start <= t) & (t < end)].sum() for t in start)
-        assert _most_at_once(start, end, share) == pytest.approx(held, rel=1e-12)
+        assert _max_total_share(start, end, share) == pytest.approx(held, rel=1e-12)
