@@ -104,8 +104,8 @@ class AcceptanceLengths(Immutable):
         """Whether the limits differ from the means."""
         return bool((self.lower < self.upper).any())
 
-    def expected_tokens(self, most: int, which: str = "rates") -> Floats:
-        """Return the mean tokens of a step with 0, 1, ..., `most` drafts, including the server's
+    def expected_tokens(self, longest: int, which: str = "rates") -> Floats:
+        """Return the mean tokens of a step with 0, 1, ..., `longest` drafts, including the server's
         own token.
 
         Between measured lengths the mean is interpolated linearly. Beyond the last one, the gain of
@@ -114,7 +114,7 @@ class AcceptanceLengths(Immutable):
 
         Parameters
         ----------
-        most
+        longest
             Longest draft.
         which
             ``"rates"`` for the means, or ``"lower"`` or ``"upper"`` for a limit.
@@ -124,7 +124,7 @@ class AcceptanceLengths(Immutable):
         InvalidInput
             If a length was not measured and `extrapolate` is false.
         """
-        missing = sorted(set(range(1, most + 1)) - set(self.lengths))
+        missing = sorted(set(range(1, longest + 1)) - set(self.lengths))
         if missing and not self.extrapolate:
             raise InvalidInput(
                 f"acceptance: measured for drafts of {', '.join(map(str, self.lengths))} tokens,"
@@ -132,7 +132,7 @@ class AcceptanceLengths(Immutable):
             )
         lengths = np.array([0, *self.lengths])
         values = np.concatenate(([1.0], self.tokens if which == "rates" else getattr(self, which)))
-        asked = np.arange(most + 1.0)
+        asked = np.arange(longest + 1.0)
         tokens = np.interp(asked, lengths, values)
         beyond = np.maximum(0.0, asked - lengths[-1])
         gains = np.maximum(0.0, np.diff(values) / np.diff(lengths))

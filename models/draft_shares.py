@@ -37,14 +37,14 @@ SLACK = 1e-6
 """Amount subtracted from the value of a linear program because of its tolerance."""
 
 
-def share_limits(tokens_per_draft: float, least: Floats) -> tuple[Floats, Floats] | None:
+def share_limits(tokens_per_draft: float, lowest: Floats) -> tuple[Floats, Floats] | None:
     """Return the smallest and the largest q_1 = 1, q_2, ..., q_J that the totals allow.
 
     Parameters
     ----------
     tokens_per_draft
         Mean tokens per draft T / D, from 1 to J.
-    least
+    lowest
         Lower limits of p_1, ..., p_J; the first is not used.
 
     Returns
@@ -53,19 +53,19 @@ def share_limits(tokens_per_draft: float, least: Floats) -> tuple[Floats, Floats
         None if no shares fit: more tokens were accepted than lengths independent of the tokens
         allow.
     """
-    count = len(least)
+    count = len(lowest)
     lows, highs = np.ones(count), np.ones(count)
-    if tokens_per_draft < _drafted(least) * (1.0 - 1e-12):
+    if tokens_per_draft < _drafted(lowest) * (1.0 - 1e-12):
         return None
     reached = np.cumprod(
-        np.concatenate(([1.0], least[1:]))
+        np.concatenate(([1.0], lowest[1:]))
     )  # n_j / D with every share at its lower limit
     for j in range(1, count):
-        behind = 1.0 + float(np.cumprod(least[j + 1 :]).sum())
+        behind = 1.0 + float(np.cumprod(lowest[j + 1 :]).sum())
         free = tokens_per_draft - float(reached[:j].sum())
         slope = float(reached[j - 1]) * behind
-        highs[j] = max(free / slope, least[j]) if free < slope else 1.0
-        lows[j] = min(1.0, max(least[j], (tokens_per_draft - j) / (count - j)))
+        highs[j] = max(free / slope, lowest[j]) if free < slope else 1.0
+        lows[j] = min(1.0, max(lowest[j], (tokens_per_draft - j) / (count - j)))
     return lows, highs
 
 
@@ -93,7 +93,7 @@ def even_hazards(tokens_per_draft: float, measured: Floats) -> Floats:
 
 
 def yield_limits(
-    tokens_per_draft: float, least: Floats, low: Floats, high: Floats
+    tokens_per_draft: float, lowest: Floats, low: Floats, high: Floats
 ) -> tuple[Floats, Floats]:
     """Return the smallest and the largest mean tokens of a step with 0, 1, ..., J drafts that the
     totals allow.
@@ -101,8 +101,8 @@ def yield_limits(
     Parameters
     ----------
     tokens_per_draft
-        Mean tokens per draft T / D, from 1 to J, and allowed by `least`.
-    least
+        Mean tokens per draft T / D, from 1 to J, and allowed by `lowest`.
+    lowest
         Lower limits of p_1, ..., p_J; the first is not used.
     low
         Lower limits of P_1, ..., P_J.
@@ -111,9 +111,9 @@ def yield_limits(
     """
     from scipy.optimize import linprog
 
-    count = len(least)
+    count = len(lowest)
     step = np.eye(count, k=-1)[1:]  # picks x_(j-1)
-    order = np.concatenate((np.eye(count)[1:] - step, least[1:, None] * step - np.eye(count)[1:]))
+    order = np.concatenate((np.eye(count)[1:] - step, lowest[1:, None] * step - np.eye(count)[1:]))
     fixed, ends = np.array([np.ones(count), np.eye(count)[0]]), np.array([tokens_per_draft, 1.0])
 
     def smallest(x: int) -> float:

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from typing import Any
 
 
-def shortened(text: str, most: int) -> str:
+def shortened(text: str, limit: int) -> str:
     """Return a text shortened to a given length by a cut in the middle."""
-    if len(text) <= most:
+    if len(text) <= limit:
         return text
-    tail = most // 5
-    return f"{text[: most - tail - 5].rstrip()} ... {text[-tail:].lstrip()}"
+    tail = limit // 5
+    return f"{text[: limit - tail - 5].rstrip()} ... {text[-tail:].lstrip()}"
 
 
 def did_you_mean(name: object, names: Iterable[str]) -> str:

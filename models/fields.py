@@ -367,7 +367,7 @@ def describe(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def printable(text: str, most: int = 400) -> str:
+def printable(text: str, limit: int = 400) -> str:
     """Return a text as one line that can be shown anywhere, with characters that are not printable
     escaped and the middle cut.
 
@@ -375,12 +375,12 @@ def printable(text: str, most: int = 400) -> str:
 
     Examples
     --------
-    >>> printable("a\\x1b[31mb"), printable("0123456789", most=8)
+    >>> printable("a\\x1b[31mb"), printable("0123456789", limit=8)
     ('a\\\\x1b[31mb', '01 ... 9')
     """
-    if len(text) > 2 * most:
-        text = text[:most] + text[-most:]
-    return shortened(escaped(text), most)
+    if len(text) > 2 * limit:
+        text = text[:limit] + text[-limit:]
+    return shortened(escaped(text), limit)
 
 
 def escaped(text: str) -> str:

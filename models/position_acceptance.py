@@ -249,13 +249,13 @@ class PositionAcceptance(Immutable):
         """Longest draft for which the rates are known; None: no limit."""
         return None if self.extends else len(self.rates)
 
-    def expected_tokens(self, most: int, which: str = "rates") -> Floats:
-        """Return the mean tokens of a step with 0, 1, ..., `most` drafts, including the server's
+    def expected_tokens(self, longest: int, which: str = "rates") -> Floats:
+        """Return the mean tokens of a step with 0, 1, ..., `longest` drafts, including the server's
         own token.
 
         Parameters
         ----------
-        most
+        longest
             Longest draft.
         which
             ``"rates"``, or ``"lower"`` or ``"upper"`` for a limit. The yield rises with every rate,
@@ -267,12 +267,14 @@ class PositionAcceptance(Immutable):
         InvalidInput
             If the rates end before that length.
         """
-        if not self.extends and most > len(self.rates):
+        if not self.extends and longest > len(self.rates):
             raise InvalidInput(
-                f"acceptance: known for {len(self.rates)} draft positions, not for {most}"
+                f"acceptance: known for {len(self.rates)} draft positions, not for {longest}"
             )
-        values: Floats = getattr(self, which)[:most]
-        values = np.append(values, np.full(most - len(values), values[-1] if len(values) else 0.0))
+        values: Floats = getattr(self, which)[:longest]
+        values = np.append(
+            values, np.full(longest - len(values), values[-1] if len(values) else 0.0)
+        )
         tokens = np.concatenate(([1.0], 1.0 + np.cumsum(np.cumprod(values))))
         known = (
             None
@@ -283,9 +285,10 @@ class PositionAcceptance(Immutable):
         )
         if known is None:
             return tokens
-        mean = self.expected_tokens(most)
+        mean = self.expected_tokens(longest)
         tighter = np.append(
-            known[: most + 1], known[-1] + tokens[len(known) :] - tokens[min(most, len(known) - 1)]
+            known[: longest + 1],
+            known[-1] + tokens[len(known) :] - tokens[min(longest, len(known) - 1)],
         )
         ends = (tokens, mean) if which == "lower" else (mean, tokens)
         return np.asarray(np.clip(tighter, *ends), np.float64)

@@ -18,7 +18,7 @@ about a fifth of them.
 """
 
 
-def read_bytes(path: StrPath, most: int = MAX_BYTES) -> bytes:
+def read_bytes(path: StrPath, limit: int = MAX_BYTES) -> bytes:
     """Return the content of a file, or of a pipe until it is closed.
 
     Raises
@@ -27,8 +27,11 @@ def read_bytes(path: StrPath, most: int = MAX_BYTES) -> bytes:
         If the file cannot be read, is a device or a directory, or is larger than the limit.
     """
     with opened(path) as stream:
-        if os.fstat(stream.fileno()).st_size > most or len(content := stream.read(most + 1)) > most:
-            raise too_large(path, most)
+        if (
+            os.fstat(stream.fileno()).st_size > limit
+            or len(content := stream.read(limit + 1)) > limit
+        ):
+            raise too_large(path, limit)
     return content
 
 
@@ -79,9 +82,9 @@ def opened(path: StrPath) -> Iterator[BinaryIO]:
         ) from None
 
 
-def too_large(path: StrPath, most: int) -> InvalidInput:
+def too_large(path: StrPath, limit: int) -> InvalidInput:
     """Return the exception for a file beyond the limit of bytes."""
     return InvalidInput(
-        f"{path}: is too large: at most {most // 2**20} MiB are read; leave out what is not needed,"
+        f"{path}: is too large: at most {limit // 2**20} MiB are read; remove unneeded parts"
         " or split it"
     )

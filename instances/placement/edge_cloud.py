@@ -49,7 +49,10 @@ def edge_cloud(
     total = integer("number_of_clients", number_of_clients, 6)
     far, near = number("far", far, 0, 60), number("near", near, 0, 60)
     names, pool = ["cloud", "edge"], "drafting" if integer("pool_units", pool_units, 0) else None
-    trips, least = {"cloud": far, "edge": near}, 0.0 if objective in ("goodput", "fair") else 10.0
+    trips, min_rate = (
+        {"cloud": far, "edge": near},
+        0.0 if objective in ("goodput", "fair") else 10.0,
+    )
     phones, laptops = total // 2, total // 3
     goal: Objective = objective  # type: ignore[assignment]  # the problem checks it
     rates = {"small": 0.65, "heads": 0.75}
@@ -78,9 +81,9 @@ def edge_cloud(
             drafter("heads", 0.4, names, "parallel"),
         ),
         classes=(
-            clients("phones", phones, 500, rates, {"small": 0.02}, trips, least),
-            clients("laptops", laptops, 1000, rates, {"small": 0.006}, trips, least),
-            clients("terminals", total - phones - laptops, 500, rates, {}, trips, least),
+            clients("phones", phones, 500, rates, {"small": 0.02}, trips, min_rate),
+            clients("laptops", laptops, 1000, rates, {"small": 0.006}, trips, min_rate),
+            clients("terminals", total - phones - laptops, 500, rates, {}, trips, min_rate),
         ),
         max_draft_tokens=integer("max_draft", max_draft, 1, 1000),
         objective=goal,

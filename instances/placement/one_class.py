@@ -44,7 +44,7 @@ def one_class(
     trip = float(number("round_trip", round_trip, 0, 60) * factors[0])
     rate = min(1.0, float(number("acceptance", acceptance, 0, 1) * factors[1]))
     device = float(number("device_seconds", device_seconds, 0, 60) * factors[2])
-    least = 0.0 if objective in ("goodput", "fair") else 20.0
+    min_rate = 0.0 if objective in ("goodput", "fair") else 20.0
     goal: Objective = objective  # type: ignore[assignment]  # the problem checks it
     return PlacementProblem(
         name=f"one class C={number_of_clients} units={units} seed={seed}",
@@ -58,7 +58,7 @@ def one_class(
                 {"small": rate},
                 {"small": device},
                 {"verifier": trip},
-                least,
+                min_rate,
             ),
         ),
         max_draft_tokens=integer("max_draft", max_draft, 1, 1000),

@@ -86,7 +86,7 @@ def clients(
     acceptance: dict[str, float],
     device: dict[str, float],
     trips: dict[str, float],
-    least: float = 0.0,
+    min_rate: float = 0.0,
     weight: float = 1.0,
 ) -> ClientClass:
     """Return a class of clients with device seconds per token, by drafter, and mean round trips, by
@@ -98,7 +98,7 @@ def clients(
         context_tokens=context,
         max_context_tokens=2 * context,
         weight=weight,
-        min_tokens_per_second=least,
+        min_tokens_per_second=min_rate,
         acceptance=NamedRates({of: np.array(rate) for of, rate in acceptance.items()}),
         device_seconds_per_token=NamedSeconds(device),
         device_watts=8.0,

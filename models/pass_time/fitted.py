@@ -31,7 +31,7 @@ class Work(ABC):
     def features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
         """Return the features of passes in the last axis, those of `ranged` first."""
 
-    def most(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
+    def upper_features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
         """Return upper limits of the features, as large as the fit may have counted them."""
         return self.features(batch, new_tokens, cached_tokens)
 
@@ -76,7 +76,7 @@ class Operations(Work):
         """Return the features; see `Work.features`."""
         return self._with(cached_tokens if self.attends else 0.0, batch, new_tokens, cached_tokens)
 
-    def most(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
+    def upper_features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
         """Return the features with the attention of every new token, because fits count operations
         this way.
         """
@@ -159,7 +159,7 @@ class FittedPasses(PassTime):
         """Return the seconds of the form. A limit includes those of the coefficients and of the
         misfit.
         """
-        find = self.work.most if which == "upper" else self.work.features
+        find = self.work.upper_features if which == "upper" else self.work.features
         found = find(batch, new_tokens, cached_tokens)
 
         def times(of: Which) -> Floats:

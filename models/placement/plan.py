@@ -73,8 +73,8 @@ class Served:
         for name in ("drafter", "draft_tokens", "draft_group"):
             given = getattr(self, name) is not None
             if given != (name in allowed):
-                what = "required field is missing" if not given else "expected no such field"
-                raise InvalidInput(f"{name}: {what} (place {self.place!r})")
+                message = "required field is missing" if not given else "expected no such field"
+                raise InvalidInput(f"{name}: {message} (place {self.place!r})")
         if self.overlap and self.place != "device":
             raise InvalidInput(f"overlap: expected false (place {self.place!r})")
 

@@ -378,11 +378,11 @@ class PlacementProblem(Problem):
         self._check_objective()
 
     def _check_objective(self) -> None:
-        def need(field: str, known: Iterable[bool], what: str) -> None:
+        def need(field: str, known: Iterable[bool], expected: str) -> None:
             for index, fine in enumerate(known):
                 if not fine:
                     raise InvalidInput(
-                        f"{field.replace('[]', f'[{index}]')}: expected {what} (objective "
+                        f"{field.replace('[]', f'[{index}]')}: expected {expected} (objective "
                         f"{self.objective!r})"
                     )
 
@@ -741,11 +741,11 @@ class PlacementProblem(Problem):
                 found.append(
                     f"class {of.name!r}: {placed} clients are placed, expected all {of.clients}"
                 )
-        for what, units in (("verifier", self.verifiers), ("pool", self.draft_pools)):
+        for name, units in (("verifier", self.verifiers), ("pool", self.draft_pools)):
             for each in units:
-                if used[what, each.name] > each.units:
+                if used[name, each.name] > each.units:
                     found.append(
-                        f"{what} {each.name!r}: {used[what, each.name]} units are used, there are"
+                        f"{name} {each.name!r}: {used[name, each.name]} units are used, there are"
                         f" {each.units}"
                     )
         for g, draft in enumerate(plan.draft_groups):
