@@ -4,7 +4,7 @@ otherwise a list.
 
 from __future__ import annotations
 
-import math
+import sys
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -85,7 +85,7 @@ class SecondsByLength(Rates):
     """
 
     closed: ClassVar[bool] = True
-    below: ClassVar[float] = math.inf
+    below: ClassVar[float] = sys.float_info.max
 
     def __rmul__(self, factor: float) -> Self:
         """Return the seconds times a factor."""

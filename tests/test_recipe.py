@@ -12,6 +12,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
+from helpers.instances import small_instances
 
 from specopt.kinds import KINDS, kind_of
 
@@ -84,27 +85,16 @@ BODIES = {
     ),
 }
 
-FAMILIES = {
-    "serving-latency": ("paper-1", {"tasks": 3}),
-    "continuous-serving": ("paper-1", {"tasks": 3}),
-    "draft-allocation": ("uniform", {"clients": 3, "budget": 5}),
-    "fair-goodput": ("paper-5", {"clients": 3, "budget": 5}),
-    "verification-batch": ("mixed", {"requests": 4}),
-    "draft-control": ("random", {"states": 2}),
-    "draft-stopping": ("random", {"max_draft": 3}),
-    "placement": ("one-class", {"number_of_clients": 3}),
-    "prompt-chunking": ("paper-4", {"prompt_tokens": 9}),
-}
-
 FOLLOW = """
 import json, sys
-from specopt import generate, solve
+from specopt import solve
 from specopt.commands.cli import run
+from specopt.models.files import from_dict
 
-family, options = json.loads(sys.argv[1])
-result = solve(generate(family, **options), "your-method")
+data = json.loads(sys.argv[1])
+result = solve(from_dict(data), "your-method")
 assert result.method == "your-method" and result.plan is not None, result
-raise SystemExit(run(["methods", family.partition("/")[0], "--json"]))
+raise SystemExit(run(["methods", data["kind"], "--json"]))
 """
 
 
@@ -151,9 +141,9 @@ def test_recipe(kind: str, tmp_path: Path) -> None:
         ROOT / "solvers", package / "solvers", ignore=shutil.ignore_patterns("__pycache__")
     )
     follow_recipe(kind, package)
-    family, options = FAMILIES[kind]
+    problem = next(iter(small_instances(kind).values()))
     found = subprocess.run(
-        [sys.executable, "-P", "-c", FOLLOW, json.dumps([f"{kind}/{family}", options])],
+        [sys.executable, "-P", "-c", FOLLOW, json.dumps(problem.to_dict())],
         capture_output=True,
         text=True,
         cwd=tmp_path,
@@ -201,7 +191,6 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ("files", "tests"),
     [
         ("tests/test_size.py", "budget"),
-        pytest.param("tests/test_packaging.py", "docstrings", marks=pytest.mark.nightly),
         pytest.param("tests/test_conformance.py", "verification-batch", marks=pytest.mark.nightly),
         pytest.param(
             "tests/docs/test_pages.py tests/solvers/test_same_work.py",

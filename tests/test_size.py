@@ -14,7 +14,6 @@ import pytest
 from helpers.size import ROOT, budget, sizes, tokens_of
 
 PRODUCT = ("optimizer", "models", "solvers", "instances")
-MAX_ARGUMENTS = 12
 MAX_TOKENS, MAX_KERNEL_TOKENS = 800, 1000
 """Tokens of code of a function: how it is formatted does not matter."""
 
@@ -79,16 +78,6 @@ def test_functions_are_short() -> None:
         if len(source) > limit and tokens_of(source) > limit:  # a token has a character or more
             found.add((path, function.name))
     assert found == STILL_LONG
-
-
-def test_functions_take_few_arguments() -> None:
-    """Tests that no function takes more than 12 arguments, however they are passed."""
-    found = set()
-    for path, function, _ in _functions():
-        given = function.args
-        if len(given.posonlyargs) + len(given.args) + len(given.kwonlyargs) > MAX_ARGUMENTS:
-            found.add((path, function.name))
-    assert found == set()
 
 
 def _room(module: str) -> str:

@@ -80,6 +80,7 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
 
 
 def figures(result: Result, problem: Problem | None = None, judged: Report | None = None) -> str:
+    """Return the status, objective, bound and terms of a result as HTML."""
     kind = kind_of(result.kind).problem
     pairs: list[tuple[str, object]] = [
         ("status", result.status.value if judged is None or judged.feasible else "violated")
@@ -97,6 +98,7 @@ def figures(result: Result, problem: Problem | None = None, judged: Report | Non
 
 
 def plan_rows(rows: Any, result: Result) -> str:
+    """Return the plan of a result as a table in HTML."""
     plan = result.plan
     try:
         found = [

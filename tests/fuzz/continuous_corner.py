@@ -7,6 +7,9 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from specopt import ContinuousServingProblem
+from specopt.models.decoder import Decoder
+
 NEARLY_ONE = [1 - 1e-15, 1 - 1e-13, 1 - 1e-12, 1 - 2e-12, 1 - 1e-11, 1 - 1e-9, 1 - 1e-6, 0.999]
 MECHANISMS = ["pipelined", "sequential", "autoregressive", "any"]
 
@@ -50,10 +53,11 @@ def corner_problem(number: int) -> dict[str, Any]:
         data["arrival_seconds"] = [
             scale * rng.choice([0, 0, 1, 1, 2, rng.random()]) for _ in range(K)
         ]
+    models = ContinuousServingProblem.from_dict(data)
     for which in ("draft", "verify"):
         if rng.random() < 0.3:
             data[f"{which}_memory_bytes"] = _tight(
-                rng, data[which], max(data["input_tokens"]) + most
+                rng, getattr(models, which), max(data["input_tokens"]) + most
             )
     return data
 
@@ -90,20 +94,9 @@ def _runtime(rng: random.Random) -> dict[str, Any]:
     return {"pieces": pieces}
 
 
-def _tight(rng: random.Random, model: dict[str, Any], tokens: int) -> float:
+def _tight(rng: random.Random, model: Decoder, tokens: int) -> float:
     """Return memory for one task of `tokens` tokens, or a few, and now and then a hair less, within
     the tolerance.
     """
-    if "cost" in model:
-        layer = model["hidden"] * model["head_dim"] * 2 * (model["heads"] + model["kv_heads"])
-        layer += (3 if model["gated"] else 2) * model["hidden"] * model["ffn"]
-        parameters = 2 * (model["layers"] * layer + model["hidden"] * model["vocabulary"])
-        kv = 4 * model["layers"] * model["kv_heads"] * model["head_dim"]
-    else:
-        parameters = (
-            2 * model["layers"] * (4 * model["hidden"] ** 2 + 2 * model["hidden"] * model["ffn"])
-        )
-        kv = 4 * model["layers"] * model["hidden"]
-    return float(
-        (parameters + kv * tokens * rng.choice([1, 1, 1.5, 2])) * rng.choice([1.0, 1.0, 1 - 5e-10])
-    )
+    cache = model.kv_bytes_per_token * tokens * rng.choice([1, 1, 1.5, 2])
+    return float((model.parameter_bytes + cache) * rng.choice([1.0, 1.0, 1 - 5e-10]))

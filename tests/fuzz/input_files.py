@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 from specopt import compare, generate, solve
@@ -124,6 +125,14 @@ TABLE = "model,tokens,cached,time_ms\n" + "".join(
 )
 
 
+Content = str | Callable[[], str]
+
+
+def text_of(content: Content) -> str:
+    """Return the text, which may be made when it is asked for."""
+    return content if isinstance(content, str) else content()
+
+
 @dataclass(frozen=True)
 class InputFile:
     """A file and who reads it.
@@ -131,20 +140,20 @@ class InputFile:
     Parameters
     ----------
     name
-        Of the file; ``records-`` begins those of a comparison's folder.
+        Name of the file; ``records-`` begins those of a comparison's folder.
     content
-        What stands in it.
+        Valid content of the file.
     commands
-        Arguments; FILE stands for the file, FOLDER for its folder, any other key of `others` for
-        that file.
+        Arguments; FILE stands for the file, FOLDER for its folder, any key of `others` or `KNOWN`
+        for that file.
     others
         Contents of further files, valid ones, by name.
     """
 
     name: str
-    content: Callable[[], str]
+    content: Content
     commands: tuple[str, ...]
-    others: dict[str, Callable[[], str]]
+    others: dict[str, Content]
 
     @property
     def is_json(self) -> bool:
@@ -188,15 +197,34 @@ def records() -> str:
     return "".join(json.dumps(record.to_dict()) + "\n" for record in table)
 
 
-def _file(
-    name: str, content: str | Callable[[], str], *commands: str, **others: str | Callable[[], str]
-) -> InputFile:
-    def lazily(text: str | Callable[[], str]) -> Callable[[], str]:
-        return text if callable(text) else lambda: text
+def _file(name: str, content: Content, *commands: str, **others: Content) -> InputFile:
+    return InputFile(name, content, commands, others)
 
-    return InputFile(
-        name, lazily(content), commands, {key: lazily(text) for key, text in others.items()}
-    )
+
+KNOWN: dict[str, Content] = {
+    "PROBLEM": partial(problem, "serving-latency"),
+    "RESULT": partial(result, "serving-latency"),
+    "CONFIG": json.dumps(CONFIG),
+    "RUNTIME": json.dumps(RUNTIME),
+    "FLOPS": json.dumps(FLOP_RUNTIME),
+    "RATES": json.dumps(PLAIN),
+    "TRACE": AZURE,
+    "TABLE": TABLE,
+    "SWEEP": SWEEP,
+    "LOADS": LOADS,
+}
+"""Valid files that a command may name."""
+
+
+def known_files(command: str, folder: Path, **others: Content) -> dict[str, Path]:
+    """Write the files that a command names, of others and of `KNOWN`, and return their paths."""
+    found = {}
+    for name, content in (KNOWN | others).items():
+        if name in command.split():
+            text = text_of(content)
+            found[name] = folder / f"{name.lower()}{'.json' if text.startswith('{') else '.csv'}"
+            found[name].write_text(text)
+    return found
 
 
 _VLLM = "export vllm --max-batch 16 --max-length 4 --runtime"
@@ -264,14 +292,13 @@ LOG = "round,outcome,margin,entropy\n" + "".join(
 INPUT_FILES = (
     _file(
         "result.json",
-        lambda: result("serving-latency"),
+        partial(result, "serving-latency"),
         "evaluate PROBLEM FILE --acceptance 0.6:0.9 --samples 3",
         "simulate PROBLEM FILE --replications 3",
         "solve PROBLEM --warm-start FILE --method exact --time-limit 0.2",
         "export csv FILE",
         "export yaml FILE",
         *_REPORTS,
-        PROBLEM=lambda: problem("serving-latency"),
     ),
     *(
         _file(
@@ -320,19 +347,16 @@ INPUT_FILES = (
         GOLDEN,
         f"{_VLLM} RUNTIME --acceptance FILE --mode other --extrapolate",
         f"{_VLLM} RUNTIME --acceptance FILE --mode on-mode",
-        RUNTIME=json.dumps(RUNTIME),
     ),
     _file(
         "own.json",
         '{"acceptance_lengths": {"1": 1.5, "2": 1.9, "4": 2.4}, "level": 0.9}',
         f"{_VLLM} RUNTIME --acceptance FILE",
-        RUNTIME=json.dumps(RUNTIME),
     ),
     _file(
         "bench.json",
         json.dumps(BENCH),
         f"{_VLLM} RUNTIME --acceptance FILE",
-        RUNTIME=json.dumps(RUNTIME),
     ),
     _file("runs.json", json.dumps([_VLLM_RUN, BENCH]), *_SWEPT),
     _file(
@@ -340,9 +364,8 @@ INPUT_FILES = (
         "".join(json.dumps(run) + "\n" for run in SGLANG),
         "tune FILE@3 SWEEP --json",
         "report FILE@3 SWEEP -o PAGE",
-        SWEEP=SWEEP,
     ),
-    _file("guidellm.json", json.dumps(GUIDELLM), "tune FILE@none SWEEP --json", SWEEP=SWEEP),
+    _file("guidellm.json", json.dumps(GUIDELLM), "tune FILE@none SWEEP --json"),
     _file(
         "log.csv",
         LOG,
@@ -357,11 +380,6 @@ INPUT_FILES = (
         f"{_PLAN} vllm --acceptance RATES",
         f"{_PLAN} prompt-chunking",
         f"{_PLAN} fair-goodput",
-        CONFIG=json.dumps(CONFIG),
-        RUNTIME=json.dumps(RUNTIME),
-        FLOPS=json.dumps(FLOP_RUNTIME),
-        RATES=json.dumps(PLAIN),
-        TRACE=AZURE,
     ),
     _file(
         "passes.json",
@@ -369,12 +387,10 @@ INPUT_FILES = (
         f"{_PLAN.replace('FILE', 'CONFIG').replace('RUNTIME', 'FILE')} serving-latency",
         "generate serving-latency/paper-1 --param tasks=2 --runtimes FILE",
         "import TRACE --as serving-latency --tasks 2 --runtimes FILE",
-        CONFIG=json.dumps(CONFIG),
-        TRACE=AZURE,
     ),
     _file(
         "policy.json",
-        lambda: result("draft-control"),
+        partial(result, "draft-control"),
         "evaluate PROBLEM FILE",
         "simulate PROBLEM FILE --replications 2 --iterations 5",
         "export csv FILE",
@@ -386,25 +402,21 @@ INPUT_FILES = (
         "model FILE",
         "model FILE --json",
         f"{_FIT.replace('FILE', 'TABLE')} --where model=large --form linear --model FILE",
-        TABLE=TABLE,
     ),
     _file(
         "runtime.json",
         json.dumps(RUNTIME),
         f"{_VLLM} FILE --acceptance RATES",
-        RATES=json.dumps(PLAIN),
     ),
     _file(
         "histogram.json",
         json.dumps(HISTOGRAM),
         f"{_VLLM} RUNTIME --acceptance FILE",
-        RUNTIME=json.dumps(RUNTIME),
     ),
     _file(
         "rates.json",
         json.dumps(PLAIN),
         f"{_VLLM} RUNTIME --acceptance FILE",
-        RUNTIME=json.dumps(RUNTIME),
     ),
     _file(
         "scrape.txt",
@@ -412,7 +424,6 @@ INPUT_FILES = (
         f"{_VLLM} RUNTIME --acceptance FILE",
         f"{_VLLM} RUNTIME --acceptance FILE --before EARLIER",
         f"{_VLLM} RUNTIME --acceptance LATER --before FILE",
-        RUNTIME=json.dumps(RUNTIME),
         EARLIER=re.sub(r"0\.0$", ".0", SCRAPE, flags=re.MULTILINE),
         LATER=re.sub(r"([0-9]+)\.0$", r"\g<1>0.0", SCRAPE, flags=re.MULTILINE),
     ),
@@ -453,14 +464,13 @@ INPUT_FILES = (
         "tune FILE --ask --robust --workload chat",
         "report FILE -o PAGE",
     ),
-    _file("loads.json", LOADS, f"validate SWEEP --record FILE {_VALIDATE} --json", SWEEP=SWEEP),
+    _file("loads.json", LOADS, f"validate SWEEP --record FILE {_VALIDATE} --json"),
     _file(
         "predicted.csv",
         SWEEP,
         f"validate FILE --record LOADS {_VALIDATE} --acceptance-output PAGE",
-        LOADS=LOADS,
     ),
-    _file("weights.json", '{"1": 2.5, "8": 1}', "tune SWEEP --weights FILE", SWEEP=SWEEP),
+    _file("weights.json", '{"1": 2.5, "8": 1}', "tune SWEEP --weights FILE"),
     _file(
         "records-elsewhere.jsonl",
         records,

@@ -1,30 +1,22 @@
 """Bounds on plans of continuous serving where lengths are reached to rounding, against all plans
 and a second judge.
 
-By default problems 0 to 249. ``SPECOPT_FUZZ=20000`` in the environment takes 20,000,
-``SPECOPT_FUZZ_FROM=4711`` begins there.
+By default problems 0 to 249; `numbered` says how others are chosen.
 """
 
 from __future__ import annotations
 
 import math
-import os
-import traceback
 from pathlib import Path
 
 import pytest
 from fuzz.continuous_corner import corner_problem
+from fuzz.numbered import check_all, numbered
 from oracles import continuous_serving as naive
 from oracles.serving_latency import upload_need
 
 from specopt import ContinuousServingProblem, Status, load, methods, solve
 
-CASES = int(os.environ.get("SPECOPT_FUZZ", "250"))
-FIRST = int(os.environ.get("SPECOPT_FUZZ_FROM", "0"))
-CHUNK = 125
-CHUNKS = [
-    range(start, min(start + CHUNK, FIRST + CASES)) for start in range(FIRST, FIRST + CASES, CHUNK)
-]
 DATA = Path(__file__).parents[1] / "data" / "edges"
 
 
@@ -67,19 +59,11 @@ def test_bound_below_the_least_plan(path: Path) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(
-    "numbers", CHUNKS, ids=lambda numbers: f"{numbers.start}-{numbers.stop - 1}"
-)
+@numbered(250, chunk=125)
 def test_bounds_below_all_plans(numbers: range) -> None:
     """Tests that bound <= optimum <= every plan, the optimum by enumeration with another judge."""
-    failures = []
-    for number in numbers:
-        try:
-            check(ContinuousServingProblem.from_dict(corner_problem(number)))
-        except Exception:
-            failures.append(
-                f"problem {number}: {corner_problem(number)}\n{traceback.format_exc(limit=-3)}"
-            )
-    assert not failures, (
-        f"repeat with SPECOPT_FUZZ=1 SPECOPT_FUZZ_FROM=NUMBER\n{chr(10).join(failures)}"
+    check_all(
+        numbers,
+        lambda number: check(ContinuousServingProblem.from_dict(corner_problem(number))),
+        corner_problem,
     )

@@ -6,11 +6,11 @@ from __future__ import annotations
 
 import json
 import random
-import traceback
 from pathlib import Path
 
 import pytest
 from fuzz.cases import harmed
+from fuzz.numbered import check_all
 from fuzz.outcome import check_refusal
 from fuzz.seed_problems import seed_problem
 
@@ -37,9 +37,9 @@ def test_harmed_results(kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[
     """Tests that each harmed result is refused with one line, or judged: exit 0 if feasible, 1 if
     not.
     """
-    failures = []
     file, target = tmp_path / "problem.json", tmp_path / "result.json"
-    for number in range(CASES):
+
+    def check(number: int) -> None:
         rng = random.Random(f"{kind} {number}")
         data = seed_problem(kind, rng)
         file.write_text(json.dumps(data))
@@ -49,19 +49,15 @@ def test_harmed_results(kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[
             key: result[key] for key in ("format", "kind", "plan", "objective", "problem_sha256")
         }
         target.write_text(harmed(rng, keep if number % 4 else result, fields))
-        try:
-            code = run(["evaluate", str(file), str(target), "--json"])
-            out, err = capfd.readouterr()
-            if code == 2:
-                check_refusal(code, out, err)
-                continue
-            assert err == ""
-            judged = json.loads(out)
-            assert code == (0 if judged["feasible"] else 1)
-            assert judged["feasible"] == (judged["violations"] == [])
-        except Exception:
-            capfd.readouterr()
-            failures.append(
-                f"{kind} {number}: {target.read_text()[:2000]}\n{traceback.format_exc(limit=-6)}"
-            )
-    assert not failures, "\n".join(failures)
+        capfd.readouterr()
+        code = run(["evaluate", str(file), str(target), "--json"])
+        out, err = capfd.readouterr()
+        if code == 2:
+            check_refusal(code, out, err)
+            return
+        assert err == ""
+        judged = json.loads(out)
+        assert code == (0 if judged["feasible"] else 1)
+        assert judged["feasible"] == (judged["violations"] == [])
+
+    check_all(range(CASES), check, lambda _: target.read_text()[:2000])

@@ -12,24 +12,17 @@ from fuzz.input_files import LOG
 from fuzz.outcome import check_refusal
 
 from specopt import (
-    DraftControlProblem,
     InvalidInput,
     ServingLatencyPlan,
     ServingLatencyProblem,
     generate,
 )
 from specopt.commands.cli import run
-from specopt.models.fields import describe
 
 
 def serving(**changes: Any) -> dict[str, Any]:
     """Return a small problem file of serving latency with some fields replaced."""
     return generate("serving-latency/paper-1", tasks=2, max_output=8).to_dict() | changes
-
-
-def timed(**changes: Any) -> dict[str, Any]:
-    """Return a small problem file of fair goodput per second with some fields replaced."""
-    return generate("fair-goodput/per-second", clients=2, budget=3).to_dict() | changes
 
 
 @pytest.mark.parametrize(
@@ -38,26 +31,7 @@ def timed(**changes: Any) -> dict[str, Any]:
         (serving(name="\ud800"), "half of a surrogate pair"),
         (serving(**{"\ud800": 1}), "half of a surrogate pair"),
         (serving(**{"a\r\nb": 1}), "a\\r\\nb': unknown field"),
-        (serving(**{"\x00": 1}), "'\\x00': unknown field"),
-        (serving(**{"": 1}), "'': unknown field"),
-        (serving(**{"x" * 5000: 1}), "xxx...: unknown field"),
         (serving(snr=[3e-308, 1.0]), "snr[0]: expected uploads"),
-        (serving(bandwidth_hz=1e308), "snr[0]: expected uploads"),
-        (
-            serving(verify_runtime={"seconds_per_flop": 1e300, "overhead_seconds": 0.0}),
-            "verify_runtime: expected",
-        ),
-        (
-            serving(draft_runtime={"seconds_per_flop": 0.0, "overhead_seconds": 1e308}),
-            "draft_runtime: expected",
-        ),
-        (timed(network_seconds=[1e308, 0.1]), "verify_overhead_seconds: expected rounds"),
-        (
-            timed(network_seconds=[0.0, 0.0], verify_overhead_seconds=3e-308),
-            "verify_overhead_seconds: expected rounds",
-        ),
-        (timed(weights=[1e308, 1e308]), "weights: expected"),
-        (timed(fairness=100.0, verify_overhead_seconds=1e5), "fairness: expected"),
         (
             generate("draft-control/alternating").to_dict()
             | {"transition": [[-(10**400), 1.0], [1.0, 0.0]]},
@@ -77,21 +51,10 @@ def test_refused_by_name(
     assert words in err
 
 
-def test_a_file_name_of_two_lines_is_shown_on_one(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """Tests that a message stays one line whatever the file is called."""
-    code = run(["solve", str(tmp_path / "a\nb.json")])
-    check_refusal(code, *capfd.readouterr())
-
-
 def test_python_refuses_half_surrogates() -> None:
-    """Tests that problems built in Python refuse the text that files refuse."""
-    data = generate("draft-control/alternating").to_dict()
-    with pytest.raises(InvalidInput, match=r"^name: expected Unicode text"):
-        DraftControlProblem.from_dict(data | {"name": "\ud800"})
+    """Tests that problems built in Python refuse names of fields that files refuse."""
     with pytest.raises(InvalidInput, match="expected Unicode text"):
-        DraftControlProblem.from_dict(data | {"\ud800": 1})
+        ServingLatencyProblem.from_dict(serving(**{"\ud800": 1}))
 
 
 def test_a_share_so_small_that_its_upload_never_ends_is_a_defect() -> None:
@@ -107,11 +70,6 @@ def test_a_share_so_small_that_its_upload_never_ends_is_a_defect() -> None:
     assert problem.evaluate(plans[1]).objective > 1e90
     with pytest.raises(InvalidInput, match="bandwidth_share"):
         problem.evaluate(plans[0])
-
-
-def test_numbers_too_long_to_write_are_described() -> None:
-    """Tests that a message about an integer of many digits can be made."""
-    assert describe(10**10_000) == "a value of int that is too long to write"
 
 
 def test_features_that_overflow_are_refused(

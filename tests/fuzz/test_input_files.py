@@ -1,37 +1,26 @@
 """Every command on every file that it reads, harmed, and wrong command lines: refused with one
 line, or answered.
 
-By default 12 cases. ``SPECOPT_FUZZ=5000`` in the environment takes as many,
-``SPECOPT_FUZZ_FROM=4711`` begins there: with ``SPECOPT_FUZZ=1`` it repeats one case of a report.
+By default 12 cases; `numbered` says how others are chosen.
 """
 
 from __future__ import annotations
 
-import faulthandler
 import json
-import os
 import random
 import re
 import time
-import traceback
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import pytest
 from fuzz.cases import harmed, harmed_bytes, harmed_lines
-from fuzz.input_files import INPUT_FILES, InputFile
+from fuzz.input_files import INPUT_FILES, InputFile, known_files, text_of
+from fuzz.numbered import check_all, numbered
 from fuzz.outcome import check_printed, check_refusal
 
 from specopt.commands.cli import COMMANDS, run
 
-CASES = int(os.environ.get("SPECOPT_FUZZ", "12"))
-FIRST = int(os.environ.get("SPECOPT_FUZZ_FROM", "0"))
-CHUNK = 100
-CHUNKS = [
-    range(start, min(start + CHUNK, FIRST + CASES)) for start in range(FIRST, FIRST + CASES, CHUNK)
-]
-HANG_SECONDS = 300.0
 MAX_SECONDS = 20.0
 """Of one command: a guard against what never ends."""
 
@@ -72,7 +61,7 @@ WRONG = (
 
 def content_of(rng: random.Random, file: InputFile) -> bytes:
     """Return a file after some harm."""
-    content = file.content()
+    content = text_of(file.content)
     if rng.random() < 0.15:
         return harmed_bytes(rng, content.encode())
     if rng.random() < 0.4:
@@ -158,29 +147,20 @@ def case(number: int, folder: Path, whole: bool = False) -> list[str]:
     rng = random.Random(number)
     file, command = places()[number % len(places())]
     inside = folder / f"{number}"
-    inside.mkdir()
+    inside.mkdir(exist_ok=True)
     path = inside / file.name
     wrong = rng.random() < 0.15 and not whole
-    path.write_bytes(file.content().encode() if wrong or whole else content_of(rng, file))
+    path.write_bytes(text_of(file.content).encode() if wrong or whole else content_of(rng, file))
     found = {"FILE": path, "FOLDER": inside, "PAGE": folder / "page.html"}
-    for name, content in file.others.items():
-        found[name] = (
-            folder / f"{number}-{name.lower()}{'.json' if content().startswith('{') else '.csv'}"
-        )
-        found[name].write_text(content())
+    found |= known_files(command, folder, **file.others)
     words = [str(found.get(word, word)).replace("FILE@", f"{path}@") for word in command.split()]
     return wrong_line(rng, words) if wrong else words
 
 
 @pytest.fixture(autouse=True)
-def watchdog(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Work in a folder of its own, and end the process where a hundred cases hang: nothing else
-    ends a kernel.
-    """
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let commands write where nothing else is."""
     monkeypatch.chdir(tmp_path)
-    faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
-    yield
-    faulthandler.cancel_dump_traceback_later()
 
 
 def test_every_command_that_reads_has_files() -> None:
@@ -204,36 +184,31 @@ def test_whole_files_are_answered(tmp_path: Path, capfd: pytest.CaptureFixture[s
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "numbers", CHUNKS, ids=lambda numbers: f"{numbers.start}-{numbers.stop - 1}"
-)
+@numbered(12)
 def test_refused_or_answered(
     numbers: range, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Tests that each case ends with 0, 1 or 2, the last with one line, and that all that is
     printed can be shown.
     """
-    failures = []
-    for number in numbers:
+
+    def check(number: int) -> None:
         words = case(number, tmp_path)
         capfd.readouterr()
         started = time.process_time()
-        try:
-            code = run(words)
-            out, err = capfd.readouterr()
-            if code == 2:
-                check_refusal(code, out, err)
-            else:
-                assert code in (0, 1), f"exit code {code}: {err}"
-                assert "Traceback" not in err and "warning: method" not in err, err
-                check_printed(out)
-                check_printed(err)
-            assert time.process_time() - started < MAX_SECONDS, "too slow"
-        except (Exception, SystemExit):
-            capfd.readouterr()
-            kept = {
-                str(path.name): path.read_bytes()[:1200]
-                for path in (tmp_path / f"{number}").iterdir()
-            }
-            failures.append(f"case {number}: {words}\n{kept}\n{traceback.format_exc(limit=-6)}")
-    assert not failures, f"{len(failures)} of {len(numbers)}\n" + "\n".join(failures)
+        code = run(words)
+        out, err = capfd.readouterr()
+        if code == 2:
+            check_refusal(code, out, err)
+        else:
+            assert code in (0, 1), f"exit code {code}: {err}"
+            assert "Traceback" not in err and "warning: method" not in err, err
+            check_printed(out)
+            check_printed(err)
+        assert time.process_time() - started < MAX_SECONDS, "too slow"
+
+    def shown(number: int) -> object:
+        files = (tmp_path / f"{number}").iterdir()
+        return case(number, tmp_path), {path.name: path.read_bytes()[:1200] for path in files}
+
+    check_all(numbers, check, shown)

@@ -1,31 +1,25 @@
 """Kernels on small problems of every kind, by every method that takes them, and in simulations.
 
 Meant for ``NUMBA_BOUNDSCHECK=1`` with its own ``NUMBA_CACHE_DIR``: an index out of bounds is then
-an exception. By default problems 0 to 199. ``SPECOPT_FUZZ=20000`` in the environment takes 20,000,
-``SPECOPT_FUZZ_FROM=4711`` begins there.
+an exception. By default problems 0 to 199; `numbered` says how others are chosen.
 """
 
 from __future__ import annotations
 
-import faulthandler
-import os
 import random
-import traceback
-import warnings
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from fuzz.kernel_problems import kernel_problem
-from helpers.results import check_result
+from fuzz.numbered import check_all, numbered
+from helpers.results import check_results
 
 from specopt import (
     ContinuousServingProblem,
     InvalidInput,
     Problem,
-    Status,
     Unsupported,
     generate,
     methods,
@@ -37,28 +31,10 @@ from specopt.models.result import Result
 from specopt.solvers.clock import Clock
 from specopt.solvers.continuous_serving.policies import POLICIES
 from specopt.solvers.continuous_serving.policies import play as serve
-from specopt.solvers.method import Method
 
-CASES = int(os.environ.get("SPECOPT_FUZZ", "200"))
-FIRST = int(os.environ.get("SPECOPT_FUZZ_FROM", "0"))
-CHUNK = 100
-CHUNKS = [
-    range(start, min(start + CHUNK, FIRST + CASES)) for start in range(FIRST, FIRST + CASES, CHUNK)
-]
-HANG_SECONDS = 600.0
 LIMIT_SECONDS = 0.2
 METHODS = 5
 """Methods per problem."""
-
-
-@pytest.fixture(autouse=True)
-def watchdog() -> Iterator[None]:
-    """End the process where a hundred problems take too long: nothing else ends an endless loop of
-    a kernel.
-    """
-    faulthandler.dump_traceback_later(HANG_SECONDS, exit=True)
-    yield
-    faulthandler.cancel_dump_traceback_later()
 
 
 def check(number: int) -> None:
@@ -72,32 +48,12 @@ def check(number: int) -> None:
         (method(), solve(problem, method(), time_limit=LIMIT_SECONDS, seed=number))
         for method in chosen
     ]
-    compare(problem, found)
+    check_results(problem, found)
     if rng.random() < 0.3:
         with suppress(InvalidInput, Unsupported):  # what a simulator or a policy does not play
             play(
                 problem, next((result for _, result in found if result.plan is not None), None), rng
             )
-
-
-def compare(problem: Problem, found: list[tuple[Method, Result[Any]]]) -> None:
-    """Check every result, and every bound and every proof that there is no plan against the plans
-    of all.
-    """
-    sign = 1 if problem.sense == "minimize" else -1
-    for method, result in found:
-        check_result(problem, method, result)
-        for other, rival in found:
-            if rival.objective is None:
-                continue
-            name = f"{method.name} against {other.name}"
-            assert result.status is not Status.INFEASIBLE, (
-                f"{name}: infeasible, but there is a plan"
-            )
-            slack = max(method.tolerance, other.tolerance) * max(1.0, abs(rival.objective))
-            if result.bound is not None:
-                what = f"{name}: bound {result.bound!r}, plan {rival.objective!r}"
-                assert sign * result.bound <= sign * rival.objective + slack, what
 
 
 def play(problem: Problem, result: Result[Any] | None, rng: random.Random) -> None:
@@ -148,24 +104,9 @@ def test_an_index_error_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("own_clock")
-@pytest.mark.parametrize(
-    "numbers", CHUNKS, ids=lambda numbers: f"{numbers.start}-{numbers.stop - 1}"
-)
+@numbered(200)
 def test_no_index_out_of_bounds(numbers: range) -> None:
     """Tests that kernels read and write within their arrays, that plans are judged feasible, and
     that bounds hold.
     """
-    failures = []
-    for number in numbers:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("error")
-                check(number)
-        except Exception:
-            failures.append(
-                f"problem {number}:"
-                f" {kernel_problem(number).to_dict()}\n{traceback.format_exc(limit=-4)}"
-            )
-    assert not failures, (
-        f"repeat with SPECOPT_FUZZ=1 SPECOPT_FUZZ_FROM=NUMBER\n{chr(10).join(failures)}"
-    )
+    check_all(numbers, check, lambda number: kernel_problem(number).to_dict())

@@ -2,57 +2,47 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
-from fuzz.input_files import AZURE, CONFIG, PLAIN, RUNTIME, TABLE, problem, result
+from fuzz.input_files import known_files
 from fuzz.outcome import check_refusal
 
 from specopt.commands.cli import run
 
-FILES = {
-    "P": lambda: problem("serving-latency"),
-    "R": lambda: result("serving-latency"),
-    "C": lambda: json.dumps(CONFIG),
-    "T": lambda: TABLE,
-    "A": lambda: AZURE,
-    "RUNTIME": lambda: json.dumps(RUNTIME),
-    "RATES": lambda: json.dumps(PLAIN),
-}
-FIT = "fit T --x tokens --y time_ms --y-unit ms --where model=large --form linear"
+FIT = "fit TABLE --x tokens --y time_ms --y-unit ms --where model=large --form linear"
 READING = (
     "solve X",
-    "solve P --method local-search --warm-start X",
-    "evaluate X R",
-    "evaluate P X",
+    "solve PROBLEM --method local-search --warm-start X",
+    "evaluate X RESULT",
+    "evaluate PROBLEM X",
     "sensitivity X",
-    "simulate P X",
+    "simulate PROBLEM X",
     "import X --as serving-latency",
     "compare X",
     "model X",
     "measure X -o NEW",
-    f"{FIT.replace(' T ', ' X ')}",
+    f"{FIT.replace('TABLE', 'X')}",
     f"{FIT} --model X",
     "export vllm --runtime X --acceptance RATES",
     "export vllm --runtime RUNTIME --acceptance X",
     "export csv X",
 )
 WRITING = (
-    "compare P -o X",
-    "solve P -o X",
+    "compare PROBLEM -o X",
+    "solve PROBLEM -o X",
     "generate draft-allocation/uniform -o X",
-    "measure C -o X",
-    "import A --as serving-latency -o X",
+    "measure CONFIG -o X",
+    "import TRACE --as serving-latency -o X",
     f"{FIT} -o X",
 )
 NAMING = (
     "schema X",
     "generate X",
     "methods X",
-    "solve P --method X",
-    "measure C --batch X -o NEW",
-    "measure C --device X -o NEW",
+    "solve PROBLEM --method X",
+    "measure CONFIG --batch X -o NEW",
+    "measure CONFIG --device X -o NEW",
 )
 NOWHERE = ("a\0b", "\x1b[31m\ud800", "x" * 5000, "P/x")
 FILELESS = ("a\0b", "x" * 5000, "P/x")
@@ -63,11 +53,7 @@ ENDLESS = ("/dev/zero",)
 @pytest.mark.parametrize("command", READING + WRITING + NAMING)
 def test_one_line(command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     """Tests that paths that no file has, and devices that never end, are refused with one line."""
-    files = {name: tmp_path / name for name in FILES if name in command.split()} | {
-        "NEW": tmp_path / "new"
-    }
-    for name in files.keys() & FILES.keys():
-        files[name].write_text(FILES[name]())
+    files = known_files(command, tmp_path) | {"NEW": tmp_path / "new"}
     nowhere = FILELESS if command in WRITING else NOWHERE + (ENDLESS if command in READING else ())
     for text in nowhere:
         place = str(tmp_path / text) if "/" in text else text

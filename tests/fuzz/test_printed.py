@@ -10,6 +10,7 @@ import json
 import re
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from fuzz.input_files import (
     RUNTIME,
     SCRAPE,
     TABLE,
+    known_files,
     problem,
     records,
     result,
@@ -66,6 +68,10 @@ texts = (
         lambda text: text.isprintable() or not any("\ud800" <= char <= "\udfff" for char in text)
     )
 )
+few = settings(
+    max_examples=10,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -96,122 +102,84 @@ def record_with(text: str) -> str:
     return json.dumps(first | changes | {"objective": None, "bound": None, "gap": None}) + "\n"
 
 
-Case = tuple[str, dict[str, Callable[[str], str]]]
 SERVING, CONTROL = "serving-latency", "draft-control"
-CASES: dict[str, Case] = {
-    "solve": (
-        "solve P",
-        {"P": lambda text: changed(problem("draft-allocation"), name=text, notes=text)},
-    ),
-    "solve json": (
-        "solve P --json",
-        {"P": lambda text: changed(problem("draft-allocation"), name=text, notes=text)},
-    ),
-    "unknown field": ("solve P", {"P": lambda text: changed(problem(SERVING), **{text: text})}),
-    "wrong type": ("solve P", {"P": lambda text: changed(problem(SERVING), snr=text)}),
-    "kind": ("solve P", {"P": lambda text: changed(problem(SERVING), kind=text)}),
-    "sensitivity": (
-        "sensitivity P --time-limit 0",
-        {"P": lambda text: changed(problem(SERVING), name=text)},
-    ),
+VLLM = "export vllm --max-batch 4 --runtime RUNTIME --acceptance FILE"
+FIT = "fit FILE --x tokens --y time_ms"
+
+
+def named(text: str) -> str:
+    """Return a problem file with a name and notes."""
+    return changed(problem("draft-allocation"), name=text, notes=text)
+
+
+CASES: dict[str, tuple[str, Callable[[str], str]]] = {
+    "solve": ("solve FILE", named),
+    "solve json": ("solve FILE --json", named),
+    "unknown field": ("solve FILE", lambda text: changed(problem(SERVING), **{text: text})),
+    "wrong type": ("solve FILE", lambda text: changed(problem(SERVING), snr=text)),
+    "kind": ("solve FILE", lambda text: changed(problem(SERVING), kind=text)),
+    "sensitivity": ("sensitivity FILE --time-limit 0", named),
+    "judged": ("evaluate FILE RESULT", lambda text: changed(problem(SERVING), name=text)),
     "evaluate": (
-        "evaluate P R",
-        {
-            "P": lambda text: changed(problem(SERVING), name=text),
-            "R": lambda text: changed(
-                result(SERVING),
-                method=text,
-                explanation=text,
-                stats={text: text},
-                terms={text: 1.0},
-                versions={text: text},
-                options={text: text},
-            ),
-        },
+        "evaluate PROBLEM FILE",
+        lambda text: changed(
+            result(SERVING),
+            method=text,
+            explanation=text,
+            stats={text: text},
+            terms={text: 1.0},
+            versions={text: text},
+            options={text: text},
+        ),
     ),
     "foreign result": (
-        "evaluate P R",
-        {
-            "P": lambda _: problem(SERVING),
-            "R": lambda text: changed(result(SERVING), problem_sha256=text),
-        },
+        "evaluate PROBLEM FILE",
+        lambda text: changed(result(SERVING), problem_sha256=text),
+    ),
+    "simulated": (
+        "simulate FILE POLICY --replications 2",
+        lambda text: changed(problem(CONTROL), name=text),
     ),
     "simulate": (
-        "simulate P R --replications 2",
-        {
-            "P": lambda text: changed(problem(CONTROL), name=text),
-            "R": lambda text: changed(result(CONTROL), method=text),
-        },
+        "simulate LINK FILE --replications 2",
+        lambda text: changed(result(CONTROL), method=text),
     ),
-    "yaml": ("export yaml R", {"R": lambda text: changed(result(SERVING), method=text)}),
-    "csv": ("export csv R", {"R": lambda text: changed(result(SERVING), method=text)}),
+    "yaml": ("export yaml FILE", lambda text: changed(result(SERVING), method=text)),
+    "csv": ("export csv FILE", lambda text: changed(result(SERVING), method=text)),
     "model": (
-        "model C",
-        {"C": lambda text: json.dumps(CONFIG | {"_name_or_path": text, "torch_dtype": text})},
+        "model FILE",
+        lambda text: json.dumps(CONFIG | {"_name_or_path": text, "torch_dtype": text}),
     ),
-    "model json": (
-        "model C --json",
-        {"C": lambda text: json.dumps(CONFIG | {"_name_or_path": text})},
-    ),
-    "model type": ("model C", {"C": lambda text: json.dumps(CONFIG | {"model_type": text})}),
+    "model json": ("model FILE --json", lambda text: json.dumps(CONFIG | {"_name_or_path": text})),
+    "model type": ("model FILE", lambda text: json.dumps(CONFIG | {"model_type": text})),
     "model field": (
-        "model C",
-        {"C": lambda text: json.dumps(CONFIG | {text: text, "hidden_act": text})},
+        "model FILE",
+        lambda text: json.dumps(CONFIG | {text: text, "hidden_act": text}),
     ),
-    "rates": (
-        "export vllm --runtime T --acceptance A --max-batch 4",
-        {
-            "T": lambda _: json.dumps(RUNTIME),
-            "A": lambda text: json.dumps(PLAIN | {"notes": [text]}),
-        },
-    ),
-    "scrape": (
-        "export vllm --runtime T --acceptance A --max-batch 4",
-        {
-            "T": lambda _: json.dumps(RUNTIME),
-            "A": lambda text: SCRAPE + SCRAPE.replace('"m"', json.dumps(text)),
-        },
-    ),
-    "histogram": (
-        "export vllm --runtime T --acceptance A --max-batch 4",
-        {
-            "T": lambda _: json.dumps(RUNTIME),
-            "A": lambda text: json.dumps({text: HISTOGRAM, "y": {text: text}}),
-        },
-    ),
+    "rates": (VLLM, lambda text: json.dumps(PLAIN | {"notes": [text]})),
+    "scrape": (VLLM, lambda text: SCRAPE + SCRAPE.replace('"m"', json.dumps(text))),
+    "histogram": (VLLM, lambda text: json.dumps({text: HISTOGRAM, "y": {text: text}})),
     "runtime": (
-        "export vllm --runtime T --acceptance A --max-batch 4",
-        {
-            "T": lambda text: json.dumps(RUNTIME | {"draft": {text: 1.0}}),
-            "A": lambda _: json.dumps(PLAIN),
-        },
+        "export vllm --max-batch 4 --runtime FILE --acceptance RATES",
+        lambda text: json.dumps(RUNTIME | {"draft": {text: 1.0}}),
     ),
     "trace header": (
-        "import T --as serving-latency",
-        {"T": lambda text: with_cell(AZURE, 0, 1, text)},
+        "import FILE --as serving-latency",
+        lambda text: with_cell(AZURE, 0, 1, text),
     ),
-    "trace cell": (
-        "import T --as serving-latency",
-        {"T": lambda text: with_cell(AZURE, 2, 1, text)},
-    ),
+    "trace cell": ("import FILE --as serving-latency", lambda text: with_cell(AZURE, 2, 1, text)),
     "trace names": (
         (
-            "import T --as serving-latency --format csv --column arrival=t --column input=p"
+            "import FILE --as serving-latency --format csv --column arrival=t --column input=p"
             " --column output=a --column name=who"
         ),
-        {"T": lambda text: with_cell(NAMED, 1, 3, text)},
+        lambda text: with_cell(NAMED, 1, 3, text),
     ),
-    "table header": (
-        "fit T --x tokens --y time_ms",
-        {"T": lambda text: with_cell(TABLE, 0, 1, text)},
-    ),
-    "table cell": (
-        "fit T --x tokens --y time_ms",
-        {"T": lambda text: with_cell(TABLE, 2, 1, text)},
-    ),
+    "table header": (FIT, lambda text: with_cell(TABLE, 0, 1, text)),
+    "table cell": (FIT, lambda text: with_cell(TABLE, 2, 1, text)),
     "table value": (
-        "fit T --x tokens --y time_ms --form linear --where model=none",
-        {"T": lambda text: with_cell(TABLE, 2, 0, text)},
+        f"{FIT} --form linear --where model=none",
+        lambda text: with_cell(TABLE, 2, 0, text),
     ),
 }
 
@@ -226,10 +194,7 @@ def printed(
 
 
 @pytest.mark.parametrize("name", CASES)
-@settings(
-    max_examples=10,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@few
 @given(text=texts)
 @example(text="".join(NASTY))
 def test_all_that_is_printed_can_be_shown(
@@ -238,12 +203,14 @@ def test_all_that_is_printed_can_be_shown(
     """Tests that no text in a file reaches stdout or stderr but as characters that can be shown,
     nor forges a line.
     """
-    command, contents = CASES[name]
+    command, content = CASES[name]
     with tempfile.TemporaryDirectory() as folder:
-        files = {key: Path(folder, key) for key in contents}
-        for key, content in contents.items():
-            files[key].write_bytes(content(text).encode("utf-8", "surrogatepass"))
-        code, out, err = printed(command, files, capsys)
+        path = Path(folder, "file")
+        path.write_bytes(content(text).encode("utf-8", "surrogatepass"))
+        files = known_files(
+            command, Path(folder), LINK=problem(CONTROL), POLICY=partial(result, CONTROL)
+        )
+        code, out, err = printed(command, files | {"FILE": path}, capsys)
         assert code in (0, 1, 2)
         check_printed(out)
         check_printed(err)
@@ -251,10 +218,7 @@ def test_all_that_is_printed_can_be_shown(
             assert err.count("\n") == 1
 
 
-@settings(
-    max_examples=10,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@few
 @given(
     text=texts.map(lambda text: text.replace("/", "").replace("\0", "")).filter(
         lambda text: text.strip(".")

@@ -7,7 +7,12 @@ from importlib import import_module
 from specopt import Problem
 from specopt.kinds import KINDS
 
-INSTANCES: dict[str, dict[str, Problem]] = {
-    kind.name: import_module(f"small_instances.{kind.name.replace('-', '_')}").INSTANCES
-    for kind in KINDS
-}
+
+def small_instances(kind: str) -> dict[str, Problem]:
+    """Return the problems of `small_instances` by name."""
+    module = import_module(f"small_instances.{kind.replace('-', '_')}")
+    found: dict[str, Problem] = module.INSTANCES
+    return found
+
+
+INSTANCES = {kind.name: small_instances(kind.name) for kind in KINDS}

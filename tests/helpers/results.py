@@ -43,3 +43,23 @@ def check_result(problem: Problem, method: Method, result: Result) -> None:
             assert not math.isfinite(gap), method.name
         else:
             assert abs(result.gap - gap) <= max(method.tolerance, 1e-6 * gap), method.name
+
+
+def check_results(problem: Problem, found: list[tuple[Method, Result]]) -> None:
+    """Check every result, and every bound and every proof that there is no plan against the plans
+    of all.
+    """
+    sign = 1 if problem.sense == "minimize" else -1
+    for method, result in found:
+        check_result(problem, method, result)
+        for other, rival in found:
+            if rival.objective is None:
+                continue
+            name = f"{method.name} against {other.name}"
+            assert result.status is not Status.INFEASIBLE, (
+                f"{name}: infeasible, but there is a plan"
+            )
+            slack = max(method.tolerance, other.tolerance) * max(1.0, abs(rival.objective))
+            if result.bound is not None:
+                what = f"{name}: bound {result.bound!r}, plan {rival.objective!r}"
+                assert sign * result.bound <= sign * rival.objective + slack, what

@@ -13,24 +13,9 @@ from oracles import serving_latency as naive
 from specopt.models.acceptance import decoding_steps, expected_tokens_per_step
 
 
-@pytest.mark.parametrize(
-    ("alpha", "length", "tokens"),
-    [
-        (0.0, 3, 1.0),
-        (0.5, 0, 1.0),
-        (0.5, 1, 1.5),
-        (0.5, 2, 1.75),
-        (0.8, 4, 3.3616),
-        (0.8, 1, 1.8),
-        (1.0, 4, 5.0),
-    ],
-)
-def test_tokens_per_step(alpha: float, length: int, tokens: float) -> None:
-    """Tests that Eq. 7 holds where the sum is easy: the server's own token counts."""
-    assert expected_tokens_per_step(alpha, length) == pytest.approx(tokens, rel=1e-14)
-
-
 @given(st.floats(0.0, 0.999), st.integers(0, 20))
+@example(0.5, 2)  # 1.75
+@example(1.0, 4)  # 5
 def test_tokens_per_step_is_a_geometric_sum(alpha: float, length: int) -> None:
     """Tests that the closed form is the sum, and that it lies in 1..1 + l."""
     tokens = expected_tokens_per_step(alpha, length)
@@ -56,15 +41,6 @@ def test_tokens_per_step_near_certain_acceptance(distance: float, length: int) -
     )
 
 
-@pytest.mark.parametrize(
-    ("output", "tokens", "steps"),
-    [(1, 1.0, 1), (9, 1.8, 5), (10, 1.8, 6), (1, 5.0, 1), (7, 1.75, 4)],
-)
-def test_steps(output: int, tokens: float, steps: int) -> None:
-    """Tests that Eq. 8 holds where it is easily worked out."""
-    assert decoding_steps(output, tokens) == steps
-
-
 @given(st.integers(1, 10_000), st.integers(1, 99), st.integers(1, 10))
 @example(2500, 1, 5)  # 2475.00000000025: an integer by the rule, though not in truth
 def test_rounding_adds_no_step(output: int, percent: int, length: int) -> None:
@@ -82,12 +58,9 @@ def test_rounding_adds_no_step(output: int, percent: int, length: int) -> None:
 
 def test_a_plain_ceiling_would_add_a_step() -> None:
     """Tests that there are quotients that are integers but for the rounding of a division."""
-    cases = [
-        (output, percent, length)
+    assert any(
+        math.ceil(output / tokens) != decoding_steps(output, tokens)
         for output in range(1, 400)
         for percent in (20, 40, 50, 60, 80)
-        for length in (1, 2, 3)
-        if math.ceil(output / expected_tokens_per_step(percent / 100, length))
-        != decoding_steps(output, expected_tokens_per_step(percent / 100, length))
-    ]
-    assert cases
+        for tokens in [expected_tokens_per_step(percent / 100, 1)]
+    )

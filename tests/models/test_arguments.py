@@ -7,14 +7,17 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.simulations import SHORT
 
 from specopt.api.generate import FAMILIES
 from specopt.api.simulate import SIMULATORS, simulate
 from specopt.instances.prompt_chunking.workload import FIGURE_1, paper_4_workload
+from specopt.instances.verification_batch.workload import mixed_classes
 from specopt.kinds import KINDS
 from specopt.models import arguments
 from specopt.models.acceptance_process import AcceptanceProcess
@@ -104,96 +107,58 @@ def test_messages() -> None:
         assert str(caught.value) == words
 
 
-def keywords(function: Callable[..., Any], *but: str) -> list[str]:
-    """The parameters of a function that have a default, but for some."""
+def keywords(function: Callable[..., Any]) -> set[str]:
+    """The parameters of a function that have a default."""
     known = inspect.signature(function).parameters.values()
-    return [one.name for one in known if one.default is not one.empty and one.name not in but]
+    return {one.name for one in known if one.default is not one.empty}
 
 
-SHORT: dict[str, dict[str, Any]] = {
-    "draft-control": {"iterations": 5, "replications": 2},
-    "fair-goodput": {"rounds": 5, "replications": 2},
-    "verification-batch": {"devices": 2, "seconds": 1.0, "warm_up_seconds": 0.0, "replications": 1},
-    "prompt-chunking": {"requests": 3, "warm_up_requests": 0, "replications": 1},
-}
-CALLS: dict[str, tuple[Callable[..., Any], list[str]]] = {
-    **{name: (family.build, keywords(family.build)) for name, family in FAMILIES.items()},
+Call = tuple[Callable[..., Any], list[str]]
+
+
+def call(function: Callable[..., Any], *given: Any, but: str = "", **good: Any) -> Call:
+    """Return a function with good arguments, and the names of those and of its keywords."""
+    return partial(function, *given, **good), [*(good.keys() | keywords(function)) - {but}]
+
+
+WORLD = mixed_classes()
+TIMES: dict[str, Any] = {"seconds": 1.0, "warm_up_seconds": 0.0}
+CALLS: dict[str, Call] = {
+    **{name: call(family.build) for name, family in FAMILIES.items()},
     **{
-        f"workload {family.name}": (family.build, keywords(family.build))
+        f"workload {family.name}": call(family.build)
         for kind in KINDS
         if kind.simulator
         for family in kind.simulator.workloads
     },
     **{
         f"simulate {kind}": (
-            lambda _one=one, _kind=kind, **options: simulate(
-                _one.workloads[0].build(), _one.policies[0], **{**SHORT[_kind], **options}
-            ),
+            partial(simulate, one.workloads[0].build(), one.policies[0], **SHORT[kind]),
             [*(name for name in one.options if name != "optimum"), "seed", "replications"],
         )
         for kind, one in SIMULATORS.items()
         if one.policies
     },
-    "paper_4_workload": (paper_4_workload, keywords(paper_4_workload)),
-    "Rounds.threshold": (
-        lambda **options: Rounds.threshold(**{"mean_gained": 1.5, **options}),
-        ["mean_gained", *keywords(Rounds.threshold)],
+    "paper_4_workload": call(paper_4_workload),
+    "Rounds.threshold": call(Rounds.threshold, mean_gained=1.5),
+    "AcceptanceProcess.drifting": call(
+        AcceptanceProcess.drifting, low=[0.1], high=[0.5], period_rounds=4
     ),
-    "AcceptanceProcess.drifting": (
-        lambda **options: AcceptanceProcess.drifting(
-            **{"low": [0.1], "high": [0.5], "period_rounds": 4, **options}
-        ),
-        ["low", "high", "period_rounds"],
+    "AcceptanceProcess.switching": call(
+        AcceptanceProcess.switching, regimes=[[0.1], [0.5]], mean_rounds=4
     ),
-    "AcceptanceProcess.switching": (
-        lambda **options: AcceptanceProcess.switching(
-            **{"regimes": [[0.1], [0.5]], "mean_rounds": 4, **options}
-        ),
-        ["regimes", "mean_rounds"],
+    "GoodputWorkload": call(GoodputWorkload, process=[0.5, 0.6], budget_tokens=3),
+    "verification Policy": call(Policy),
+    "verification run_once": call(run_once, WORLD, devices=2, **TIMES),
+    "capacity": call(capacity, WORLD, but="callback", seeds=[0], most=2, **TIMES),
+    "VerificationScheduler": call(VerificationScheduler, WORLD.estimator),
+    "GoodputScheduler": call(GoodputScheduler, clients=3, budget_tokens=4),
+    "GoodputScheduler's columns": (
+        partial(GoodputScheduler, clients=3, budget_tokens=4),
+        list(COLUMNS),
     ),
-    "GoodputWorkload": (
-        lambda **options: GoodputWorkload(**{"process": [0.5, 0.6], "budget_tokens": 3, **options}),
-        ["process", "budget_tokens", *keywords(GoodputWorkload)],
-    ),
-    "verification Policy": (Policy, keywords(Policy)),
-    "verification run_once": (
-        lambda **options: run_once(
-            paper_2(), **{"devices": 2, "seconds": 1.0, "warm_up_seconds": 0.0, **options}
-        ),
-        ["devices", *keywords(run_once)],
-    ),
-    "capacity": (
-        lambda **options: capacity(
-            paper_2(),
-            **{"seeds": [0], "most": 2, "seconds": 1.0, "warm_up_seconds": 0.0, **options},
-        ),
-        [name for name in keywords(capacity) if name != "callback"],
-    ),
-    "VerificationScheduler": (
-        lambda **options: scheduler(**options),
-        keywords(VerificationScheduler),
-    ),
-    "GoodputScheduler": (
-        lambda **options: GoodputScheduler(**{"clients": 3, "budget_tokens": 4, **options}),
-        ["clients", "budget_tokens", *keywords(GoodputScheduler), *COLUMNS],
-    ),
-    "PromptMonitor": (
-        lambda **options: PromptMonitor(**{"cloud_delay": FIGURE_1, **options}),
-        keywords(PromptMonitor, "cloud_delay"),
-    ),
+    "PromptMonitor": call(PromptMonitor, FIGURE_1, but="cloud_delay"),
 }
-
-
-def paper_2() -> Any:
-    """A workload of verification."""
-    from specopt.instances.verification_batch.workload import mixed_classes
-
-    return mixed_classes()
-
-
-def scheduler(**options: Any) -> VerificationScheduler:
-    """A scheduler of verification."""
-    return VerificationScheduler(paper_2().estimator, **options)
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from contextlib import nullcontext
+from typing import Any
 
 import pytest
+from small_instances.verification_batch import INSTANCES
 
-from specopt import InvalidInput, VerificationBatchProblem
+from specopt import InvalidInput
 
 
 @pytest.mark.parametrize(
@@ -17,29 +20,10 @@ def test_smallest_numbers(value: float, refused: bool) -> None:
     """Tests that 0 and the smallest normal number are taken, and that negative denormal ones are
     refused.
     """
-    data = {
-        "format": "specopt/1",
-        "kind": "verification-batch",
-        "now_seconds": value,
-        "memory_bytes": 1.0,
-        "expected_tokens": [1.0],
-        "new_tokens": [1],
-        "cached_tokens": [0],
-        "request_memory_bytes": [0.5],
-        "deadline_seconds": [1.0],
-        "estimator": dict.fromkeys(
-            (
-                "seconds_per_new_token",
-                "seconds_per_interaction",
-                "seconds_per_cached_token",
-                "overhead_seconds",
-            ),
-            0.0,
-        ),
-    }
+    problem: Any = INSTANCES["base"]
     with (
         pytest.raises(InvalidInput, match=r"^now_seconds: expected 0 or")
         if refused
         else nullcontext()
     ):
-        VerificationBatchProblem.from_dict(data)
+        dataclasses.replace(problem, now_seconds=value)

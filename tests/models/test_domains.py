@@ -1,20 +1,23 @@
 """Every field of every kind refuses each value outside the domain that its schema states, and names
-the field.
+the field: in problem files, in plans, and in problems built in Python.
 """
 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import math
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any
 
+import numpy as np
 import pytest
+from helpers.instances import small_instances
 
-from specopt import InvalidInput
+from specopt import InvalidInput, solve
 from specopt.kinds import KINDS
 from specopt.kinds.kind import Kind
+from specopt.models.schema import schema as schema_of
 
 Path = tuple[str | int, ...]
 
@@ -23,13 +26,16 @@ NUMBERS = {"integer", "number"}
 DENORMAL = 5e-324
 """A number that is too small to keep all its digits."""
 
+HUGE = (2**63, 10**400)
+"""Whole numbers beyond 64 bits, and beyond floating point."""
+
 
 def outside(schema: dict[str, Any]) -> Iterator[Any]:
     """Yield values outside the domain of a number, a choice or a flag."""
     if schema.get("type") in NUMBERS:
-        yield from ("x", True, math.nan, math.inf, DENORMAL)
+        yield from ("x", True, math.nan, math.inf, DENORMAL, HUGE[1])
         if schema["type"] == "integer":
-            yield 1.5
+            yield from (2.0, HUGE[0])
         step = 1 if schema["type"] == "integer" else 1e-3
         for name, sign in (
             ("minimum", -1),
@@ -109,15 +115,16 @@ def replaced(data: Any, path: Path, value: Any) -> Any:
     return found
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+
+
+@every_kind
 def test_values_outside_a_domain_are_refused_by_name(kind: Kind) -> None:
     """Tests that wrong types, values beyond both ends, NaN, unknown and missing fields are refused
     with their name.
     """
     schema, tried, taken = kind.problem.json_schema(), 0, []
-    for label, problem in import_module(
-        f"small_instances.{kind.name.replace('-', '_')}"
-    ).INSTANCES.items():
+    for label, problem in small_instances(kind.name).items():
         data = problem.to_dict()
         for path, value, name in changes(schema, data):
             tried += 1
@@ -130,3 +137,28 @@ def test_values_outside_a_domain_are_refused_by_name(kind: Kind) -> None:
                 taken.append((label, path, value, "accepted"))
     assert tried > 100
     assert taken == []
+
+
+@every_kind
+def test_constructors_refuse_too(kind: Kind) -> None:
+    """Tests that what a file may not hold in a number, a text or a column is refused in Python."""
+    properties = kind.problem.json_schema()["properties"]
+    for problem in small_instances(kind.name).values():
+        data = problem.to_dict()
+        for field in data.keys() - {"format", "kind"}:
+            if isinstance(getattr(problem, field), np.ndarray | float | int | str):
+                for path, value, _ in changes(properties[field], data[field], (field,)):
+                    wrong = replaced(data, path, value)[field]
+                    with pytest.raises(InvalidInput, match=field):
+                        dataclasses.replace(problem, **{field: wrong})
+
+
+@every_kind
+def test_plans_are_read_as_strictly(kind: Kind) -> None:
+    """Tests that plans refuse such values, too. The judge looks at tiny numbers and indices."""
+    plan = solve(next(iter(small_instances(kind.name).values()))).plan
+    assert plan is not None
+    for path, value, name in changes(schema_of(kind.plan), plan.to_dict()):
+        if value not in (DENORMAL, *HUGE):
+            with pytest.raises(InvalidInput, match=name.rpartition(".")[2] or None):
+                kind.plan.from_dict(replaced(plan.to_dict(), path, value))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,19 +58,6 @@ def test_first_flag_is_the_enumeration(
     assert found.sent == pytest.approx(expected[0] + expected[1], abs=1e-12)
 
 
-@given(units, st.integers(1, 12))
-def test_a_predictor_that_never_flags_is_a_fixed_window(alpha: float, most: int) -> None:
-    """Tests that f = 1, g = 0, h = 1 gives the fixed window, which accepts alpha + alpha^2 + ... of
-    its tokens.
-    """
-    predictor = BinaryPredictor(false_accept=1.0, false_reject=0.0, goes_on_after=1.0)
-    found = first_flag_round(alpha, most, predictor)
-    accepted = sum(alpha**k for k in range(1, most + 1))
-    assert [found.accepted, found.wasted, found.drafted] == pytest.approx(
-        [accepted, most - accepted, most], abs=1e-9
-    )
-
-
 @given(units, st.integers(1, 10), st.tuples(units, units), units, units)
 def test_theorem_1_holds_for_equal_g_and_h(
     alpha: float, most: int, false_alarms: tuple[float, float], g: float, h: float
@@ -100,6 +88,12 @@ def test_theorem_1_fails_as_stated() -> None:
     assert first_flag_round(0.5, 2, few).wasted == 0.9375
 
 
+def log(outcomes: list[int], **more: Any) -> DraftLog:
+    """Return a log of tokens with one feature."""
+    features = {"features": np.zeros((len(outcomes), 1))}
+    return DraftLog(outcomes=np.array(outcomes), **(features | more))
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [
@@ -120,30 +114,14 @@ def test_theorem_1_fails_as_stated() -> None:
             lambda: first_flag_round(1.2, 3, BinaryPredictor(false_accept=0.5, false_reject=0.0)),
             "acceptance_rate",
         ),
-        (lambda: DraftLog(features=np.zeros(3), outcomes=np.zeros(3, int)), "features"),
-        (
-            lambda: DraftLog(features=np.array([[np.nan]]), outcomes=np.zeros(1, int)),
-            r"features\[0\]",
-        ),
-        (lambda: DraftLog(features=np.zeros((2, 1)), outcomes=np.array([2, 0])), "outcomes"),
-        (
-            lambda: DraftLog(
-                features=np.zeros((2, 1)), outcomes=np.array([1, 0]), rounds=np.zeros(3, int)
-            ),
-            "rounds",
-        ),
-        (
-            lambda: DraftLog(
-                features=np.zeros((2, 1)), outcomes=np.array([1, 0]), names=("a", "b")
-            ),
-            "names",
-        ),
-        (lambda: DraftLog(features=np.zeros((1, 1)), outcomes=np.array([1])).split(), "rounds"),
-        (lambda: DraftLog(features=np.zeros((1, 1)), outcomes=np.array([1])).split(1.0), "share"),
-        (
-            lambda: DraftLog(features=np.zeros((1, 1)), outcomes=np.array([-1])).acceptance_rate,
-            "outcomes",
-        ),
+        (lambda: log([0, 0, 0], features=np.zeros(3)), "features"),
+        (lambda: log([0], features=np.array([[np.nan]])), r"features\[0\]"),
+        (lambda: log([2, 0]), "outcomes"),
+        (lambda: log([1, 0], rounds=np.zeros(3, int)), "rounds"),
+        (lambda: log([1, 0], names=("a", "b")), "names"),
+        (lambda: log([1]).split(), "rounds"),
+        (lambda: log([1]).split(1.0), "share"),
+        (lambda: log([-1]).acceptance_rate, "outcomes"),
     ],
 )
 def test_bad_input_names_the_field(build: object, message: str) -> None:

@@ -145,7 +145,8 @@ def test_what_is_read_is_written() -> None:
         ({"colour": 1}, "colour: unknown field"),
         ({"x" * 61: 1}, f"'{'x' * 56}...: unknown field"),
         ({"": 1}, "'': unknown field"),
-        ({"a\nb": 1}, "'a\\nb': unknown field"),
+        ({"a\r\nb": 1}, "'a\\r\\nb': unknown field"),
+        ({"\x00": 1}, "'\\x00': unknown field"),
     ],
 )
 def test_refusals_of_files(fields: dict[str, Any], message: str) -> None:
@@ -165,6 +166,7 @@ def test_refusals_of_files(fields: dict[str, Any], message: str) -> None:
         ({"counts": [[1], [2]]}, "counts: expected a list of integers, got [[1], [2]]"),
         ({"counts": [[1], 2]}, "counts: expected a list of integers, got [[1], 2]"),
         ({"counts": [True, 1]}, "counts: expected a list of integers, got [True, 1]"),
+        ({"sizes": None}, "sizes: expected a list of numbers, got None"),
         ({"sizes": ["a", "b"]}, "sizes: expected a list of numbers, got ['a', 'b']"),
         ({"sizes": [1.0, -1.0]}, "sizes[1]: expected a finite number >= 0, got -1.0"),
         ({"sizes": [np.inf, 1.0]}, "sizes[0]: expected a finite number >= 0, got inf"),

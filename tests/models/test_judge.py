@@ -65,12 +65,6 @@ def test_claims_of_nothing() -> None:
         assert verify(problem, result(objective=claim, problem_sha256="")).matches is matches
 
 
-def test_a_plan_alone() -> None:
-    """Tests that a plan claims nothing and is judged like a result's."""
-    report = verify(PROBLEM, PLAN)
-    assert report.matches and report.feasible and report.objective == 3.0
-
-
 def test_whose_plan() -> None:
     """Tests that a result without a digest is judged, and that a plan of another kind is refused by
     name.

@@ -40,21 +40,6 @@ def test_cumulative_rates_end_where_nothing_is_reached() -> None:
     assert PositionAcceptance.from_cumulative([0.5, 0.0, 0.0]).rates.tolist() == [0.5, 0.0]
 
 
-def test_intervals_cover_the_truth() -> None:
-    """Tests that 95 % intervals hold the true rate about as often as they say, and more of them
-    with more draws.
-    """
-    rng = np.random.default_rng(0)
-    covered = 0
-    for _ in range(400):
-        n = np.full(1, 50)
-        found = PositionAcceptance.from_counts(n, rng.binomial(n, 0.7))
-        covered += bool(found.lower[0] <= 0.7 <= found.upper[0])
-    assert 0.94 <= covered / 400 <= 1.0
-    few, many = (PositionAcceptance.from_counts([n], [0.7 * n]) for n in (100.0, 10_000.0))
-    assert many.upper[0] - many.lower[0] < 0.2 * (few.upper[0] - few.lower[0])
-
-
 def test_clopper_pearson_by_hand() -> None:
     """Tests that the exact interval has its closed form where there are no or only successes."""
     none, all_ = (PositionAcceptance.from_counts([10.0], [k]) for k in (0.0, 10.0))

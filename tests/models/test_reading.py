@@ -72,16 +72,12 @@ def test_devices(device: str) -> None:
         read_bytes(device)
 
 
-def test_directories(tmp_path: Path) -> None:
-    """Tests that a directory is called one."""
+def test_what_is_no_file(tmp_path: Path) -> None:
+    """Tests that a directory is called one, and that a file that is not there is refused."""
     with pytest.raises(InvalidInput, match=r"cannot be read \(Is a directory\)"):
-        read_bytes(tmp_path)
-
-
-def test_no_path() -> None:
-    """Tests that a path that no file can have is refused."""
-    with pytest.raises(InvalidInput, match="NUL"):
-        read_bytes("a\0b")
+        load(tmp_path)
+    with pytest.raises(InvalidInput, match=r"nowhere.json: cannot be read \(No such file"):
+        load(tmp_path / "nowhere.json")
 
 
 def test_messages_are_short(tmp_path: Path) -> None:

@@ -6,17 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.simulations import SHORT
 
 from specopt import InvalidInput, load, save, simulate, workload
 from specopt.api.generate import WORKLOADS
 from specopt.models.files import from_dict
 from specopt.models.workload import Workload
 
-QUICK: dict[str, dict[str, Any]] = {
-    "fair-goodput": {"rounds": 5, "replications": 2},
-    "verification-batch": {"devices": 8, "seconds": 4.0, "warm_up_seconds": 1.0, "replications": 1},
-    "prompt-chunking": {"requests": 10, "warm_up_requests": 2, "replications": 1},
-}
 POLICY = {"fair-goodput": "fixed", "verification-batch": "fcfs", "prompt-chunking": "hat"}
 
 
@@ -30,7 +26,7 @@ def test_a_file_holds_all(name: str, tmp_path: Path) -> None:
     save(made, tmp_path / "workload.json")
     again = load(tmp_path / "workload.json")
     assert isinstance(again, Workload) and again == made and again.kind == f"{kind}-workload"
-    one, other = (simulate(world, POLICY[kind], **QUICK[kind]) for world in (made, again))
+    one, other = (simulate(world, POLICY[kind], **SHORT[kind]) for world in (made, again))
     assert one.mean == other.mean
 
 

@@ -18,10 +18,10 @@ from oracles.serving_latency import (
     draft_flops,
     exact_flops,
     exceeds,
-    kv_bytes,
+    fits,
+    holds,
     mechanism_of,
     outputs,
-    parameter_bytes,
     pass_seconds,
     steps,
     upload_need,
@@ -91,25 +91,27 @@ def samples(problem: Json) -> list[list[int]]:
     )
 
 
+def starts(problem: Json, mechanism: str, share: list[float]) -> tuple[list[float], list[float]]:
+    """When each task arrives, and when it is ready."""
+    upload = [need / w for need, w in zip(upload_need(problem, mechanism), share, strict=True)]
+    given = problem.get("arrival_seconds")
+    if given is None:
+        return [0.0] * len(share), [max(upload)] * len(share)
+    arrival = [a - min(given) for a in given]
+    return arrival, [a + u for a, u in zip(arrival, upload, strict=True)]
+
+
 def evaluate(problem: Json, plan: Json) -> Json:
     """Objective and terms, and whether memory suffices."""
     mechanism = mechanism_of(problem, plan)
-    need = upload_need(problem, mechanism)
-    K = len(need)
-    upload = [n / w for n, w in zip(need, plan["bandwidth_share"], strict=True)]
-    given = problem.get("arrival_seconds")
-    arrival = [0.0] * K if given is None else [a - min(given) for a in given]
-    ready = (
-        [max(upload)] * K
-        if given is None
-        else [a + u for a, u in zip(arrival, upload, strict=True)]
-    )
-    objectives, communications, fits = [], [], True
+    arrival, ready = starts(problem, mechanism, plan["bandwidth_share"])
+    K = len(ready)
+    objectives, communications, fitted = [], [], True
     for Q in samples(problem):
         finish, within = (fixed if "batches" in plan else in_phases)(
             problem, plan, mechanism, Q, ready
         )
-        fits = fits and within
+        fitted = fitted and within
         waits = [r - a for r, a in zip(ready, arrival, strict=True)]
         if problem.get("objective", "makespan") == "makespan":
             objectives.append(max(finish))
@@ -125,17 +127,9 @@ def evaluate(problem: Json, plan: Json) -> Json:
         "objective": objective,
         "communication_seconds": communication,
         "inference_seconds": objective - communication,
-        "fits": fits,
+        "fits": fitted,
         "band": all(
-            not exceeds(
-                sum(
-                    w
-                    for w, a, r in zip(plan["bandwidth_share"], arrival, ready, strict=True)
-                    if a <= t < r
-                ),
-                1,
-            )
-            for t in arrival
+            not exceeds(held(plan["bandwidth_share"], arrival, ready, t), 1) for t in arrival
         ),
     }
 
@@ -143,17 +137,6 @@ def evaluate(problem: Json, plan: Json) -> Json:
 def held(share: list[float], arrival: list[float], ready: list[float], t: float) -> float:
     """The shares of the band that are held at a time."""
     return sum(w for w, a, r in zip(share, arrival, ready, strict=True) if a <= t < r)
-
-
-def holds(problem: Json, mechanism: str, b: int, tokens: float) -> bool:
-    """Whether b tasks of that many tokens fit every model's memory."""
-    for which in ("verify",) if mechanism == "autoregressive" else ("draft", "verify"):
-        limit = problem.get(f"{which}_memory_bytes")
-        if limit is not None:
-            needed = parameter_bytes(problem[which]) + b * kv_bytes(problem[which]) * tokens
-            if needed > limit + 1e-9 * max(limit, needed):
-                return False
-    return True
 
 
 def fixed(
@@ -178,10 +161,7 @@ def fixed(
                 if own[k] == n:
                     finish[k] = clock + end
         clock += done[-1]
-    return finish, all(
-        holds(problem, mechanism, len(batch), max(I[k] for k in batch) + max(Q[k] for k in batch))
-        for batch in plan["batches"]
-    )
+    return finish, all(fits(problem, mechanism, batch, Q) for batch in plan["batches"])
 
 
 @dataclass
@@ -291,14 +271,7 @@ def least(problem: Json, mechanism: str, share: list[float]) -> float:
     """The least objective of all plans under a mechanism with these shares; infinite if none
     fits.
     """
-    upload = [need / w for need, w in zip(upload_need(problem, mechanism), share, strict=True)]
-    given = problem.get("arrival_seconds")
-    arrival = [0.0] * len(share) if given is None else [a - min(given) for a in given]
-    ready = (
-        [max(upload)] * len(share)
-        if given is None
-        else [a + u for a, u in zip(arrival, upload, strict=True)]
-    )
+    arrival, ready = starts(problem, mechanism, share)
     drafting = range(
         problem.get("min_speculation_length", 1), problem.get("max_speculation_length", 0) + 1
     )

@@ -6,9 +6,11 @@ Slow and obvious: sums term by term, enumeration of everything.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
+
+from oracles.fair_goodput import allocations as allocations
 
 
 def goodput(rate: float, drafts: int) -> Fraction:
@@ -36,19 +38,10 @@ def feasible(problem: dict[str, Any], drafts: Sequence[int]) -> bool:
     )
 
 
-def allocations(clients: int, budget: int) -> Iterator[tuple[int, ...]]:
-    """Every allocation of at most `budget` tokens."""
-    if clients == 0:
-        yield ()
-        return
-    for first in range(budget + 1):
-        for rest in allocations(clients - 1, budget - first):
-            yield (first, *rest)
-
-
 def optimum(problem: dict[str, Any]) -> Fraction:
     """The largest objective of all feasible allocations."""
-    every = allocations(len(problem["weights"]), problem["budget_tokens"])
+    budget = problem["budget_tokens"]
+    every = allocations([budget] * len(problem["weights"]), budget)
     return max(objective(problem, drafts) for drafts in every if feasible(problem, drafts))
 
 

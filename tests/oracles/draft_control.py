@@ -12,16 +12,10 @@ from itertools import product
 from math import factorial, prod
 from typing import Any
 
+from oracles.quantisation import bits
+
 Action = tuple[int, int]
 """Draft length and resolution."""
-
-
-def bits_for(count: int) -> int:
-    """ceil(log2 count): the least number of bits that tells `count` things apart."""
-    bits = 0
-    while 2**bits < count:
-        bits += 1
-    return bits
 
 
 @cache
@@ -37,13 +31,13 @@ def distribution_bits(problem: dict[str, Any], state: int, resolution: int) -> F
             problem["states"][state]["distribution_bits"][problem["resolutions"].index(resolution)]
         )
     V = problem["vocabulary_size"]
-    return Fraction(bits_for(points(V, resolution)))
+    return Fraction(bits(points(V, resolution)))
 
 
 def seconds(problem: dict[str, Any], state: int, action: Action) -> Fraction:
     """T of an iteration (Eq. 7-9)."""
     L, resolution = action
-    now, token = problem["states"][state], bits_for(problem["vocabulary_size"])
+    now, token = problem["states"][state], bits(problem["vocabulary_size"])
     up = (
         L
         * (token + distribution_bits(problem, state, resolution))
@@ -51,7 +45,7 @@ def seconds(problem: dict[str, Any], state: int, action: Action) -> Fraction:
     )
     down = Fraction(0)
     if "downlink_bits_per_second" in now:
-        down = (bits_for(L + 1) + token) / Fraction(now["downlink_bits_per_second"])
+        down = (bits(L + 1) + token) / Fraction(now["downlink_bits_per_second"])
     verify = problem["verify_seconds"]
     verify = Fraction(verify[L] if isinstance(verify, list) else verify)
     return L * Fraction(problem["draft_seconds_per_token"]) + up + verify + down

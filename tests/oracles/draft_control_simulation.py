@@ -40,6 +40,14 @@ def iteration_seconds(problem: dict[str, Any], state: int, length: int, bits: fl
     return float(seconds)
 
 
+def accepted_of(stream: int, drafted: int, rate: float) -> int:
+    """The number of drafts before the first that is rejected."""
+    accepted = 0
+    while accepted < drafted and uniform(stream + (accepted + 1) * GOLDEN) < rate:
+        accepted += 1
+    return accepted
+
+
 def play(
     problem: dict[str, Any],
     first_weights: Sequence[float],
@@ -61,11 +69,7 @@ def play(
         stream = mixed(run + (i + 1) * GOLDEN)
         drafted, index = choose(state, drafted, accepted)
         rate = problem["states"][state]["acceptance_rates"][index]
-        accepted = 0
-        for token in range(drafted):
-            if uniform(stream + (token + 1) * GOLDEN) >= rate:
-                break
-            accepted += 1
+        accepted = accepted_of(stream, drafted, rate)
         log.append(
             (
                 state,
@@ -107,13 +111,7 @@ def learn(
         sums = [a + b for a, b in zip(tables[0][state], tables[1][state], strict=True)]
         action = sums.index(max(sums)) if greedy else int(uniform(luck + 2 * GOLDEN) * len(actions))
         length, index = actions[action]
-        accepted = 0
-        while (
-            accepted < length
-            and uniform(stream + (accepted + 1) * GOLDEN)
-            < problem["states"][state]["acceptance_rates"][index]
-        ):
-            accepted += 1
+        accepted = accepted_of(stream, length, problem["states"][state]["acceptance_rates"][index])
         tokens, seconds = (
             accepted + 1.0,
             iteration_seconds(problem, state, length, bits[state][index]),

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import pytest
 
-from specopt.models.draft_control.problem import DraftControlPlan, DraftControlProblem
-from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fields import parse
-from specopt.models.placement.plan import PlacementPlan
-from specopt.models.placement.problem import PlacementProblem
 from specopt.models.problem import problem_type
-from specopt.models.prompt_chunking.problem import PromptChunkingPlan, PromptChunkingProblem
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from testbed.calibration import acceptance_rate
 from testbed.cloud_delay import fit_cloud_delay
@@ -55,14 +51,21 @@ def check_record(data: dict[str, Any]) -> None:
     CHECKS[data["kind"]](data)
 
 
+def _planned(data: dict[str, Any]) -> Iterator[tuple[dict[str, Any], Any, Any]]:
+    """Yield every trial with its problem and its plan, which must be feasible."""
+    for trial in data["trials"]:
+        fields = data["problems"][trial["problem"]]
+        problem: Any = problem_type(fields["kind"]).from_dict(fields)
+        plan = problem.plan_type.from_dict(trial["plan"])
+        assert problem.violations(plan) == []
+        yield trial, problem, plan
+
+
 def check_serving_latency(data: dict[str, Any]) -> None:
     """Check a record of serving latency."""
     rate = acceptance_rate(data["accepted"], data["settings"]["max_speculation_length"])
     rate = min(max(rate, 1e-3), 1 - 1e-3)
-    for trial in data["trials"]:
-        problem = ServingLatencyProblem.from_dict(data["problems"][trial["problem"]])
-        plan = ServingLatencyPlan.from_dict(trial["plan"])
-        assert problem.violations(plan) == []
+    for trial, problem, plan in _planned(data):
         assert problem.mechanism == trial["label"]
         assert problem.acceptance_rate == rate
         measured_form = serving_latency.measured_form(problem, data)
@@ -90,11 +93,7 @@ def _check_table(data: dict[str, Any], side: str, seconds: Any) -> None:
 def check_continuous_serving(data: dict[str, Any]) -> None:
     """Check a record of continuous serving and of fixed batches of the same tasks."""
     rate = acceptance_rate(data["accepted"], data["settings"]["max_speculation_length"])
-    for trial in data["trials"]:
-        fields = data["problems"][trial["problem"]]
-        problem: Any = problem_type(fields["kind"]).from_dict(fields)
-        plan = problem.plan_type.from_dict(trial["plan"])
-        assert problem.violations(plan) == []
+    for trial, problem, plan in _planned(data):
         assert problem.mechanism == trial["label"]
         assert problem.acceptance_rate == min(max(rate, 1e-3), 1 - 1e-3)
         assert trial["predicted"]["model"]["total_seconds"] == pytest.approx(
@@ -106,14 +105,20 @@ def check_continuous_serving(data: dict[str, Any]) -> None:
             assert (verify[:, 0] == 1).sum() == len(batches) and sum(measured["steps"]) == len(
                 verify
             )
-            assert verify[:, 3].max() <= measured["total_seconds"]
-            assert measured["communication_seconds"] <= verify[:, 2].min()
-            undisturbed = undisturbed_seconds(measured, problem.mechanism_of(plan))
-            assert measured["undisturbed_seconds"] == pytest.approx(undisturbed, abs=1e-3)
+            _check_seconds(problem.mechanism_of(plan), measured)
             assert (
                 problem.mechanism == "autoregressive"
                 or 0 < measured["accepted"] < measured["drafted"]
             )
+
+
+def _check_seconds(mechanism: Any, measured: dict[str, Any]) -> None:
+    """Check that all is verified between upload and end, and the seconds without disturbance."""
+    verify = np.array(measured["verify"])
+    assert verify[:, 3].max() <= measured["total_seconds"]
+    assert measured["communication_seconds"] <= verify[:, 2].min()
+    undisturbed = undisturbed_seconds(measured, mechanism)
+    assert measured["undisturbed_seconds"] == pytest.approx(undisturbed, abs=1e-3)
 
 
 def _check_run(
@@ -122,11 +127,8 @@ def _check_run(
     stages = {side: np.array(measured[side]).reshape(-1, 5) for side in ("draft", "verify")}
     for number, steps in enumerate(measured["steps"]):
         assert (stages["verify"][:, 1] == number).sum() == steps
-    assert measured["total_seconds"] >= stages["verify"][:, 3].max()
-    assert measured["communication_seconds"] <= stages["verify"][:, 2].min()
+    _check_seconds(problem.mechanism_of(plan), measured)
     assert measured["accepted"] <= measured["drafted"]
-    undisturbed = undisturbed_seconds(measured, problem.mechanism_of(plan))
-    assert measured["undisturbed_seconds"] == pytest.approx(undisturbed, abs=1e-3)
     terms = explain(problem, plan, measured)
     assert terms.total == pytest.approx(
         measured["total_seconds"] - problem.evaluate(plan).objective, abs=1e-6
@@ -138,10 +140,7 @@ def check_prompt_chunking(data: dict[str, Any]) -> None:
     """Check a record of prompt chunking."""
     layers = data["layers"]
     sizes = np.array(layers["tokens"], dtype=np.float64)
-    for trial in data["trials"]:
-        problem = PromptChunkingProblem.from_dict(data["problems"][trial["problem"]])
-        plan = PromptChunkingPlan.from_dict(trial["plan"])
-        assert problem.violations(plan) == []
+    for trial, problem, plan in _planned(data):
         assert trial["predicted"]["model"]["first_token_seconds"] == pytest.approx(
             problem.evaluate(plan).objective
         )
@@ -181,10 +180,8 @@ def check_draft_control(data: dict[str, Any]) -> None:
         )
         for alike in rounds.values()
     ]
-    for trial in data["trials"]:
-        problem = DraftControlProblem.from_dict(data["problems"][trial["problem"]])
-        plan, states = DraftControlPlan.from_dict(trial["plan"]), data["states"][trial["scene"]]
-        assert problem.violations(plan) == []
+    for trial, problem, plan in _planned(data):
+        states = data["states"][trial["scene"]]
         assert all(
             state.acceptance_rates.tolist() == pytest.approx(rates) for state in problem.states
         )
@@ -235,12 +232,9 @@ def check_verification_batch(data: dict[str, Any]) -> None:
 
 def check_fair_goodput(data: dict[str, Any]) -> None:
     """Check a record of fair goodput."""
-    for trial in data["trials"]:
-        problem = FairGoodputProblem.from_dict(data["problems"][trial["problem"]])
-        plan = FairGoodputPlan.from_dict(trial["plan"])
+    for trial, problem, plan in _planned(data):
         again = fair_goodput.problem_of(data["known"], problem.budget_tokens)
         assert problem.acceptance_rates.tolist() == pytest.approx(again.acceptance_rates.tolist())
-        assert problem.violations(plan) == []
         assert trial["predicted"]["model"] == pytest.approx(
             fair_goodput.worth(problem.realised(plan.schedule)[0])
         )
@@ -258,11 +252,8 @@ def check_placement(data: dict[str, Any]) -> None:
     replayed = {one["draft_tokens"]: one["accepted"] for one in data["replayed"]}
     factor = placement.pace(data)
     assert 0.2 < factor < 5.0
-    for trial in data["trials"]:
+    for trial, problem, plan in _planned(data):
         clients, length = trial["clients"], trial["way"]["draft_tokens"]
-        problem = PlacementProblem.from_dict(data["problems"][trial["problem"]])
-        plan = PlacementPlan.from_dict(trial["plan"])
-        assert problem.violations(plan) == []
         trip = trial["round_trip_seconds"]
         again, later = (
             placement.problem_of(data, settings, clients, trip, one) for one in (1.0, factor)

@@ -85,6 +85,10 @@ def memory_tokens(client: Json) -> int:
 # its draft group.
 
 
+BLANK: Json = {"drafter": None, "K": 0, "overlap": False, "draft": None, "group": None}
+"""An entry without drafts."""
+
+
 def away(problem: Json, verifier: Json, e: Json, t: float) -> list[list[tuple[float, float]]]:
     """Steps 1 and 2: for every trip the chances and seconds away."""
     if e["place"] in ("none", "beside"):
@@ -150,9 +154,11 @@ def busy(
     return total / (1 - verifier.get("reserved_share", 0.0)), b
 
 
-def unit(problem: Json, verifier: Json, beside: Json | None, entries: list[Json]) -> Json:
-    """Steps 3 to 6 and 9: what one unit does; an `Infeasible` where memory or a least rate is
-    violated.
+def unit(
+    problem: Json, verifier: Json, beside: Json | None, entries: list[Json]
+) -> tuple[list[float], float]:
+    """Steps 3 to 6 and 9: rates of the entries and watts of one unit. It raises `Infeasible` where
+    memory or a least rate is violated.
     """
     check_memory(verifier, beside, entries)
     P = [busy(verifier, beside, [e], [1.0])[0] for e in entries]
@@ -164,7 +170,7 @@ def unit(problem: Json, verifier: Json, beside: Json | None, entries: list[Json]
             wait += (f["q"] - (1 if i == j else 0)) * P[j] ** 2 / (A[j] + P[j])
         light.append(A[i] + P[i] + wait / 2)
     load = sum(e["q"] * p / one for e, p, one in zip(entries, P, light, strict=True))
-    cycles, periods, share, batch = [one * max(1.0, load) for one in light], P, min(1.0, load), None
+    cycles, periods, share = [one * max(1.0, load) for one in light], P, min(1.0, load)
     if load > 1 + ROUNDING:
         n = [1.0] * len(entries)
         while True:
@@ -176,7 +182,7 @@ def unit(problem: Json, verifier: Json, beside: Json | None, entries: list[Json]
                 break
             n = later
         if b >= 1 - ROUNDING:
-            cycles, periods, share, batch = [x * t for x in n], [t] * len(entries), 1.0, b
+            cycles, periods, share = [x * t for x in n], [t] * len(entries), 1.0
     rates = [tokens(problem, e) / one for e, one in zip(entries, cycles, strict=True)]
     for e, rate in zip(entries, rates, strict=True):
         if exceeds(e["class"].get("min_tokens_per_second", 0.0), rate):
@@ -191,14 +197,7 @@ def unit(problem: Json, verifier: Json, beside: Json | None, entries: list[Json]
                 * drafting(problem, verifier, e, t)
                 / cycle
             )
-    return {
-        "rates": rates,
-        "cycles": cycles,
-        "period": None if batch is None else periods[0],
-        "batch": batch,
-        "busy_share": share,
-        "watts": watts,
-    }
+    return rates, watts
 
 
 def drafting(problem: Json, verifier: Json, e: Json, t: float) -> float:
@@ -264,16 +263,7 @@ def resolved(problem: Json, plan: Json) -> list[tuple[Json, Json, Json | None, l
                 (place == "beside") == (beside is not None),
                 "beside is for all clients of a unit or none",
             )
-            e: Json = {
-                "class": client,
-                "q": one["per_unit"],
-                "place": place,
-                "drafter": None,
-                "K": 0,
-                "overlap": False,
-                "draft": None,
-                "group": None,
-            }
+            e: Json = BLANK | {"class": client, "q": one["per_unit"], "place": place}
             if beside is not None:
                 e |= beside
             if place == "device":
@@ -337,22 +327,13 @@ def evaluate(problem: Json, plan: Json) -> Json:
         need(used <= verifier["units"], f"units: {verifier['name']}")
 
     price = watts = total = goodput = utility = 0.0
-    terms: Json = {"classes": {c["name"]: [] for c in problem["classes"]}, "units": []}
+    terms: Json = {"classes": {c["name"]: [] for c in problem["classes"]}}
     placed = dict.fromkeys(terms["classes"], 0)
     for group, verifier, beside, entries in groups:
-        n, found = group["units"], unit(problem, verifier, beside, entries)
+        n, (rates, power) = group["units"], unit(problem, verifier, beside, entries)
         price += n * verifier.get("price_per_second", 0.0)
-        watts += n * found["watts"]
-        terms["units"].append(
-            {
-                "verifier": verifier["name"],
-                "units": n,
-                "period": found["period"],
-                "batch": found["batch"],
-                "busy_share": found["busy_share"],
-            }
-        )
-        for e, rate in zip(entries, found["rates"], strict=True):
+        watts += n * power
+        for e, rate in zip(entries, rates, strict=True):
             clients, weight = n * e["q"], e["class"].get("weight", 1.0)
             placed[e["class"]["name"]] += clients
             total += clients * rate
@@ -459,12 +440,11 @@ def draft_choices(problem: Json) -> Iterator[tuple[Json, ...]]:
 
 def options(problem: Json, verifier: Json, choice: tuple[Json, ...]) -> list[list[Json]]:
     """For every drafter and draft length beside, and for none, what a client of the unit can do."""
-    blank: Json = {"drafter": None, "K": 0, "overlap": False, "draft": None, "group": None}
     lengths = range(1, problem["max_draft_tokens"] + 1)
     apart: list[Json] = []
     found = [apart]
     for c in problem["classes"]:
-        apart.append(blank | {"class": c, "place": "none"})
+        apart.append(BLANK | {"class": c, "place": "none"})
         for d in problem["drafters"]:
             on_device = d["name"] in c.get("device_seconds_per_token", {})
             if (
@@ -475,7 +455,7 @@ def options(problem: Json, verifier: Json, choice: tuple[Json, ...]) -> list[lis
                 for K in lengths:
                     for overlap in (False, True) if problem.get("overlap", True) else (False,):
                         apart.append(
-                            blank
+                            BLANK
                             | {
                                 "class": c,
                                 "place": "device",
@@ -491,7 +471,7 @@ def options(problem: Json, verifier: Json, choice: tuple[Json, ...]) -> list[lis
                 and verifier["name"] in draft["pool"]["round_trip_seconds"]
             ):
                 for K in lengths:
-                    e = blank | {
+                    e = BLANK | {
                         "class": c,
                         "place": "pool",
                         "drafter": d,
@@ -507,7 +487,7 @@ def options(problem: Json, verifier: Json, choice: tuple[Json, ...]) -> list[lis
         if verifier["name"] in d.get("beside", {}):
             able = [c for c in problem["classes"] if d["name"] in c["acceptance"]]
             found += [
-                [blank | {"class": c, "place": "beside", "drafter": d, "K": K} for c in able]
+                [BLANK | {"class": c, "place": "beside", "drafter": d, "K": K} for c in able]
                 for K in lengths
             ]
     return found
@@ -541,21 +521,16 @@ def table(
                         check_draft_memory(
                             e["draft"]["pool"], e["drafter"], e["draft"]["h"], longest
                         )
-                one = unit(problem, verifier, beside, entries)
+                rates, watts = unit(problem, verifier, beside, entries)
             except Infeasible:
                 continue
+            weights = [e["q"] * e["class"].get("weight", 1.0) for e in entries]
             part = {
-                "goodput": sum(
-                    e["q"] * e["class"].get("weight", 1.0) * r
-                    for e, r in zip(entries, one["rates"], strict=True)
-                ),
-                "fair": sum(
-                    e["q"] * e["class"].get("weight", 1.0) * math.log(r)
-                    for e, r in zip(entries, one["rates"], strict=True)
-                ),
+                "goodput": sum(w * r for w, r in zip(weights, rates, strict=True)),
+                "fair": sum(w * math.log(r) for w, r in zip(weights, rates, strict=True)),
                 "capacity": 0.0,
                 "cost": verifier.get("price_per_second", 0.0),
-                "energy": one["watts"],
+                "energy": watts,
             }[problem["objective"]]
             key = key_of(problem, entries, len(choice))
             if key not in found or better(problem, part, found[key][0]):

@@ -7,7 +7,7 @@ job starts when the chunk's job before it and the resource's job before it are d
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -18,16 +18,18 @@ def number(problem: dict[str, Any], name: str) -> Fraction:
     return Fraction(problem.get(name, 0))
 
 
-def delay(problem: dict[str, Any], tokens: Fraction) -> Fraction:
-    """g: the first value to the left of the knots, the last slope to the right of them."""
-    x = [Fraction(t) for t in problem["cloud_delay"]["tokens"]]
-    y = [Fraction(s) for s in problem["cloud_delay"]["seconds"]]
+def line(x: Sequence[Any], y: Sequence[Any], tokens: Any) -> Any:
+    """g through knots: the first value to the left of them, the last slope to the right."""
     if tokens <= x[0]:
         return y[0]
-    for k in range(1, len(x)):
-        if tokens <= x[k] or k == len(x) - 1:
-            return y[k - 1] + (y[k] - y[k - 1]) * (tokens - x[k - 1]) / (x[k] - x[k - 1])
-    raise AssertionError
+    k = next(k for k in range(1, len(x)) if tokens <= x[k] or k == len(x) - 1)
+    return y[k - 1] + (y[k] - y[k - 1]) * (tokens - x[k - 1]) / (x[k] - x[k - 1])
+
+
+def delay(problem: dict[str, Any], tokens: Fraction) -> Fraction:
+    """g of a problem."""
+    x, y = (list(map(Fraction, problem["cloud_delay"][name])) for name in ("tokens", "seconds"))
+    return Fraction(line(x, y, tokens))
 
 
 def first_token(problem: dict[str, Any], chunks: list[int]) -> Fraction:

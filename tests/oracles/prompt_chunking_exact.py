@@ -7,27 +7,18 @@ prefix, without any bound.
 
 from __future__ import annotations
 
-import math
-from itertools import combinations, pairwise
 from typing import Any
 
 import numpy as np
+from oracles.prompt_chunking import line, plans
 
 Problem = dict[str, Any]
 State = tuple[float, ...]
 
 
 def delay(problem: Problem, tokens: float) -> float:
-    """Return g(tokens) by a walk over the knots."""
-    xs, ys = problem["cloud_delay"]["tokens"], problem["cloud_delay"]["seconds"]
-    if tokens <= xs[0]:
-        return float(ys[0])
-    k = 1
-    while k < len(xs) - 1 and tokens > xs[k]:
-        k += 1
-    share = (tokens - xs[k - 1]) / (xs[k] - xs[k - 1])
-    seconds: float = ys[k - 1] + share * (ys[k] - ys[k - 1])
-    return seconds
+    """Return g(tokens)."""
+    return float(line(problem["cloud_delay"]["tokens"], problem["cloud_delay"]["seconds"], tokens))
 
 
 def after_chunk(problem: Problem, state: State, tokens: int, is_last: bool) -> State:
@@ -71,20 +62,9 @@ def first_token_seconds(problem: Problem, chunks: list[int]) -> float:
     return state[-1] + float(problem.get("head_seconds", 0.0))
 
 
-def best_composition(problem: Problem) -> tuple[float, list[int]]:
-    """Return the least time to first token over all feasible compositions, and one that has it."""
-    N, grid = problem["prompt_tokens"], problem.get("grid_tokens") or 1
-    inner = list(range(grid, N, grid))
-    cap = problem.get("max_chunks") or N
-    best: tuple[float, list[int]] = (math.inf, [])
-    for cuts in range(min(cap, len(inner) + 1)):
-        for ends in combinations(inner, cuts):
-            edges = [0, *ends, N]
-            chunks = [b - a for a, b in pairwise(edges)]
-            seconds = first_token_seconds(problem, chunks)
-            if seconds < best[0]:
-                best = seconds, chunks
-    return best
+def best_composition(problem: Problem) -> float:
+    """Return the least time to first token over all feasible compositions."""
+    return min(first_token_seconds(problem, chunks) for chunks in plans(problem))
 
 
 def best_by_prefixes(problem: Problem, slack: float = 1e-13) -> float:

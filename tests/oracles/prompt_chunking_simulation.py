@@ -7,19 +7,10 @@ A calendar of what reaches the cloud is kept as a sorted list, and a batch takes
 from __future__ import annotations
 
 import bisect
-import itertools
 import math
 from typing import Any
 
-
-def delay(knots: list[tuple[float, float]], m: float) -> float:
-    """g(m) through knots, flat to the left, last slope to the right."""
-    if m <= knots[0][0]:
-        return knots[0][1]
-    for (x0, y0), (x1, y1) in itertools.pairwise(knots):
-        if m <= x1 or (x1, y1) == knots[-1]:
-            return y0 + (y1 - y0) * (m - x0) / (x1 - x0)
-    raise AssertionError
+from oracles.prompt_chunking import line
 
 
 def simulate(
@@ -79,7 +70,8 @@ def simulate(
                 break
             batch[index] = min(queue[0], left)
             left -= batch[index]
-        busy = delay(knots, sum(batch.values()) + sent * len(rounds)) / stages
+        tokens = sum(batch.values()) + sent * len(rounds)
+        busy = line([x for x, _ in knots], [y for _, y in knots], tokens) / stages
         for q in range(stages):
             finish[q] = max(finish[q], now if q == 0 else finish[q - 1]) + busy
         ends = []

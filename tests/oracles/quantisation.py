@@ -6,7 +6,6 @@ Slow and obvious: enumeration of everything.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
@@ -89,20 +88,3 @@ def output_law(
         for y in range(len(p)):
             law[y] += chance * (1 - accept) * second[y]
     return law
-
-
-def new_tokens(rates: Sequence[Fraction]) -> Fraction:
-    """Expected new tokens of a round (Eq. 14), as one sum over all outcomes of L trials.
-
-    Of L drafts with chances a_1..a_L, n are accepted and then one is not, or all are; each time one
-    token more.
-    """
-    total = Fraction(0)
-    for outcome in itertools.product((True, False), repeat=len(rates)):
-        chance = math.prod(
-            (a if kept else 1 - a for a, kept in zip(rates, outcome, strict=True)),
-            start=Fraction(1),
-        )
-        accepted = len(list(itertools.takewhile(bool, outcome)))
-        total += chance * (accepted + 1)
-    return total

@@ -206,7 +206,7 @@ def makespan(mechanism: str, times: list[tuple[float, float]]) -> float:
     return done
 
 
-def batch_steps(problem: Json, batch: list[int], l: int) -> int:  # noqa: E741
+def batch_steps(problem: Json, batch: Sequence[int], l: int) -> int:  # noqa: E741
     """n of Eq. 8, or of the slowest task."""
     O = [outputs(problem)[k] for k in batch]  # noqa: E741
     if problem.get("rounds") == "slowest":
@@ -214,19 +214,24 @@ def batch_steps(problem: Json, batch: list[int], l: int) -> int:  # noqa: E741
     return steps(max(O), tokens_per_step(problem, l))
 
 
-def inference_seconds(problem: Json, mechanism: str, batches: list[list[int]], l: int) -> float:  # noqa: E741
-    """T_inf (Eq. 22): at every step the batches that are not finished yet."""
-    shape = []
-    for batch in batches:
-        padded = max(problem["input_tokens"][k] for k in batch)
-        shape.append((len(batch), padded, batch_steps(problem, batch, l)))
-    total = []
-    for n in range(1, max(last for _, _, last in shape) + 1):
-        times = [
-            stages(problem, mechanism, b, padded, l, n) for b, padded, last in shape if last >= n
-        ]
-        total.append(makespan(mechanism, times))
-    return math.fsum(total)
+def batch_times(
+    problem: Json,
+    mechanism: str,
+    batch: Sequence[int],
+    l: int,  # noqa: E741
+) -> list[tuple[float, float]]:
+    """T^d and T^v of a batch at all of its steps."""
+    padded = max(problem["input_tokens"][k] for k in batch)
+    last = batch_steps(problem, batch, l)
+    return [stages(problem, mechanism, len(batch), padded, l, n) for n in range(1, last + 1)]
+
+
+def inference_seconds(mechanism: str, batches: list[list[tuple[float, float]]]) -> float:
+    """T_inf (Eq. 22) of the stage times of batches: at every step those not finished yet."""
+    return math.fsum(
+        makespan(mechanism, [times[n] for times in batches if n < len(times)])
+        for n in range(max(map(len, batches)))
+    )
 
 
 def upload_need(problem: Json, mechanism: str) -> list[float]:
@@ -257,7 +262,9 @@ def best_communication_seconds(problem: Json, mechanism: str) -> float:
 def evaluate(problem: Json, plan: Json) -> Json:
     """The objective of a plan and its terms (Eq. 23)."""
     mechanism = mechanism_of(problem, plan)
-    inference = inference_seconds(problem, mechanism, plan["batches"], plan["speculation_length"])
+    length = plan["speculation_length"]
+    times = [batch_times(problem, mechanism, batch, length) for batch in plan["batches"]]
+    inference = inference_seconds(mechanism, times)
     communication = communication_seconds(problem, mechanism, plan["bandwidth_share"])
     return {
         "objective": inference + communication,
@@ -272,17 +279,19 @@ def exceeds(value: float, limit: float) -> bool:
 
 
 def fits(problem: Json, mechanism: str, batch: list[int], O: list[int]) -> bool:  # noqa: E741
-    """Whether a batch fits both memories (Eq. 9, 10 and 24b)."""
+    """Whether a batch fits both memories (24b)."""
     tokens = max(problem["input_tokens"][k] for k in batch) + max(O[k] for k in batch)
-    limits = [("verify", problem.get("verify_memory_bytes"))]
-    if mechanism != "autoregressive":
-        limits.append(("draft", problem["draft_memory_bytes"]))
-    for which, limit in limits:
-        if limit is None:
-            continue
-        needed = parameter_bytes(problem[which]) + len(batch) * kv_bytes(problem[which]) * tokens
-        if exceeds(needed, limit):
-            return False
+    return holds(problem, mechanism, len(batch), tokens)
+
+
+def holds(problem: Json, mechanism: str, b: int, tokens: float) -> bool:
+    """Whether b tasks of that many tokens fit every model's memory (Eq. 9, 10)."""
+    for which in ("verify",) if mechanism == "autoregressive" else ("draft", "verify"):
+        limit = problem.get(f"{which}_memory_bytes")
+        if limit is not None:
+            needed = parameter_bytes(problem[which]) + b * kv_bytes(problem[which]) * tokens
+            if exceeds(needed, limit):
+                return False
     return True
 
 
@@ -348,10 +357,12 @@ def brute_force(problem: Json) -> tuple[float, Json | None]:
             for blocks in partitions(list(range(K))):
                 if not all(fits(problem, mechanism, block, outputs(problem)) for block in blocks):
                     continue
+                for block in blocks:
+                    if tuple(block) not in table:
+                        table[tuple(block)] = batch_times(problem, mechanism, block, l)
                 for order in permutations(blocks):
-                    objective = (
-                        tabled_inference(problem, mechanism, order, l, table) + communication
-                    )
+                    times = [table[tuple(block)] for block in order]
+                    objective = inference_seconds(mechanism, times) + communication
                     if objective < best:
                         best = objective
                         plan = {
@@ -362,30 +373,6 @@ def brute_force(problem: Json) -> tuple[float, Json | None]:
                         if named == "any":
                             plan["mechanism"] = mechanism
     return best, plan
-
-
-def tabled_inference(
-    problem: Json,
-    mechanism: str,
-    order: tuple[list[int], ...],
-    l: int,  # noqa: E741
-    table: dict[tuple[int, ...], list[tuple[float, float]]],
-) -> float:
-    """T_inf with the stage times of every batch computed once."""
-    columns = []
-    for batch in order:
-        key = tuple(batch)
-        if key not in table:
-            padded = max(problem["input_tokens"][k] for k in batch)
-            last = batch_steps(problem, batch, l)
-            table[key] = [
-                stages(problem, mechanism, len(batch), padded, l, n) for n in range(1, last + 1)
-            ]
-        columns.append(table[key])
-    total = 0.0
-    for n in range(max(map(len, columns))):
-        total += makespan(mechanism, [column[n] for column in columns if n < len(column)])
-    return total
 
 
 # ------------------------------------------------------------------ Algorithm 1

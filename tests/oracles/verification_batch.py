@@ -78,11 +78,7 @@ def algorithm_1(problem: dict[str, Any], drop_hopeless: bool) -> list[int]:
     critical.sort(key=lambda i: (due[i], i))
     others.sort(key=lambda i: (-Fraction(problem["expected_tokens"][i]) / cost[i], i))
     batch: list[int] = []
-    for i in critical:
-        if not feasible(problem, [*batch, i]):
-            return batch
-        batch.append(i)
-    for i in others:
+    for i in [*critical, *others]:
         if not feasible(problem, [*batch, i]):
             return batch
         batch.append(i)

@@ -23,10 +23,6 @@ def _instances() -> dict[str, Problem]:
         "output_lengths": "known",
         "max_speculation_length": 2,
     }
-    predicted = {
-        "output_lengths": "predicted",
-        "output_samples": [[3, 9, 24, 1, 7], [5, 5, 20, 2, 7]],
-    }
     return {
         "base": ContinuousServingProblem.from_dict(few | {"mechanism": "any"}),
         "one length": ContinuousServingProblem.from_dict(
@@ -42,7 +38,13 @@ def _instances() -> dict[str, Problem]:
         "arrivals": dataclasses.replace(
             base, output_lengths="known", arrival_seconds=np.array([0.0, 0.1, 0.1, 2.0, 40.0])
         ),
-        "predicted": ContinuousServingProblem.from_dict(base.to_dict() | predicted),
+        "predicted": ContinuousServingProblem.from_dict(
+            base.to_dict()
+            | {
+                "output_lengths": "predicted",
+                "output_samples": [[3, 9, 24, 1, 7], [5, 5, 20, 2, 7]],
+            }
+        ),
         "infeasible": dataclasses.replace(
             base, draft_memory_bytes=float(parameters + kv * tokens - 100)
         ),

@@ -5,9 +5,17 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from specopt import FairGoodputProblem, Problem, generate, load
+from specopt import FairGoodputPlan, FairGoodputProblem, Problem, Schedule, generate, load
 
 EDGE = Path(__file__).parents[1] / "data" / "edges" / "fair-goodput-refused-half-way.json"
+
+
+def declared(
+    problem: FairGoodputProblem, schedule: Schedule, factor: float = 1.0
+) -> FairGoodputPlan:
+    """Return the plan that a schedule realises, its goodput declared with a factor."""
+    goodput, tokens = problem.realised(schedule)
+    return FairGoodputPlan(goodput=factor * goodput, mean_draft_tokens=tokens, schedule=schedule)
 
 
 def _instances() -> dict[str, Problem]:

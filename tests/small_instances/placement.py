@@ -55,18 +55,20 @@ def one_of_each(
     )
 
 
-def _passes(overhead: float, sequence: float = 0.0, token: float = 0.0) -> list[Json]:
+def passes_of(overhead: float, sequence: float = 0.0, token: float = 0.0) -> list[Json]:
+    """Return the pieces of passes, in ticks."""
     return passes(overhead * TICK, sequence * TICK, token * TICK)
 
 
-def _verifier(name: str = "verifier", units: int = 1, **changed: Any) -> Json:
+def verifier(name: str = "verifier", units: int = 1, **changed: Any) -> Json:
+    """Return a verifier with some fields replaced."""
     return {
         "name": name,
         "units": units,
         "memory_bytes": 100.0,
         "weights_bytes": 10.0,
         "kv_bytes_per_token": 1.0,
-        "passes": _passes(4, 1, 1),
+        "passes": passes_of(4, 1, 1),
         "price_per_second": 2.0,
         "idle_watts": 2.0,
         "busy_watts": 5.0,
@@ -74,17 +76,19 @@ def _verifier(name: str = "verifier", units: int = 1, **changed: Any) -> Json:
     }
 
 
-def _drafter(name: str = "drafter", **changed: Any) -> Json:
+def drafter(name: str = "drafter", **changed: Any) -> Json:
+    """Return a drafter with some fields replaced."""
     return {
         "name": name,
         "weights_bytes": 1.0,
         "kv_bytes_per_token": 0.5,
-        "beside": {"verifier": _passes(1)},
+        "beside": {"verifier": passes_of(1)},
         **changed,
     }
 
 
-def _class(name: str = "chat", clients: int = 3, **changed: Any) -> Json:
+def client_class(name: str = "chat", clients: int = 3, **changed: Any) -> Json:
+    """Return a class of clients with some fields replaced."""
     return {
         "name": name,
         "clients": clients,
@@ -98,16 +102,30 @@ def _class(name: str = "chat", clients: int = 3, **changed: Any) -> Json:
     }
 
 
-def _problem(objective: str = "goodput", **changed: Any) -> Problem:
+def pool(**changed: Any) -> Json:
+    """Return a pool of draft units with some fields replaced."""
+    return {
+        "name": "pool",
+        "units": 2,
+        "memory_bytes": 20.0,
+        "round_trip_seconds": {"verifier": TICK},
+        "price_per_second": 0.5,
+        "busy_watts": 1.0,
+        **changed,
+    }
+
+
+def problem_of(objective: str = "goodput", **changed: Any) -> PlacementProblem:
+    """Return a problem of one verifier, drafter and class with some fields replaced."""
     return PlacementProblem.from_dict(
         {
             "format": "specopt/1",
             "kind": PlacementProblem.kind,
             "objective": objective,
             "max_draft_tokens": 2,
-            "verifiers": [_verifier()],
-            "drafters": [_drafter()],
-            "classes": [_class()],
+            "verifiers": [verifier()],
+            "drafters": [drafter()],
+            "classes": [client_class()],
             **changed,
         }
     )
@@ -118,68 +136,66 @@ def _instances() -> dict[str, Problem]:
     another reason.
     """
     needs = 4 + 1  # tokens of a client without drafts
-    server: Json = {"server": {"pool": _passes(1)}, "beside": {}}
-    pool = {
-        "name": "pool",
-        "units": 2,
-        "memory_bytes": 20.0,
-        "round_trip_seconds": {"verifier": TICK},
-        "price_per_second": 0.5,
-        "busy_watts": 1.0,
-    }
+    server: Json = {"server": {"pool": passes_of(1)}, "beside": {}}
     return {
-        "goodput": _problem(
-            verifiers=[_verifier(units=2)],
-            classes=[_class(), _class("code", 1, weight=2.0, acceptance={"drafter": [0.9, 0.5]})],
+        "goodput": problem_of(
+            verifiers=[verifier(units=2)],
+            classes=[
+                client_class(),
+                client_class("code", 1, weight=2.0, acceptance={"drafter": [0.9, 0.5]}),
+            ],
         ),
-        "fair": _problem(
-            "fair", classes=[_class(), _class("far", 1, round_trip_seconds={"verifier": 0.5})]
-        ),
-        "capacity": _problem("capacity", verifiers=[_verifier(memory_bytes=40.0)]),
-        "cost": _problem(
-            "cost", verifiers=[_verifier(units=2), _verifier("small", price_per_second=1.0)]
-        ),
-        "energy": _problem("energy", verifiers=[_verifier(units=2)]),
-        "one client": _problem(classes=[_class(clients=1)]),
-        "ties": _problem(
-            verifiers=[_verifier(), _verifier("twin")],
-            drafters=[_drafter(), _drafter("drafter again")],
-            classes=[_class(clients=2, acceptance={"drafter": 0.5, "drafter again": 0.5})],
-        ),
-        "pool": _problem(
-            drafters=[_drafter(**server)],
-            draft_pools=[pool],
-            classes=[_class(device_seconds_per_token={})],
-        ),
-        "parallel drafter": _problem(
+        "fair": problem_of(
             "fair",
-            drafters=[_drafter(kind="parallel")],
-            verifiers=[_verifier(reserved_share=0.25, idle_watts=0.0)],
+            classes=[client_class(), client_class("far", 1, round_trip_seconds={"verifier": 0.5})],
         ),
-        "no drafters": _problem(
-            "fair", drafters=[], classes=[_class(acceptance={}, device_seconds_per_token={})]
+        "capacity": problem_of("capacity", verifiers=[verifier(memory_bytes=40.0)]),
+        "cost": problem_of(
+            "cost", verifiers=[verifier(units=2), verifier("small", price_per_second=1.0)]
         ),
-        "no drafting ahead": _problem(
+        "energy": problem_of("energy", verifiers=[verifier(units=2)]),
+        "one client": problem_of(classes=[client_class(clients=1)]),
+        "ties": problem_of(
+            verifiers=[verifier(), verifier("twin")],
+            drafters=[drafter(), drafter("drafter again")],
+            classes=[client_class(clients=2, acceptance={"drafter": 0.5, "drafter again": 0.5})],
+        ),
+        "pool": problem_of(
+            drafters=[drafter(**server)],
+            draft_pools=[pool()],
+            classes=[client_class(device_seconds_per_token={})],
+        ),
+        "parallel drafter": problem_of(
+            "fair",
+            drafters=[drafter(kind="parallel")],
+            verifiers=[verifier(reserved_share=0.25, idle_watts=0.0)],
+        ),
+        "no drafters": problem_of(
+            "fair", drafters=[], classes=[client_class(acceptance={}, device_seconds_per_token={})]
+        ),
+        "no drafting ahead": problem_of(
             overlap=False,
             bits_per_draft_token=1.0,
-            classes=[_class(uplink_bits_per_second=2.0 / TICK)],
+            classes=[client_class(uplink_bits_per_second=2.0 / TICK)],
         ),
-        "memory for exactly 3": _problem(verifiers=[_verifier(memory_bytes=10.0 + 3 * needs)]),
-        "rate that just fits": _problem(
+        "memory for exactly 3": problem_of(verifiers=[verifier(memory_bytes=10.0 + 3 * needs)]),
+        "rate that just fits": problem_of(
             drafters=[],
             classes=[
-                _class(
+                client_class(
                     acceptance={},
                     device_seconds_per_token={},
                     min_tokens_per_second=1.0 / (10 * TICK),
                 )
             ],
         ),
-        "infeasible: rate": _problem(
-            classes=[_class(), _class("fast", 1, min_tokens_per_second=1000.0)]
+        "infeasible: rate": problem_of(
+            classes=[client_class(), client_class("fast", 1, min_tokens_per_second=1000.0)]
         ),
-        "infeasible: memory": _problem(verifiers=[_verifier(memory_bytes=9.0 + needs)]),
-        "infeasible: units": _problem("fair", verifiers=[_verifier(memory_bytes=10.0 + 2 * needs)]),
+        "infeasible: memory": problem_of(verifiers=[verifier(memory_bytes=9.0 + needs)]),
+        "infeasible: units": problem_of(
+            "fair", verifiers=[verifier(memory_bytes=10.0 + 2 * needs)]
+        ),
     }
 
 

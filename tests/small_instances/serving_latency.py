@@ -3,8 +3,34 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import product
+from typing import Any
 
 from specopt import Problem, ServingLatencyProblem, generate
+
+BY_HAND: dict[str, Any] = {
+    "format": "specopt/1",
+    "input_tokens": [3, 1],
+    "output_tokens": [4, 2],
+    "snr": [1.0, 3.0],
+    "bandwidth_hz": 32.0,
+    "draft": {"layers": 1, "hidden": 1, "ffn": 1},
+    "verify": {"layers": 1, "hidden": 1, "ffn": 1},
+    "draft_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 1.0},
+    "verify_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 10.0},
+    "draft_memory_bytes": 1e6,
+    "acceptance_rate": 0.5,
+    "max_speculation_length": 3,
+    "output_lengths": "known",
+}
+"""Two tasks that draft in 1 s and verify in 10 s, whatever their size: fields of both kinds of
+serving, small enough to work out by hand.
+"""
+
+
+def by_hand(**changes: Any) -> ServingLatencyProblem:
+    """Return the problem of `BY_HAND` with some fields replaced."""
+    return ServingLatencyProblem.from_dict(BY_HAND | {"kind": "serving-latency"} | changes)
 
 
 def _instances() -> dict[str, Problem]:
@@ -32,20 +58,10 @@ def _instances() -> dict[str, Problem]:
             ]
         },
     }
-    grid = [
-        [1, 1, 0],
-        [1, 1, 20],
-        [1, 8, 0],
-        [1, 8, 20],
-        [4, 1, 0],
-        [4, 1, 20],
-        [4, 8, 0],
-        [4, 8, 20],
-    ]
     points = dict(
         zip(
             ("batch", "new_tokens", "cached_tokens"),
-            map(list, zip(*grid, strict=True)),
+            zip(*product((1, 4), (1, 8), (0, 20)), strict=True),
             strict=True,
         )
     )
@@ -59,19 +75,12 @@ def _instances() -> dict[str, Problem]:
     }
     one = generate(family, tasks=1, max_input=40, max_output=24, seed=2)
     two = generate(family, tasks=2, max_input=40, max_output=24, seed=3, pair="68M-7B")
-    equal = base.to_dict() | {"input_tokens": [7] * 5, "output_tokens": [9] * 5, "snr": [100.0] * 5}
-    single_step = base.to_dict() | {"output_tokens": [1] * 5, "max_output_tokens": 1}
-    rates = [0.9, 0.5, 0.7, 0.8, 0.6]
-    predicted = {
-        "output_lengths": "predicted",
-        "output_samples": [[3, 9, 24, 1, 7], [5, 5, 20, 2, 7]],
-    }
     return {
         "base": base,
         "one task": one,
         "two tasks": two,
-        "equal tasks": ServingLatencyProblem.from_dict(equal),
-        "one step": ServingLatencyProblem.from_dict(single_step),
+        "equal tasks": replace(base, input_tokens=[7] * 5, output_tokens=[9] * 5, snr=[100.0] * 5),
+        "one step": replace(base, output_tokens=[1] * 5, max_output_tokens=1),
         "one length": replace(base, max_speculation_length=1),
         "tight memory": replace(base, draft_memory_bytes=float(parameters + 2 * kv * tokens)),
         "batches of one": replace(base, draft_memory_bytes=float(parameters + kv * tokens)),
@@ -93,10 +102,10 @@ def _instances() -> dict[str, Problem]:
         "sequential": replace(base, mechanism="sequential"),
         "autoregressive": replace(base, mechanism="autoregressive"),
         "any": replace(base, mechanism="any"),
-        "rates of every task": ServingLatencyProblem.from_dict(
-            base.to_dict() | {"acceptance_rate": rates}
+        "rates of every task": replace(base, acceptance_rate=[0.9, 0.5, 0.7, 0.8, 0.6]),
+        "predicted": replace(
+            base, output_lengths="predicted", output_samples=[[3, 9, 24, 1, 7], [5, 5, 20, 2, 7]]
         ),
-        "predicted": ServingLatencyProblem.from_dict(base.to_dict() | predicted),
         "infeasible": replace(base, draft_memory_bytes=float(parameters + kv * tokens - 100)),
         "infeasible autoregressive": replace(
             base, mechanism="autoregressive", verify_memory_bytes=1e9

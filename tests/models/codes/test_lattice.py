@@ -30,16 +30,6 @@ def law(weights: list[int]) -> list[Fraction]:
     return [Fraction(w, sum(weights)) for w in weights]
 
 
-@pytest.mark.parametrize(
-    ("resolution", "vocabulary", "bits"), [(100, OPT_VOCABULARY, 1038), (7, 1, 0), (1, 8, 3)]
-)
-def test_known_bits(resolution: int, vocabulary: int, bits: int) -> None:
-    """Tests that resolution 100 takes 1038 bits for OPT, one token none, and resolution 1 those of
-    a token.
-    """
-    assert distribution_bits(resolution, vocabulary) == bits
-
-
 @given(st.integers(1, 7), st.integers(1, 5))
 def test_bits_count_the_lattice(resolution: int, vocabulary: int) -> None:
     """Tests that b is the fewest bits that tell the points of the lattice apart, the points being
@@ -98,18 +88,6 @@ def test_doubt_is_settled_by_integers(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.undo()
 
 
-@given(WEIGHTS, st.integers(1, 6))
-def test_nearest_in_three_distances(weights: list[int], resolution: int) -> None:
-    """Tests that the rounding is nearest in L1, L2 and Linf at once among all lattice points, in
-    rationals.
-    """
-    counts = naive.nearest_counts(law(weights), resolution)
-    assert sum(counts) == resolution and min(counts) >= 0
-    assert naive.distances(law(weights), counts) == naive.nearest_distances(
-        law(weights), resolution
-    )
-
-
 @given(st.lists(st.integers(1, 8), min_size=1, max_size=5), st.integers(1, 6))
 def test_floating_point_is_as_near(weights: list[int], resolution: int) -> None:
     """Tests that the rounding of floating-point distributions is as near as any lattice point, but
@@ -135,7 +113,6 @@ def test_floating_point_is_exact_on_binary_fractions(head: list[int], resolution
 def test_ties_go_to_the_first() -> None:
     """Tests that of equal remainders the first ones get the units."""
     assert nearest_counts(np.full(5, 0.2), 3).tolist() == [1, 1, 1, 0, 0]
-    assert naive.nearest_counts([Fraction(1, 5)] * 5, 3) == [1, 1, 1, 0, 0]
 
 
 @given(st.lists(st.integers(0, 50), min_size=1, max_size=40).filter(any), st.floats(-9e-6, 9e-6))

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import continuous_serving as naive
+from small_instances.serving_latency import BY_HAND
 
 from specopt import (
     ContinuousServingPlan,
@@ -18,7 +19,7 @@ from specopt import (
     ServingLatencyPlan,
     ServingLatencyProblem,
 )
-from specopt.kinds.continuous_serving.strategies import problems, problems_with_plans
+from specopt.kinds.continuous_serving.strategies import problems_with_plans
 from specopt.kinds.serving_latency import strategies as fixed_batches
 from specopt.models.continuous_serving.problem import _max_total_share
 
@@ -73,61 +74,11 @@ def test_fixed_batches_as_one_phase_are_no_slower(
         assert free.violations(one) == []
 
 
-@settings(max_examples=40)
-@given(problems_with_plans(max_output=20), st.randoms(use_true_random=False))
-def test_names_of_tasks_do_not_matter(case: Case, random: Any) -> None:
-    """Tests that tasks given in another order, in problem and plan, take as long."""
-    problem, plan = case
-    new = list(range(problem.tasks))
-    random.shuffle(new)
-    old = np.argsort(new)
-    data, planned = problem.to_dict(), plan.to_dict()
-    for name in ("input_tokens", "output_tokens", "snr", "acceptance_rate", "arrival_seconds"):
-        if isinstance(data.get(name), list):
-            data[name] = [data[name][k] for k in old]
-    if "output_samples" in data:
-        data["output_samples"] = [[row[k] for k in old] for row in data["output_samples"]]
-    planned["bandwidth_share"] = [planned["bandwidth_share"][k] for k in old]
-    planned["phases"] = [
-        phase | {"batches": [[new[k] for k in batch] for batch in phase["batches"]]}
-        for phase in planned["phases"]
-    ]
-    again = ContinuousServingProblem.from_dict(data).evaluate(
-        ContinuousServingPlan.from_dict(planned)
-    )
-    assert again.objective == pytest.approx(problem.evaluate(plan).objective, rel=1e-12)
-
-
-@settings(max_examples=40)
-@given(problems())
-def test_json_round_trip(problem: ContinuousServingProblem) -> None:
-    """Tests that what deployments add survives the JSON form."""
-    again = ContinuousServingProblem.from_dict(problem.to_dict())
-    assert again == problem and again.sha256 == problem.sha256
-
-
 def tiny(**changes: Any) -> ContinuousServingProblem:
     """Two tasks that draft in 1 s and verify in 10 s, whatever their size; they need 3 and 2 steps
     of 1.5 tokens.
     """
-    shape = {"layers": 1, "hidden": 1, "ffn": 1}
-    data: dict[str, Any] = {
-        "format": "specopt/1",
-        "kind": "continuous-serving",
-        "input_tokens": [3, 1],
-        "output_tokens": [4, 2],
-        "snr": [1.0, 3.0],
-        "bandwidth_hz": 32.0,
-        "draft": shape,
-        "verify": shape,
-        "draft_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 1.0},
-        "verify_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 10.0},
-        "draft_memory_bytes": 1e6,
-        "acceptance_rate": 0.5,
-        "max_speculation_length": 3,
-        "output_lengths": "known",
-    }
-    return ContinuousServingProblem.from_dict(data | changes)
+    return ContinuousServingProblem.from_dict(BY_HAND | {"kind": "continuous-serving"} | changes)
 
 
 def plan(*phases: dict[str, Any], **changes: Any) -> ContinuousServingPlan:
@@ -176,25 +127,6 @@ def test_stretches_by_hand() -> None:
     ]
 
 
-def test_arrivals_by_hand() -> None:
-    """Tests that idle time passes, tasks join at the next step by a prefill of their own, shares
-    are given back.
-    """
-    shares = {"bandwidth_share": [1.0, 1.0]}  # uploads take 3 and 0.5 s
-    both = plan(phase(1, [0, 1]), **shares)
-    late = tiny(arrival_seconds=[107.0, 207.0])
-    found = late.evaluate(both)
-    assert found.objective == pytest.approx(100 + 0.5 + 22) and late.violations(both) == []
-    assert found.terms["communication_seconds"] == pytest.approx(3.0)
-    joining = tiny(
-        arrival_seconds=[0.0, 4.0]
-    )  # 0 is ready at 3, 1 at 4.5, steps begin at 3, 14 and 14 + 21
-    assert joining.evaluate(both).objective == pytest.approx(3 + 11 + 21 + 11)
-    assert tiny(arrival_seconds=[0.0, 2.0]).violations(both) == [
-        "bandwidth_share: sums to 2, more than 1"
-    ]
-
-
 @pytest.mark.parametrize(
     ("problem", "planned", "message"),
     [
@@ -240,38 +172,14 @@ def test_violations_say_what_is_wrong(
     assert message in tiny(**problem).violations(planned)
 
 
-def test_memory_counts_what_is_reached() -> None:
-    """Tests that a batch counts the longest of its members after the step, no finished ones, each
-    at most its own.
-    """
-    # after step 1: max(3, 1) + 1.5 for two; after step 2: 3 + 3 and 1 + 2 for two; after step 3: 3
-    # + 4 for one
-    needed = 12.0 + 2 * 4 * 6
-    together = plan(phase(1, [0, 1]))
-    assert tiny(draft_memory_bytes=needed).violations(together) == []
-    assert len(tiny(draft_memory_bytes=needed - 0.5).violations(together)) == 1
-    assert (
-        tiny(draft_memory_bytes=needed - 0.5).violations(plan(phase(1, [0, 1]), phase(2, [0], [1])))
-        == []
-    )
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"arrival_seconds": [0.0]}, "arrival_seconds: expected 2 entries"),
-        (
-            {"arrival_seconds": [0.0, -1.0]},
-            r"arrival_seconds\[1\]: expected float >= 0.0, got -1.0",
-        ),
         ({"arrival_seconds": [0.0, 1e101]}, r"arrival_seconds\[1\]: expected at most 1e\+100"),
         (
             {"acceptance_rate": [0.5]},
             "acceptance_rate: expected 2 entries, as in input_tokens, got 1",
-        ),
-        (
-            {"acceptance_rate": [0.5, 1]},
-            r"acceptance_rate\[1\]: expected a number > 0 and < 1, got 1",
         ),
         ({"output_lengths": "predicted"}, "output_samples: required field is missing"),
         (
@@ -282,15 +190,12 @@ def test_memory_counts_what_is_reached() -> None:
             {"output_samples": [[1, 2], [1]]},
             r"output_samples\[1\]: expected a row as long as the first",
         ),
-        ({"output_samples": [[1, 0]]}, r"output_samples\[0\]\[1\]: expected an integer >= 1"),
         ({"regroup_seconds": 1e97}, "draft_runtime: expected a total of at most .* seconds, got"),
-        ({"regroup_seconds": -1.0}, "regroup_seconds: expected .* >= 0"),
         (
             {"verify_runtime": {"passes": GRID}},
             r"verify_runtime.passes: expected lines or pieces \(continuous-serving\), got a table",
         ),
         ({"rounds": "slowest"}, "rounds: unknown field"),
-        ({"objective": "median"}, "objective: expected one of makespan, mean_latency"),
     ],
 )
 def test_bad_fields_are_refused(changes: dict[str, Any], message: str) -> None:

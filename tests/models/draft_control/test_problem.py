@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import dataclasses
 import re
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,14 +13,11 @@ from hypothesis import strategies as st
 from oracles import draft_control as naive
 
 from specopt import (
-    ChannelState,
     DraftChoice,
     DraftControlPlan,
     DraftControlProblem,
     InvalidInput,
     generate,
-    load,
-    save,
 )
 from specopt.kinds.draft_control.strategies import problems as draft_controls
 
@@ -103,43 +99,6 @@ def test_myopic_and_optimal_policies_of_the_alternating_link() -> None:
         assert found == pytest.approx(rate, abs=0.005)
 
 
-def test_bits_are_exact_next_to_powers_of_two() -> None:
-    """Tests that bits of Eq. 6 and of tokens are right where a count is a power of two, or one
-    above it.
-    """
-    for V, resolution, bits in (
-        (2, 1, 1),
-        (2, 4, 3),
-        (4, 1, 2),
-        (5, 1, 3),
-        (2, 2**16 - 1, 16),
-        (2, 2**16, 17),
-    ):
-        at = problem(vocabulary_size=V, resolutions=[resolution, resolution + 7])
-        assert at.distribution_bits(at.states[0])[0] == bits
-    token_bits = {2: 1, 3: 2, 4: 2, 5: 3, 2**16: 16, 2**16 + 1: 17}
-    for V, bits in token_bits.items():
-        seconds = problem(vocabulary_size=V).iteration_seconds(
-            1, DraftChoice(draft_length=0, resolution=1)
-        )
-        assert seconds == 1.0 + bits / 4.0
-
-
-def test_support_code_takes_the_bits_of_the_state() -> None:
-    """Tests that the code decides which bits count, and that bits may be given and not used."""
-    states = [{**state, "distribution_bits": [2.5, 0.0]} for state in BASE["states"]]
-    choice = DraftChoice(draft_length=2, resolution=3)
-    assert (
-        problem(states=states).iteration_seconds(0, choice)
-        == problem().iteration_seconds(0, choice)
-        == 3.5
-    )
-    assert (
-        problem(states=states, distribution_code="support").iteration_seconds(0, choice)
-        == 0.5 + 1.1 + 1
-    )
-
-
 def test_terms() -> None:
     """Tests that the terms are the server's own tokens and the accepted drafts: 1.75 tokens in 1 +
     0.25 + 0.9 s.
@@ -200,7 +159,6 @@ def test_verification_by_length() -> None:
     assert at.violations(plan((0, 3), (5, 1))) == [message]
     with pytest.raises(InvalidInput, match=f"^{re.escape(message)}$"):
         at.evaluate(plan((0, 3), (5, 1)))
-    assert DraftControlProblem.from_dict(at.to_dict()).sha256 == at.sha256 != same.sha256
 
 
 @pytest.mark.parametrize(
@@ -249,7 +207,6 @@ def test_verification_by_length() -> None:
             {"verify_seconds": [1.0] * 4},
             "verify_seconds: expected one number, or 5 for drafts of 0 to 4 tokens, got 4",
         ),
-        ({"verify_seconds": [1.0, -1.0]}, "verify_seconds[1]: expected a number >= 0, got -1.0"),
         ({"verify_seconds": []}, "verify_seconds: expected at least one number, got none"),
         (
             {"transition": [[0.5, 0.6], [1.0, 0.0]]},
@@ -261,6 +218,16 @@ def test_refusals(fields: dict[str, Any], message: str) -> None:
     """Tests that what breaks the contract is refused by the name of the field."""
     with pytest.raises(InvalidInput, match=f"^{re.escape(message)}"):
         problem(**fields)
+
+
+def test_objects_are_checked_too() -> None:
+    """Tests that problem and plan made in Python are checked as files are."""
+    with pytest.raises(InvalidInput, match=r"policy\[0\]: expected DraftChoice, got \(1, 2\)"):
+        DraftControlPlan(policy=((1, 2),))  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="draft_length: expected int >= 0, got -1"):
+        DraftChoice(draft_length=-1, resolution=1)
+    with pytest.raises(InvalidInput, match=r"states\[1\]: expected ChannelState, got None"):
+        dataclasses.replace(problem(), states=(problem().states[0], None))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -290,31 +257,16 @@ def test_states_are_checked(fields: dict[str, Any], message: str) -> None:
         problem(states=states)
 
 
-def test_objects_are_checked_too() -> None:
-    """Tests that problem and plan made in Python are checked as files are."""
-    with pytest.raises(InvalidInput, match=r"policy\[0\]: expected DraftChoice, got \(1, 2\)"):
-        DraftControlPlan(policy=((1, 2),))  # type: ignore[arg-type]
-    with pytest.raises(InvalidInput, match="draft_length: expected int >= 0, got -1"):
-        DraftChoice(draft_length=-1, resolution=1)
-    state = ChannelState(uplink_bits_per_second=1.0, acceptance_rates=np.array([0.5]))
-    with pytest.raises(InvalidInput, match=r"states\[1\]: expected ChannelState, got None"):
-        DraftControlProblem(
-            vocabulary_size=2,
-            draft_seconds_per_token=0.0,
-            verify_seconds=1.0,
-            draft_lengths=(0, 1),
-            resolutions=np.array([1]),
-            states=(state, None),  # type: ignore[arg-type]
-            transition=problem().transition,
-        )
-
-
-def test_round_trip(tmp_path: Path) -> None:
-    """Tests that a saved problem is the same problem, and that its schema is JSON."""
-    at = problem(name="two states")
-    save(at, tmp_path / "problem.json")
-    again = load(tmp_path / "problem.json")
-    assert again == at
-    assert json.loads((tmp_path / "problem.json").read_text()) == {"name": "two states"} | BASE
-    assert DraftControlPlan.from_dict(plan((1, 3), (0, 1)).to_dict()) == plan((1, 3), (0, 1))
-    json.dumps(DraftControlProblem.json_schema())
+def test_support_code_takes_the_bits_of_the_state() -> None:
+    """Tests that the code decides which bits count, and that bits may be given and not used."""
+    states = [{**state, "distribution_bits": [2.5, 0.0]} for state in BASE["states"]]
+    choice = DraftChoice(draft_length=2, resolution=3)
+    assert (
+        problem(states=states).iteration_seconds(0, choice)
+        == problem().iteration_seconds(0, choice)
+        == 3.5
+    )
+    assert (
+        problem(states=states, distribution_code="support").iteration_seconds(0, choice)
+        == 0.5 + 1.1 + 1
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from fractions import Fraction
 from typing import Any
@@ -11,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specopt import (
-    AcceptanceRate,
     DraftStoppingPlan,
     DraftStoppingProblem,
     InvalidInput,
@@ -119,7 +119,6 @@ def test_what_is_no_plan(start: int, rows: list[list[int]], said: str) -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"rounds": []}, "rounds: expected at least 1 entry, got 0"),
         (
             {"rounds": [{"probability": 0.5, "acceptance_rate": 0.5}]},
             "rounds.probability: expected probabilities that sum to 1, got a sum of 0.5",
@@ -148,7 +147,6 @@ def test_what_is_no_plan(start: int, rows: list[list[int]], said: str) -> None:
             },
             "scores.accepted: expected at most 1000 entries, got 1001",
         ),
-        ({"max_draft_tokens": 1001}, "max_draft_tokens: expected int <= 1000, got 1001"),
         (
             {"round_seconds": 2.5e-308},
             "round_seconds: expected finite rates and times, got 2.5e-308 seconds",
@@ -175,39 +173,19 @@ def test_what_is_no_problem(change: dict[str, Any], said: str) -> None:
     assert str(refusal.value) == said
 
 
-def test_as_many_scores_as_are_allowed() -> None:
-    """Tests that the most scores are taken."""
-    data = generate("draft-stopping/paper-2").to_dict()
-    data["scores"] = {
-        key: [1.0, *([0.0] * 999)] for key in ("accepted", "first_rejection", "after")
-    }
-    assert DraftStoppingProblem.from_dict(data).scores.bins == 1000
-
-
 def test_rounds_by_length() -> None:
     """Tests that a list of one number is that number, and that the measured cost of a draft decides
     against it.
     """
-    problem = generate("draft-stopping/paper-2", max_draft=4)
-    assert isinstance(problem, DraftStoppingProblem)
-    listed = DraftStoppingProblem.from_dict(problem.to_dict() | {"round_seconds": 5 * [0.15]})
-    best = solve(problem)
-    assert solve(listed).objective == pytest.approx(best.objective, rel=1e-12)
-    dear = DraftStoppingProblem.from_dict(
-        problem.to_dict() | {"round_seconds": [0.03] + 4 * [0.15]}
+    problem: Any = generate("draft-stopping/paper-2", max_draft=4)
+    best, same, none = (
+        solve(dataclasses.replace(problem, round_seconds=seconds))
+        for seconds in (0.15, 5 * [0.15], [0.03] + 4 * [0.15])
     )
-    none = solve(dear)
-    assert none.objective == solve(dear, "no-drafts").objective
+    assert same.objective == pytest.approx(best.objective, rel=1e-12)
+    assert none.objective == pytest.approx(1 / 0.03)
     assert isinstance(best.plan, DraftStoppingPlan) and isinstance(none.plan, DraftStoppingPlan)
     assert best.plan.start == 0 and none.plan.start == STOP
-    assert none.objective == pytest.approx(1 / 0.03)
-
-
-def test_acceptance_rates_may_be_arrays() -> None:
-    """Tests that a number, a list and an array give the same, and are written as they came."""
-    assert AcceptanceRate.parse([0.5, 0.25], "x").dump() == [0.5, 0.25]
-    assert AcceptanceRate.parse(AcceptanceRate.parse([0.5], "x").values, "x").dump() == [0.5]
-    assert AcceptanceRate.parse(1, "x").dump() == 1.0
 
 
 @settings(max_examples=5)

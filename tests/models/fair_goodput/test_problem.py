@@ -4,8 +4,6 @@ refuse.
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +12,9 @@ from helpers.growth import growth
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import fair_goodput as naive
+from small_instances.fair_goodput import declared
 
-from specopt import FairGoodputPlan, FairGoodputProblem, InvalidInput, Schedule, load, save, solve
+from specopt import FairGoodputPlan, FairGoodputProblem, InvalidInput, Schedule
 from specopt.kinds.fair_goodput.strategies import plans
 from specopt.kinds.fair_goodput.strategies import problems as fair_goodputs
 
@@ -57,25 +56,10 @@ def test_an_example_by_hand() -> None:
     """Tests that goodput, mean drafts and utility are those computed on paper."""
     goodput, tokens = problem().realised(plan().schedule)
     assert goodput == pytest.approx([0.25 * 1.75 + 0.75 * 1.5, 1.0, 0.25 + 0.75 * 2.3125])
-    assert tokens == pytest.approx([1.25, 0.0, 1.5])
+    assert tokens == pytest.approx([1.25, 0.0, 1.5]) and plan().schedule.changes == 2
     assert problem().evaluate(plan()).objective == pytest.approx(sum(np.log(goodput)))
     assert problem(fairness=0.0).evaluate(plan()).objective == pytest.approx(goodput.sum())
     assert problem(fairness=2.0).evaluate(plan()).objective == pytest.approx(-(1 / goodput).sum())
-
-
-def test_an_example_per_second_by_hand() -> None:
-    """Tests that rounds last as long as the slowest client, those without drafts too, and the
-    verification.
-    """
-    timed = problem(**SECOND)
-    assert timed.round_seconds(np.array([2, 0, 0])) == pytest.approx(0.05 + 0.05 + 0.002)
-    assert timed.round_seconds(np.array([0, 0, 0])) == pytest.approx(0.03 + 0.05)
-    assert timed.round_seconds(np.array([1, 0, 2])) == pytest.approx(0.07 + 0.05 + 0.003)
-    goodput, tokens = timed.realised(plan().schedule)
-    assert goodput[1] == pytest.approx(0.25 / 0.102 + 0.75 / 0.123)
-    assert tokens[0] == pytest.approx(
-        (2 * 0.25 / 0.102 + 0.75 / 0.123) / (0.25 / 0.102 + 0.75 / 0.123)
-    )
 
 
 @given(st.data())
@@ -102,32 +86,8 @@ def test_limits_equal_naive(data: st.DataObject) -> None:
     loose = data.draw(fair_goodputs(clients=(3, 3), per=("round",)))
     tight = data.draw(fair_goodputs(clients=(3, 3), budget=(0, 4), per=("round",)))
     schedule = data.draw(plans(loose)).to_dict()["schedule"]
-    zeros = {"goodput": [0.0] * 3, "mean_draft_tokens": [0.0] * 3}
-    goodput, tokens = tight.realised(
-        FairGoodputPlan.from_dict({**zeros, "schedule": schedule}).schedule
-    )
-    plan = FairGoodputPlan(goodput=goodput, mean_draft_tokens=tokens, schedule=schedule)
+    plan = declared(tight, Schedule.parse(schedule, "schedule"))
     assert (tight.violations(plan) == []) == naive.keeps_limits(tight.to_dict(), schedule)
-
-
-@given(st.data())
-def test_round_trip(data: st.DataObject) -> None:
-    """Tests that problem and plan come back from their JSON form, entries as they were written."""
-    problem = data.draw(fair_goodputs(least=True))
-    assert FairGoodputProblem.from_dict(json.loads(json.dumps(problem.to_dict()))) == problem
-    plan = data.draw(plans(problem))
-    form = json.loads(json.dumps(plan.to_dict()))
-    assert FairGoodputPlan.from_dict(form).to_dict() == form
-
-
-def test_changes_and_full_entries_say_the_same() -> None:
-    """Tests that a schedule in full is judged as the one with changes."""
-    changed = plan().schedule
-    shares, tables = zip(*changed.allocations(), strict=True)
-    full = Schedule.of(shares, tables)
-    for one, other in zip(problem().realised(changed), problem().realised(full), strict=True):
-        assert one == pytest.approx(other, rel=1e-15)
-    assert changed.changes == full.changes == 2
 
 
 VIOLATED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
@@ -181,24 +141,6 @@ REFUSED_PLANS: list[tuple[Any, str]] = [
         r"plan.schedule\[0\].draft_tokens: required field is missing",
     ),
     (
-        [{"share": 1.0, "draft_tokens": []}],
-        r"plan.schedule\[0\].draft_tokens: expected at least 1 entry, got 0",
-    ),
-    ([{"draft_tokens": [1]}], r"plan.schedule\[0\].share: required field is missing"),
-    (
-        [{"share": -0.5, "draft_tokens": [1]}],
-        r"plan.schedule\[0\].share: expected float >= 0.0, got -0.5",
-    ),
-    (
-        [{"share": 1.0, "draft_tokens": [1.5]}],
-        r"plan.schedule\[0\].draft_tokens\[0\]: expected int, got 1.5",
-    ),
-    (
-        [{"share": 1.0, "draft_tokens": [-1]}],
-        r"plan.schedule\[0\].draft_tokens\[0\]: expected int >= 0, got -1",
-    ),
-    ([{"share": 1.0, "tokens": [1]}], r"plan.schedule\[0\].tokens: unknown field"),
-    (
         [{"share": 1.0}],
         r"plan.schedule\[0\]: expected one of draft_tokens and changes, got neither",
     ),
@@ -207,22 +149,15 @@ REFUSED_PLANS: list[tuple[Any, str]] = [
         r"plan.schedule\[0\]: expected one of draft_tokens and changes, got both",
     ),
     (
-        [{"share": 0.5, "draft_tokens": [1, 2]}, {"share": 0.5, "changes": [[2, 1]]}],
-        r"plan.schedule\[1\].changes: expected clients 0 to 1, got 2",
-    ),
-    (
         [{"share": 0.5, "draft_tokens": [1, 2]}, {"share": 0.5, "changes": [[1, 1], [1, 2]]}],
         r"plan.schedule\[1\].changes: expected every client at most once, got 1",
-    ),
-    (
-        [{"share": 0.5, "draft_tokens": [1, 2]}, {"share": 0.5, "draft_tokens": [1]}],
-        r"plan.schedule\[1\].draft_tokens: expected 2 entries, as in schedule\[0\], got 1",
     ),
     (
         [{"share": 0.5, "draft_tokens": [1, 2]}, {"share": 0.5, "changes": [[1]]}],
         r"plan.schedule\[1\].changes\[0\]: expected array of length 2",
     ),
 ]
+"""Test_domains has the values outside the domain of a field."""
 
 
 @pytest.mark.parametrize(("schedule", "message"), REFUSED_PLANS)
@@ -236,17 +171,6 @@ def test_schedules_built_from_arrays_are_checked() -> None:
     """Tests that arrays that make no schedule are refused, and that the caller's arrays stay
     theirs.
     """
-    share = np.array([1.0])
-    good = {"share": share, "starts": [0, 2], "clients": [0, 1], "tokens": [1, 1], "full": [True]}
-    schedule = Schedule(**good)  # type: ignore[arg-type]
-    share[0] = 7.0
-    assert schedule.share[0] == 1.0
-    assert [schedule.share.dtype, schedule.tokens.dtype, schedule.full.dtype] == [
-        np.float64,
-        np.int64,
-        np.bool_,
-    ]
-    assert Schedule(**good | {"share": [1]}).share.dtype == np.float64  # type: ignore[arg-type]
     unfit = "schedule: expected arrays of one schedule, got inconsistent lengths"
     two = {
         "share": [1.0, 0.0],
@@ -255,7 +179,10 @@ def test_schedules_built_from_arrays_are_checked() -> None:
         "tokens": [1, 1, 2],
         "full": [True, False],
     }
-    assert len(Schedule(**two)) == 2  # type: ignore[arg-type]
+    share = np.array([1.0, 0.0])
+    schedule = Schedule(**two | {"share": share})  # type: ignore[arg-type]
+    share[0] = 7.0
+    assert schedule.share.tolist() == [1.0, 0.0]
     for change, message in (
         ({"share": [np.nan, 1.0]}, "schedule[0].share: expected a share >= 0, got nan"),
         ({"share": [1.0, -1.0]}, "schedule[1].share: expected a share >= 0, got -1.0"),
@@ -292,14 +219,6 @@ def test_schedules_built_from_arrays_are_checked() -> None:
             Schedule(**two | change)  # type: ignore[arg-type]
         assert str(refusal.value) == message
     assert Schedule(**two | {"tokens": [0, 10**15, 0]}).tokens.tolist() == [0, 10**15, 0]  # type: ignore[arg-type]
-    for array in (
-        schedule.share,
-        schedule.starts,
-        schedule.clients,
-        schedule.tokens,
-        schedule.full,
-    ):
-        assert not array.flags.writeable
 
 
 def test_schedules_of_allocations() -> None:
@@ -308,7 +227,7 @@ def test_schedules_of_allocations() -> None:
     found = list(schedule.allocations())
     assert [(share, row.tolist()) for share, row in found] == [(0.5, [1, 2]), (0.5, [3, 2])]
     assert all(row.dtype == np.int64 for _, row in found)
-    assert schedule.full.tolist() == [True, True]
+    assert schedule.full.tolist() == [True, True] and schedule.changes == 1
     assert schedule.dump() == [
         {"share": 0.5, "draft_tokens": [1, 2]},
         {"share": 0.5, "draft_tokens": [3, 2]},
@@ -369,11 +288,12 @@ def test_the_schema_of_a_schedule() -> None:
     ("fields", "name"),
     [
         (SECOND | {"verify_overhead_seconds": 1e260}, "verify_overhead_seconds"),
+        (SECOND | {"network_seconds": [1e308, 0.1, 0.1]}, "verify_overhead_seconds"),
         (
-            SECOND | {"network_seconds": [0.0] * 3, "verify_overhead_seconds": 1e-260},
+            SECOND | {"network_seconds": [0.0] * 3, "verify_overhead_seconds": 3e-308},
             "verify_overhead_seconds",
         ),
-        ({"weights": [1e260, 1.0, 1.0]}, "weights"),
+        ({"weights": [1e308] * 3}, "weights"),
         ({"weights": [1e-260] * 3}, "fairness"),
         ({"fairness": 60.0, "acceptance_rates": [0.5, 0.0, 1 - 1e-12]}, "fairness"),
         (SECOND | {"verify_overhead_seconds": 1e10, "fairness": 30.0}, "fairness"),
@@ -396,41 +316,11 @@ def test_what_an_objective_is_held_against() -> None:
     fair = FairGoodputProblem(
         acceptance_rates=np.array([0.5, 0.5]), budget_tokens=0, fairness=1.0, per="round"
     )
-    evaluation = fair.evaluate(
-        FairGoodputPlan(
-            goodput=np.ones(2), mean_draft_tokens=np.zeros(2), schedule=Schedule.of([1.0], [[0, 0]])
-        )
-    )
+    evaluation = fair.evaluate(declared(fair, Schedule.of([1.0], [[0, 0]])))
     assert (evaluation.objective, evaluation.size, evaluation.terms) == (0.0, 0.0, {"utility": 0.0})
     for fairness in (0.0, 1.0, 2.0):
         found = problem(fairness=fairness).evaluate(plan())
         assert found.size == abs(found.objective) and found.terms == {"utility": found.objective}
-
-
-def test_schema_has_both_forms_of_an_entry() -> None:
-    """Tests that the plan's schema knows entries in full and as changes, the problem's its
-    defaults.
-    """
-    from specopt.models.schema import schema
-
-    forms = schema(FairGoodputPlan)["properties"]["schedule"]["items"]["anyOf"]
-    assert [form["required"] for form in forms] == [["share", "draft_tokens"], ["share", "changes"]]
-    assert FairGoodputProblem.json_schema()["required"] == [
-        "format",
-        "kind",
-        "acceptance_rates",
-        "budget_tokens",
-    ]
-
-
-def test_files(tmp_path: Path) -> None:
-    """Tests that problem and result are read back as they were written."""
-    saved = problem(min_goodput=[1.0, 0.0, 1.5], fairness=2.0)
-    save(saved, tmp_path / "problem.json")
-    assert load(tmp_path / "problem.json") == saved
-    result = solve(saved)
-    save(result, tmp_path / "result.json")
-    assert load(tmp_path / "result.json").to_dict() == result.to_dict()
 
 
 @pytest.mark.nightly
@@ -448,12 +338,7 @@ def test_many_changes_are_judged_in_time() -> None:
         )
         judged = FairGoodputProblem(acceptance_rates=np.full(size, 0.5), budget_tokens=size)
         goodput, tokens = judged.realised(schedule)
-        assert (
-            judged.violations(
-                FairGoodputPlan(goodput=goodput, mean_draft_tokens=tokens, schedule=schedule)
-            )
-            == []
-        )
+        assert judged.violations(declared(judged, schedule)) == []
         assert tokens == pytest.approx((size - clients) / (size + 1), rel=1e-9)
         assert goodput == pytest.approx(1 + 0.5 * tokens, rel=1e-12)
 
@@ -464,12 +349,15 @@ def test_many_changes_are_judged_in_time() -> None:
 
 @pytest.mark.parametrize("fairness", [0.0, 0.5, 1.0, 2.0, 40.0])
 def test_the_common_rate(fairness: float) -> None:
-    """Tests that equal rates are worth themselves whatever the weights, and that others lie
-    between.
+    """Tests that equal rates are worth themselves whatever the weights, that others lie between,
+    and that the gap of two utilities is the relative difference of the rates they are worth.
     """
     one = problem(fairness=fairness, weights=[3.0, 1.0, 0.5])
     for rate in (0.5, 2.0, 3.0):
         assert one.worth(one.utility(np.full(3, rate)), one.scale) == pytest.approx(rate, rel=1e-12)
+    low, high = one.utility(np.full(3, 2.0)), one.utility(np.full(3, 2.5))
+    assert one.gap(low, high) == pytest.approx(0.25, rel=1e-11)
+    assert one.gap(low, high) == FairGoodputProblem.distance(low, high, one.scale)
     assert 2.0 < one.worth(one.utility(np.array([2.0, 3.0, 4.0])), one.scale) < 4.0
 
 
@@ -486,27 +374,9 @@ def test_tokens_are_counted_exactly() -> None:
             ],
             "schedule",
         )
-        goodput, tokens = rich.realised(schedule)
-        found = rich.violations(
-            FairGoodputPlan(goodput=goodput, mean_draft_tokens=tokens, schedule=schedule)
-        )
-        assert found == (
+        assert rich.violations(declared(rich, schedule)) == (
             [f"schedule[1]: {most + 1} draft tokens, {most} are allowed"] if more else []
         )
-
-
-def test_many_tokens_are_counted_exactly() -> None:
-    """Tests that the sum of an entry is right where floating point would round it."""
-    most = 10**15
-    rich = FairGoodputProblem(acceptance_rates=np.zeros(12), budget_tokens=most, per="round")
-    schedule = Schedule.of([0.5, 0.5], [[most] * 11 + [most - 1], [most] * 12])
-    goodput, tokens = rich.realised(schedule)
-    found = rich.violations(
-        FairGoodputPlan(goodput=goodput, mean_draft_tokens=tokens, schedule=schedule)
-    )
-    assert found == [
-        f"schedule[0]: {12 * most - 1} draft tokens, {most} are allowed (and 1 more such)"
-    ]
 
 
 def test_what_is_declared_is_held_against_what_cancels() -> None:

@@ -8,26 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import serving_latency as naive
 
-from specopt import InvalidInput, LinearRuntime, PiecewiseRuntime
+from specopt import LinearRuntime, PiecewiseRuntime
 from specopt.kinds.serving_latency.strategies import linear_runtimes, runtimes
 from specopt.models.fields import dump
 from specopt.solvers.serving_method import envelope
-
-FLAT = LinearRuntime(seconds_per_flop=0.0, overhead_seconds=2.0)
-STEEP = LinearRuntime(seconds_per_flop=1.0, overhead_seconds=0.5)
-
-
-def test_linear_by_hand() -> None:
-    """Tests that Eq. 17 holds: 1 s per operation, 3 operations for each of 2 tasks, half a second
-    at least.
-    """
-    assert STEEP.seconds(2, np.array([3.0, 0.0])).tolist() == [6.5, 0.5]
-
-
-def test_piecewise_is_the_maximum() -> None:
-    """Tests that a roofline is flat, then rises."""
-    runtime = PiecewiseRuntime(pieces=(FLAT, STEEP))
-    assert runtime.seconds(1, np.array([0.0, 1.0, 1.5, 4.0])).tolist() == [2.0, 2.0, 2.0, 4.5]
 
 
 @given(runtimes, st.integers(1, 100), st.floats(0, 1e15))
@@ -57,9 +41,3 @@ def test_envelope_is_the_maximum(pieces: list[LinearRuntime], works: list[float]
         assert slope * work + height == pytest.approx(
             float(runtime.seconds(1, np.array(work))), rel=1e-12
         )
-
-
-def test_no_pieces_are_refused() -> None:
-    """Tests that a maximum of nothing is refused."""
-    with pytest.raises(InvalidInput, match="pieces: expected at least 1 entry, got 0"):
-        PiecewiseRuntime(pieces=())

@@ -9,21 +9,21 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.passes import WHICH, at, made
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS
-from specopt.models.pass_time import PassTime, Which, pass_time
+from specopt.models.pass_time import PassTime
 from specopt.models.pass_time.monotone import isotonic, majorant, minorant
 
-WHICH: tuple[Which, ...] = ("lower", "fitted", "upper")
 POINTS = list(product((1, 2, 4), (1, 2, 4, 8), (0, 100)))
 
 
-def made(table: Any, **more: Any) -> PassTime:
+def table_of(table: Any, **more: Any) -> PassTime:
     """Return the pass time of a table."""
-    return pass_time({"table": table, **more}, "file", decoder=None, all_logits=True)
+    return made({"table": table, **more})
 
 
 def columns(seconds: Any, points: Any = POINTS, **more: Any) -> dict[str, Any]:
@@ -38,15 +38,6 @@ def columns(seconds: Any, points: Any = POINTS, **more: Any) -> dict[str, Any]:
     }
 
 
-def at(
-    time: PassTime, batch: float, new: float, cached: float = 0.0, which: Which = "fitted"
-) -> float:
-    """Return the seconds of one pass."""
-    return float(
-        time.seconds(np.array(float(batch)), np.array(float(new)), np.array(float(cached)), which)
-    )
-
-
 def smooth(batch: float, new: float, cached: float) -> float:
     """Return the time of a pass that is linear in each of its three sizes."""
     return 0.01 + 1e-3 * batch * new + 1e-5 * batch * cached
@@ -56,7 +47,7 @@ def test_points_are_met_and_lines_between_them() -> None:
     """Tests that monotone times are met at the points, and that what is linear is met between and
     beyond them.
     """
-    time = made(columns(smooth(*point) for point in POINTS))
+    time = table_of(columns(smooth(*point) for point in POINTS))
     for batch, new, cached in [
         *POINTS,
         (3, 3, 50),
@@ -86,7 +77,7 @@ def test_more_work_never_takes_less(seconds: list[float], spread: list[float]) -
     """Tests that the interpolation and its limits rise with each size, whatever was measured, and
     hold all of it.
     """
-    time = made(columns(seconds, spread=spread))
+    time = table_of(columns(seconds, spread=spread))
     axes = np.array([1, 1.5, 2, 3, 4]), np.array([1, 2, 3, 4, 6, 8.0]), np.array([0, 60, 100.0])
     batch, new, cached = np.meshgrid(*axes, indexing="ij")
     low, mid, high = (time.seconds(batch, new, cached, which) for which in WHICH)
@@ -133,12 +124,12 @@ def test_between_points_limits_hold_what_may_be_there() -> None:
         0.02,
     ]  # a jump from 1 to 2 new tokens, which a line from 1 to 4 misses
     points = [(1, new, 0) for new in (1, 2, 4, 8)]
-    time = made(columns(steps, points))
+    time = table_of(columns(steps, points))
     guess = 0.01 + 0.01 / 3
     assert at(time, 1, 1.5, which="lower") == pytest.approx(max(0.01, 0.015 * guess / 0.02))
     assert at(time, 1, 1.5, which="upper") == pytest.approx(0.02)
     assert [at(time, 1, 3, which=which) for which in WHICH] == pytest.approx([0.02] * 3)
-    two = made(columns([0.01, 0.03], [(1, 1, 0), (1, 2, 0)]))
+    two = table_of(columns([0.01, 0.03], [(1, 1, 0), (1, 2, 0)]))
     assert [at(two, 1, 1.5, which=which) for which in WHICH] == pytest.approx([0.01, 0.02, 0.03])
 
 
@@ -146,7 +137,7 @@ def test_repeats_and_falling_times_are_in_the_limits() -> None:
     """Tests that equal points are repeats, and that times which fall with the work are told and
     held.
     """
-    time = made(columns([0.03, 0.05, 0.02, 0.02], [(1, 1, 0), (1, 1, 0), (2, 1, 0), (4, 1, 0)]))
+    time = table_of(columns([0.03, 0.05, 0.02, 0.02], [(1, 1, 0), (1, 1, 0), (2, 1, 0), (4, 1, 0)]))
     assert [at(time, 1, 1, which=which) for which in ("lower", "upper")] == pytest.approx(
         [0.02, 0.05]
     )
@@ -158,15 +149,15 @@ def test_the_staircase() -> None:
     """Tests that a batch runs as the next captured size, and what follows beyond the largest."""
     points = [(batch, 1, 0) for batch in (1, 2, 4, 8, 16)]
     seconds = [0.01, 0.011, 0.013, 0.1, 0.12]
-    time = made(columns(seconds, points), captured_batches=[1, 2, 4])
+    time = table_of(columns(seconds, points), captured_batches=[1, 2, 4])
     found = [at(time, batch, 1) for batch in (1, 2, 3, 4, 5, 8, 12, 16)]
     assert found == pytest.approx([0.01, 0.011, 0.013, 0.013, 0.1, 0.1, 0.11, 0.12])
     sizes = np.array([3.0, 5.0, 16.0, 17.0])
     assert time.covers(sizes, np.array(1.0), np.array(0.0)).tolist() == [True, True, True, False]
-    jump = made(columns(seconds[:3], points[:3]), captured_batches=[1, 2, 4], beyond=5.0)
+    jump = table_of(columns(seconds[:3], points[:3]), captured_batches=[1, 2, 4], beyond=5.0)
     assert [at(jump, batch, 1) for batch in (4, 6)] == pytest.approx([0.013, 5 * 0.015])
     assert at(
-        made(columns(seconds[:3], points[:3]), captured_batches=[1, 2, 4]), 6, 1
+        table_of(columns(seconds[:3], points[:3]), captured_batches=[1, 2, 4]), 6, 1
     ) == pytest.approx(0.015)
     assert not jump.covers(np.array(5.0), np.array(1.0), np.array(0.0))
     line = {
@@ -175,11 +166,9 @@ def test_the_staircase() -> None:
         "captured_batches": [8, 16],
         "beyond": 3.0,
     }
-    form = pass_time(line, "file", decoder=None, all_logits=True)
+    form = made(line)
     assert [at(form, batch, 1) for batch in (1, 9, 20)] == pytest.approx([8e-3, 16e-3, 60e-3])
-    mean = pass_time(
-        line | {"captured_batches": [1], "beyond": 9e5}, "file", decoder=None, all_logits=True
-    )
+    mean = made(line | {"captured_batches": [1], "beyond": 9e5})
     assert at(mean, 1.5, 1) == pytest.approx(1350.0)
 
 
@@ -199,7 +188,7 @@ def test_the_staircase() -> None:
 def test_bad_tables_are_named(change: dict[str, Any], message: str) -> None:
     """Tests that each unusable table is refused with its place."""
     with pytest.raises(InvalidInput, match=message):
-        made(columns([0.1] * len(POINTS)) | change)
+        table_of(columns([0.1] * len(POINTS)) | change)
 
 
 def test_bad_staircases_are_named() -> None:
@@ -208,18 +197,18 @@ def test_bad_staircases_are_named() -> None:
     """
     table = columns([0.1] * len(POINTS))
     with pytest.raises(InvalidInput, match=r"file.beyond: expected no factor"):
-        made(table, captured_batches=[1, 2], beyond=2.0)
+        table_of(table, captured_batches=[1, 2], beyond=2.0)
     with pytest.raises(InvalidInput, match="file: unknown field 'captured'"):
-        made(table, captured=[1, 2])
+        table_of(table, captured=[1, 2])
     with pytest.raises(InvalidInput, match=r"file.beyond: expected a number"):
-        made(columns([0.1, 0.2], [(1, 1, 0), (2, 1, 0)]), captured_batches=[1, 2], beyond=1e6)
+        table_of(columns([0.1, 0.2], [(1, 1, 0), (2, 1, 0)]), captured_batches=[1, 2], beyond=1e6)
     larger = columns([0.1, 0.2], [(8, 1, 0), (16, 1, 0)])
     with pytest.raises(
         InvalidInput, match=r"file.captured_batches: expected passes of captured sizes"
     ):
-        made(larger, captured_batches=[1, 2])
+        table_of(larger, captured_batches=[1, 2])
     for sizes in ([1, 2, 2], [2, 1], [0, 1], [1, MAX_TOKENS + 1], [], [True, 2], (1, 2), [1.0]):
         with pytest.raises(
             InvalidInput, match=r"file.captured_batches: expected increasing integers >= 1"
         ):
-            made(table, captured_batches=sizes)
+            table_of(table, captured_batches=sizes)

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.passes import WHICH, at, made
 
 from specopt.models.decoder import ExactDecoder
 from specopt.models.errors import InvalidInput
-from specopt.models.pass_time import PassTime, VerificationTime, Which, pass_time
+from specopt.models.pass_time import VerificationTime
 
-WHICH: tuple[Which, ...] = ("lower", "fitted", "upper")
 SMALL = ExactDecoder(
     layers=2,
     hidden=8,
@@ -24,20 +24,6 @@ SMALL = ExactDecoder(
     tied=True,
 )
 TOKENS = {"seconds_per_token": 1e-3, "overhead_seconds": 0.01}
-
-
-def made(data: Any, **settings: Any) -> PassTime:
-    """Return a pass time without a model unless one is given."""
-    return pass_time(data, "file", **{"decoder": None, "all_logits": True, **settings})
-
-
-def at(
-    time: PassTime, batch: float, new: float, cached: float = 0.0, which: Which = "fitted"
-) -> float:
-    """Return the seconds of one pass."""
-    return float(
-        time.seconds(np.array(float(batch)), np.array(float(new)), np.array(float(cached)), which)
-    )
 
 
 def test_per_token_by_hand() -> None:

@@ -8,6 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import placement as oracle
+from small_instances.placement import (
+    client_class,
+    drafter,
+    passes_of,
+    pool,
+    problem_of,
+    verifier,
+)
 
 from specopt import InvalidInput, PlacementPlan, PlacementProblem
 from specopt.kinds.placement import strategies as strategies
@@ -53,47 +61,15 @@ def test_every_draft_group_has_its_own_clients() -> None:
     """Tests that of two draft groups each is held against the clients that refer to it, and takes
     what theirs takes.
     """
-    passes = [
-        {
-            "overhead_seconds": 0.01,
-            "seconds_per_sequence": 0.0,
-            "seconds_per_token": 0.0,
-            "seconds_per_cached_token": 1e-4,
-        }
-    ]
-    client = {"acceptance": {"d": 0.5}, "min_tokens_per_second": 0.0}
-    problem = PlacementProblem.from_dict(
-        {
-            "format": "specopt/1",
-            "kind": "placement",
-            "objective": "goodput",
-            "max_draft_tokens": 1,
-            "verifiers": [
-                {
-                    "name": "v",
-                    "units": 1,
-                    "memory_bytes": 999.0,
-                    "weights_bytes": 1.0,
-                    "kv_bytes_per_token": 1.0,
-                    "passes": passes,
-                }
-            ],
-            "drafters": [
-                {
-                    "name": "d",
-                    "weights_bytes": 1.0,
-                    "kv_bytes_per_token": 1.0,
-                    "server": {"p": passes},
-                }
-            ],
-            "draft_pools": [
-                {"name": "p", "units": 2, "memory_bytes": 999.0, "round_trip_seconds": {"v": 0.0}}
-            ],
-            "classes": [
-                client | {"name": "short", "clients": 2, "context_tokens": 4},
-                client | {"name": "long", "clients": 2, "context_tokens": 80},
-            ],
-        }
+    passes = [passes_of(2)[0] | {"seconds_per_cached_token": 1e-4}]
+    problem = problem_of(
+        verifiers=[verifier(memory_bytes=999.0, passes=passes)],
+        drafters=[drafter(server={"pool": passes}, beside={})],
+        draft_pools=[pool(memory_bytes=999.0)],
+        classes=[
+            client_class(name, 2, context_tokens=tokens, min_tokens_per_second=0.0)
+            for name, tokens in (("short", 4), ("long", 80))
+        ],
     )
 
     def plan(short: int, most: int) -> PlacementPlan:
@@ -102,9 +78,10 @@ def test_every_draft_group_has_its_own_clients() -> None:
             for g, (name, count) in enumerate({"short": short, "long": 2}.items())
         ]
         drafts = [
-            {"pool": "p", "drafter": "d", "units": 1, "per_unit": each} for each in (short, most)
+            {"pool": "pool", "drafter": "drafter", "units": 1, "per_unit": each}
+            for each in (short, most)
         ]
-        groups = [{"verifier": "v", "units": 1, "clients": clients}]
+        groups = [{"verifier": "verifier", "units": 1, "clients": clients}]
         return PlacementPlan.from_dict({"groups": groups, "draft_groups": drafts})
 
     def drafters(**changed: Any) -> list[str | None]:
@@ -115,8 +92,8 @@ def test_every_draft_group_has_its_own_clients() -> None:
         found = [problem.drafter_of(one, group, each) for each in group.clients]
         return [each.name if each else None for each in found]
 
-    assert drafters() == ["d", "d"]
-    assert drafters(draft_group=2) == ["d", None]
+    assert drafters() == ["drafter", "drafter"]
+    assert drafters(draft_group=2) == ["drafter", None]
     assert problem.violations(plan(2, 2)) == []
     for wrong in (1, 3):
         assert problem.violations(plan(2, wrong)) == [
@@ -142,43 +119,13 @@ def test_what_an_objective_needs(objective: str, where: str) -> None:
     """Tests that a problem without what its objective adds up is refused by the field that
     lacks.
     """
-    passes = [
-        {
-            "overhead_seconds": 0.01,
-            "seconds_per_sequence": 0.0,
-            "seconds_per_token": 0.0,
-            "seconds_per_cached_token": 0.0,
-        }
-    ]
     least = 0.0 if objective == "capacity" else 1.0
-    data = {
-        "format": "specopt/1",
-        "kind": "placement",
-        "objective": objective,
-        "max_draft_tokens": 1,
-        "drafters": [],
-        "verifiers": [
-            {
-                "name": "v",
-                "units": 1,
-                "memory_bytes": 9.0,
-                "weights_bytes": 1.0,
-                "kv_bytes_per_token": 1.0,
-                "passes": passes,
-            }
-        ],
-        "classes": [
-            {
-                "name": "c",
-                "clients": 1,
-                "context_tokens": 4,
-                "acceptance": {},
-                "min_tokens_per_second": least,
-            }
-        ],
-    }
     with pytest.raises(InvalidInput, match=rf"^{where}: expected > 0 \(objective '{objective}'\)"):
-        PlacementProblem.from_dict(data)
+        problem_of(
+            objective,
+            verifiers=[verifier(price_per_second=0.0, idle_watts=0.0, busy_watts=0.0)],
+            classes=[client_class(min_tokens_per_second=least)],
+        )
 
 
 @pytest.mark.parametrize(("field", "value"), [("units", 0), ("verifier", 1), ("clients", ())])

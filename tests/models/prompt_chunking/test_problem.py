@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import prompt_chunking as naive
 
-from specopt import CloudDelay, InvalidInput, PromptChunkingPlan, PromptChunkingProblem, load, save
+from specopt import InvalidInput, PromptChunkingPlan, PromptChunkingProblem
 from specopt.kinds.prompt_chunking.strategies import plans
 from specopt.kinds.prompt_chunking.strategies import problems as prompt_chunkings
-from specopt.models.prompt_chunking.problem import _LongestWay, _StagesInTurn
 
 BASE: dict[str, Any] = {
     "format": "specopt/1",
@@ -73,24 +71,6 @@ def test_by_hand() -> None:
             "head_seconds": 0.0,
         }
     )
-
-
-@pytest.mark.parametrize(
-    ("fields", "seconds"),
-    [
-        ({"wait": "none"}, 1.0 + 0.34 + 0.25),
-        ({"wait": "overlap"}, 1.0 + 0.12 + 0.34 + 0.25),
-        ({"download": "last"}, 1.0 + 0.12 + 0.34 + 0.05),
-        ({"link_latency_seconds": 0.3}, 1.71 + 0.6),
-        ({"head_seconds": 0.3}, 1.71 + 0.3),
-        ({"message_overhead_seconds": 0.3}, 1.71 + 0.6),
-        ({"local_overhead_seconds": 0.3, "local_seconds_per_token": 0.01}, 0.35 + 0.5 + 0.5 + 0.71),
-        ({"local_seconds_per_token": 0.2}, 2.0 + 0.5 + 0.71),
-    ],
-)
-def test_modes_by_hand(fields: dict[str, Any], seconds: float) -> None:
-    """Tests that every optional field changes the two chunks' time as by hand."""
-    assert problem(**fields).evaluate(plan(5, 5)).objective == pytest.approx(seconds)
 
 
 def test_timeline() -> None:
@@ -209,40 +189,3 @@ def test_refusals(fields: dict[str, Any], message: str) -> None:
     """Tests that a field outside its domain is named, with what was expected and what came."""
     with pytest.raises(InvalidInput, match=message):
         problem(**fields)
-
-
-def test_files(tmp_path: Path) -> None:
-    """Tests that a saved problem is the same problem, and that optional fields may be left out."""
-    one = problem(name="ten tokens", wait="none", max_chunks=3)
-    save(one, tmp_path / "problem.json")
-    assert load(tmp_path / "problem.json") == one
-    assert isinstance(one.cloud_delay, CloudDelay)
-    optional = {
-        "wait",
-        "download",
-        "max_chunks",
-        "grid_tokens",
-        "head_seconds",
-        "link_latency_seconds",
-    }
-    assert not optional & set(PromptChunkingProblem.json_schema()["required"])
-    assert (problem().wait, problem().download, problem().message_overhead_seconds) == (
-        "serial",
-        "all",
-        0.0,
-    )
-
-
-@given(
-    st.lists(st.tuples(st.integers(0, 9), st.integers(1, 9)), min_size=1, max_size=12),
-    st.integers(1, 6),
-)
-def test_both_ways_through_the_stages_agree(chunks: list[tuple[int, int]], stages: int) -> None:
-    """Tests that the longest way gives the times that one stage after the other gives, for any
-    order of sizes.
-    """
-    slow, quick = _StagesInTurn(stages), _LongestWay(stages)
-    entry = 0.0
-    for wait, busy in chunks:
-        entry += wait + busy  # chunks leave the first stage one after the other
-        assert quick.leave(entry, float(busy)) == slow.leave(entry, float(busy))

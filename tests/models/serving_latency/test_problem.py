@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import re
 from typing import Any
 
@@ -14,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import continuous_serving as naive_served
 from oracles import serving_latency as naive
+from small_instances.serving_latency import by_hand
 
 from specopt import (
     InvalidInput,
-    LinearRuntime,
     ServingLatencyPlan,
     ServingLatencyProblem,
     Unsupported,
@@ -26,7 +25,6 @@ from specopt import (
 )
 from specopt.kinds.serving_latency.strategies import (
     plans,
-    problems,
     problems_with_plans,
     served_problems,
 )
@@ -98,108 +96,28 @@ def test_contiguous_batches_are_no_worse(
         assert problem.violations(contiguous) == []
 
 
-def test_contiguity_can_lose_on_known_lengths() -> None:
-    """Tests that with known output lengths batching by output can beat every contiguous choice."""
-    # short and long answers alternate along the input lengths; memory takes two tasks a batch
-    problem = tiny(
-        input_tokens=[10, 11, 12, 13],
-        output_tokens=[1, 40, 1, 40],
-        snr=[1.0] * 4,
-        output_lengths="known",
-        mechanism="sequential",
-        draft_memory_bytes=12 + 2 * 4 * 53,
-    )
-
-    def judged(*batches: tuple[int, ...]) -> float:
-        chosen = plan(batches=batches, bandwidth_share=[0.25] * 4)
-        return np.inf if problem.violations(chosen) else problem.evaluate(chosen).objective
-
-    contiguous = [
-        tuple(tuple(range(a, b)) for a, b in itertools.pairwise((0, *cuts, 4)))
-        for count in range(4)
-        for cuts in itertools.combinations((1, 2, 3), count)
-    ]
-    assert len(contiguous) == 8
-    assert judged((0, 2), (1, 3)) < min(judged(*batches) for batches in contiguous)
-
-
 @given(problems_with_plans())
-def test_sequential_is_no_faster_than_pipelined(
-    case: tuple[ServingLatencyProblem, ServingLatencyPlan],
-) -> None:
-    """Tests that overlapping draft and verification never costs time, at equal plans."""
-    problem, plan = case
-    if problem.mechanism_of(plan) == "autoregressive":
-        return
-    plan = dataclasses.replace(plan, mechanism=None)
-    pipelined = dataclasses.replace(problem, mechanism="pipelined").evaluate(plan).objective
-    sequential = dataclasses.replace(problem, mechanism="sequential").evaluate(plan).objective
-    assert pipelined <= sequential * (1 + 1e-12)
-
-
-@given(problems_with_plans())
-def test_known_lengths_are_no_slower(
-    case: tuple[ServingLatencyProblem, ServingLatencyPlan],
-) -> None:
-    """Tests that a plan takes no longer when tasks stop at their own length than when all run to
-    O_max.
+def test_what_is_never_slower(case: tuple[ServingLatencyProblem, ServingLatencyPlan]) -> None:
+    """Tests that tasks that stop at their own length take no longer than when all run to O_max, and
+    overlapping draft and verification no longer than taking turns, at equal plans.
     """
     problem, plan = case
-    known = dataclasses.replace(problem, output_lengths="known").evaluate(plan).objective
-    conservative = (
-        dataclasses.replace(problem, output_lengths="conservative").evaluate(plan).objective
-    )
-    assert known <= conservative * (1 + 1e-12)
-
-
-@given(problems_with_plans(), st.sampled_from([2.0, 0.001]))
-def test_units_scale(case: tuple[ServingLatencyProblem, ServingLatencyPlan], factor: float) -> None:
-    """Tests that scaling every second scales inference, and dividing the band scales
-    communication.
-    """
-    problem, plan = case
-
-    def slower(runtime: Any) -> Any:
-        data = [
-            dataclasses.replace(
-                p,
-                seconds_per_flop=p.seconds_per_flop * factor,
-                overhead_seconds=p.overhead_seconds * factor,
-            )
-            for p in runtime.pieces
-        ]
-        return dataclasses.replace(runtime, pieces=tuple(data)) if len(data) > 1 else data[0]
-
-    other = dataclasses.replace(
-        problem,
-        draft_runtime=slower(problem.draft_runtime),
-        verify_runtime=slower(problem.verify_runtime),
-        bandwidth_hz=problem.bandwidth_hz / factor,
-    )
-    before, after = problem.evaluate(plan).terms, other.evaluate(plan).terms
-    for name in ("inference_seconds", "communication_seconds"):
-        assert after[name] == pytest.approx(before[name] * factor, rel=1e-12)
+    pairs = [("output_lengths", "known", "conservative")]
+    if problem.mechanism_of(plan) != "autoregressive":
+        pairs.append(("mechanism", "pipelined", "sequential"))
+        plan = dataclasses.replace(plan, mechanism=None)
+        problem = dataclasses.replace(problem, mechanism="pipelined")
+    for field, quick, slow in pairs:
+        one, other = (
+            dataclasses.replace(problem, **{field: value}).evaluate(plan).objective  # type: ignore[arg-type]
+            for value in (quick, slow)
+        )
+        assert one <= other * (1 + 1e-12)
 
 
 def tiny(**changes: Any) -> ServingLatencyProblem:
-    """A problem small enough to work out by hand: models of one layer and hidden size 1."""
-    data: dict[str, Any] = {
-        "format": "specopt/1",
-        "kind": "serving-latency",
-        "input_tokens": [3, 1],
-        "output_tokens": [4, 2],
-        "snr": [1.0, 3.0],
-        "bandwidth_hz": 32.0,
-        "draft": {"layers": 1, "hidden": 1, "ffn": 1},
-        "verify": {"layers": 1, "hidden": 1, "ffn": 1},
-        "draft_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 1.0},
-        "verify_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 10.0},
-        "draft_memory_bytes": 1e6,
-        "acceptance_rate": 0.5,
-        "max_speculation_length": 3,
-        "output_lengths": "conservative",
-    } | changes
-    return ServingLatencyProblem.from_dict(data)
+    """The small problem with the longest output for all, unless it says otherwise."""
+    return by_hand(**{"output_lengths": "conservative", **changes})
 
 
 def plan(**changes: Any) -> ServingLatencyPlan:
@@ -217,52 +135,6 @@ def test_pipeline_by_hand() -> None:
     assert found.terms["inference_seconds"] == 3 * (1 + 10 + 10)
     # task 0: 32 bits x 3 / (16 Hz x log2(2)); task 1: 32 / (16 x log2(4))
     assert found.terms["communication_seconds"] == pytest.approx(6.0, rel=1e-15)
-
-
-def test_other_mechanisms_by_hand() -> None:
-    """Tests that sequential batches add up, and that autoregressive ones take a step per token."""
-    assert tiny(mechanism="sequential").evaluate(plan()).terms["inference_seconds"] == 3 * 22
-    alone = tiny(mechanism="autoregressive").evaluate(plan(speculation_length=0))
-    assert alone.terms["inference_seconds"] == 4 * 20
-    assert alone.terms["communication_seconds"] == pytest.approx(
-        3.0, rel=1e-15
-    )  # the verify model's 16 bits
-
-
-def test_known_lengths_by_hand() -> None:
-    """Tests that a batch leaves the pipeline after its own ceil(2 / 1.5) = 2 steps."""
-    known = tiny(output_lengths="known")
-    assert known.evaluate(plan()).terms["inference_seconds"] == 2 * 21 + 11
-    assert known.evaluate(plan(batches=[[1], [0]])).terms["inference_seconds"] == 2 * 21 + 11
-    assert known.evaluate(plan(batches=[[1, 0]])).terms["inference_seconds"] == 3 * 11
-
-
-def test_flops_by_hand() -> None:
-    """Tests that Eq. 13 and 14 hold at hidden = ffn = layers = 1, l = 2, alpha = 0.5, where L =
-    1.75.
-    """
-    problem = tiny(
-        input_tokens=[3],
-        output_tokens=[3],
-        snr=[1.0],
-        draft_runtime={"seconds_per_flop": 1.0, "overhead_seconds": 0.0},
-        verify_runtime={"seconds_per_flop": 1.0, "overhead_seconds": 0.0},
-    )
-    # n = 1: 4 x 3 x (2 + 3 + 1), then 4 x (2 + (3 - 1 + 1) + 1 + 1); verify 4 x 5 x (2 + 5 + 1)
-    # n = 2: 4 x (2 + (3 + 0.75 + i - 1) + 1 + 1), i = 1, 2; verify 4 x 3 x (2 + 3.75 + 2 + 1 + 1)
-    expected = 72 + 4 * 7 + 160 + 4 * 7.75 + 4 * 8.75 + 12 * 9.75
-    found = problem.evaluate(plan(speculation_length=2, batches=[[0]], bandwidth_share=[1.0]))
-    assert found.terms["inference_seconds"] == pytest.approx(expected, rel=1e-14)
-
-
-def test_any_is_the_named_mechanism() -> None:
-    """Tests that a plan of an "any" problem is judged as its own mechanism says, lambda
-    included.
-    """
-    for mechanism, length in (("pipelined", 1), ("sequential", 1), ("autoregressive", 0)):
-        own = tiny(mechanism=mechanism).evaluate(plan(speculation_length=length))
-        free = tiny(mechanism="any").evaluate(plan(speculation_length=length, mechanism=mechanism))
-        assert free == own
 
 
 @pytest.mark.parametrize(
@@ -325,24 +197,22 @@ def test_memory_counts_padded_tokens(which: str) -> None:
     )  # within the tolerance of the format
 
 
-def test_known_memory_counts_the_batch_itself() -> None:
-    """Tests that with known lengths a batch counts its own largest output, not O_max."""
-    alone = 12.0 + 4 * (1 + 2)
-    problem = tiny(output_lengths="known", draft_memory_bytes=alone)
-    assert [v.split(":")[0] for v in problem.violations(plan())] == ["batches[0]"]
-    assert len(tiny(draft_memory_bytes=alone).violations(plan())) == 2
-
-
 def test_evaluate_refuses_what_is_no_plan() -> None:
     """Tests that the equations are not applied to a plan that lacks a task."""
     with pytest.raises(InvalidInput, match="task 1 is in 0 batches"):
         tiny().evaluate(plan(batches=[[0]]))
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["draft", "draft_runtime", "draft_memory_bytes", "acceptance_rate", "max_speculation_length"],
+DRAFTING = (
+    "draft",
+    "draft_runtime",
+    "draft_memory_bytes",
+    "acceptance_rate",
+    "max_speculation_length",
 )
+
+
+@pytest.mark.parametrize("name", DRAFTING)
 def test_drafting_needs_its_fields(name: str) -> None:
     """Tests that the draft fields may be left out for autoregressive decoding alone."""
     data = tiny().to_dict()
@@ -358,15 +228,6 @@ def test_largest_output_bounds_the_maximum() -> None:
         tiny(max_output_tokens=3)
 
 
-@given(problems())
-def test_json_round_trip(problem: ServingLatencyProblem) -> None:
-    """Tests that a problem survives its JSON form, identity included."""
-    again = ServingLatencyProblem.from_dict(problem.to_dict())
-    assert again == problem
-    assert again.sha256 == problem.sha256
-    assert hash(again) == hash(problem)
-
-
 def test_identity_ignores_name_and_notes() -> None:
     """Tests that the digest is of the problem, not of its label."""
     assert tiny(name="a", notes="b").sha256 == tiny().sha256
@@ -376,19 +237,6 @@ def test_identity_ignores_name_and_notes() -> None:
 def runtime(seconds: float) -> dict[str, float]:
     """A runtime of constant seconds per pass, whatever the work."""
     return {"seconds_per_flop": 0.0, "overhead_seconds": seconds}
-
-
-def alone(seconds: float) -> ServingLatencyProblem:
-    """A problem without drafts whose passes take constant seconds."""
-    absent = (
-        "draft",
-        "draft_runtime",
-        "draft_memory_bytes",
-        "acceptance_rate",
-        "max_speculation_length",
-    )
-    changes: dict[str, Any] = dict.fromkeys(absent) | {"mechanism": "autoregressive"}
-    return dataclasses.replace(tiny(), **changes, verify_runtime=LinearRuntime(**runtime(seconds)))
 
 
 @pytest.mark.parametrize(
@@ -420,6 +268,10 @@ def alone(seconds: float) -> ServingLatencyProblem:
         (
             {"bandwidth_hz": 1e102},
             "snr[1]: expected uploads of 1e-100 to 1e+100 seconds, got 1.6e-101",
+        ),
+        (
+            {"verify_runtime": {"seconds_per_flop": 1e300, "overhead_seconds": 0.0}},
+            "verify_runtime: expected at most 1e+100 seconds in all, got 8.32e+305",
         ),
     ],
 )
@@ -482,30 +334,17 @@ def test_what_cannot_be_measured_is_refused(changes: dict[str, Any], message: st
     have elsewhere.
     """
     with pytest.raises(InvalidInput, match=f"^{re.escape(message)}"):
-        ServingLatencyProblem.from_dict(tiny().to_dict() | changes)
+        tiny(**changes)
 
 
-def test_what_works_with_operations_refuses_a_table() -> None:
-    """Tests that a method for lines and the simulation say what they cannot take, and who can is
-    named.
-    """
-    at = ServingLatencyProblem.from_dict(
-        tiny().to_dict() | {"draft_runtime": {"passes": GRID | {"seconds": [1.0] * 4}}}
-    )
-    with pytest.raises(
-        Unsupported,
-        match="it has measured passes as draft_runtime, the method takes lines or pieces",
-    ):
-        solve(at, "milp")
+def test_the_simulation_refuses_a_table() -> None:
+    """Tests that the simulation says which runtimes it can play."""
+    passes = {"passes": GRID | {"seconds": [1.0] * 4}}
+    at = tiny(draft_runtime=passes)
     with pytest.raises(
         Unsupported, match="draft_runtime, verify_runtime: expected lines or pieces here"
     ):
         simulate(at, solve(at))
-    slowest = tiny(rounds="slowest", output_lengths="known")
-    with pytest.raises(
-        Unsupported, match=r'it has the rounds "slowest" of known output lengths.*brute-force'
-    ):
-        solve(slowest, "no-batching")
 
 
 def test_the_slowest_of_a_batch() -> None:
@@ -529,6 +368,8 @@ def test_the_slowest_of_a_batch() -> None:
 def test_what_floating_point_can_hold_is_taken() -> None:
     """Tests that runtimes just within the range are taken."""
     assert tiny(draft_runtime=runtime(1e97), verify_runtime=runtime(1.2e97)).tasks == 2
-    assert alone(1.02e98).tasks == 2  # 7 tokens at most, a pass each: 98 passes
+    autoregressive = dict.fromkeys(DRAFTING) | {"mechanism": "autoregressive"}
+    # 7 tokens at most, a pass each: 98 passes
+    assert tiny(**autoregressive, verify_runtime=runtime(1.02e98)).tasks == 2
     with pytest.raises(InvalidInput, match=r"got 1\.0094e\+100"):
-        alone(1.03e98)
+        tiny(**autoregressive, verify_runtime=runtime(1.03e98))

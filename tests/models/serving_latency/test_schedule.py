@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
+from small_instances.serving_latency import by_hand
 
 from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem
 from specopt.kinds.serving_latency.strategies import problems_with_plans
@@ -51,30 +52,10 @@ def test_steps_add_up_to_the_judge(case: tuple[ServingLatencyProblem, ServingLat
 
 
 def example(**changes: object) -> tuple[ServingLatencyProblem, ServingLatencyPlan]:
-    """Two tasks in two batches; models of one layer and hidden size 1 that draft in 1 s and verify
-    in 10 s.
-    """
-    shape = {"layers": 1, "hidden": 1, "ffn": 1}
-    problem: dict[str, object] = {
-        "format": "specopt/1",
-        "kind": "serving-latency",
-        "input_tokens": [3, 1],
-        "output_tokens": [4, 2],
-        "snr": [1.0, 3.0],
-        "bandwidth_hz": 32.0,
-        "draft": shape,
-        "verify": shape,
-        "draft_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 1.0},
-        "verify_runtime": {"seconds_per_flop": 0.0, "overhead_seconds": 10.0},
-        "draft_memory_bytes": 1e6,
-        "acceptance_rate": 0.5,
-        "max_speculation_length": 3,
-        "output_lengths": "known",
-    }
-    plan = {"speculation_length": 1, "batches": [[0], [1]], "bandwidth_share": [0.5, 0.5]}
-    if changes.get("mechanism") == "autoregressive":
-        plan["speculation_length"] = 0
-    return ServingLatencyProblem.from_dict(problem | changes), ServingLatencyPlan.from_dict(plan)
+    """The small problem with some fields replaced, and a plan of two batches."""
+    length = 0 if changes.get("mechanism") == "autoregressive" else 1
+    plan = {"speculation_length": length, "batches": [[0], [1]], "bandwidth_share": [0.5, 0.5]}
+    return by_hand(**changes), ServingLatencyPlan.from_dict(plan)
 
 
 def test_slots_by_hand() -> None:
@@ -99,17 +80,6 @@ def test_slots_by_hand() -> None:
         Slot(0, 1, None, (0.0, 10.0)),
         Slot(1, 1, None, (10.0, 20.0)),
     ]
-
-
-def test_stages_by_hand() -> None:
-    """Tests that operations follow Eq. 13 and 14 at the first and later steps, where L = 1.75."""
-    per_flop = {"seconds_per_flop": 1.0, "overhead_seconds": 0.0}
-    problem, plan = example(draft_runtime=per_flop, verify_runtime=per_flop)
-    plan = ServingLatencyPlan.from_dict(plan.to_dict() | {"speculation_length": 2})
-    # as in the judge's test: 4 x 3 x (2 + 3 + 1), then 4 x (2 + (3 - 1 + 1) + 1 + 1); verify 4 x 5
-    # x (2 + 5 + 1)
-    assert stage_seconds(problem, plan, (0,), 1) == pytest.approx((72 + 4 * 7, 160))
-    assert stage_seconds(problem, plan, (0,), 2) == pytest.approx((4 * 7.75 + 4 * 8.75, 12 * 9.75))
 
 
 def test_what_is_refused() -> None:

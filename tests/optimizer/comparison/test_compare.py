@@ -19,6 +19,7 @@ from helpers.command_line import CommandLine, process
 from specopt import InvalidInput, compare, generate
 from specopt.comparison.compare import CompareProgress, cells_of
 from specopt.comparison.store import Store
+from specopt.models.errors import NotWritten
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.baselines import StaticBatching
 

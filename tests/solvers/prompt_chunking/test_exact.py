@@ -57,7 +57,7 @@ def unaided(problem: PromptChunkingProblem) -> Any:
 @given(prompt_chunkings(tokens=(1, 10)))
 def test_all_compositions_unaided(problem: PromptChunkingProblem) -> None:
     """Tests that labels find and prove the optimum without a heuristic's plan and bound."""
-    best, _ = naive.best_composition(problem.to_dict())
+    best = naive.best_composition(problem.to_dict())
     result = unaided(problem)
     assert result.objective == pytest.approx(best, rel=1e-9, abs=1e-15)
     assert result.bound <= best * (1 + 1e-12)

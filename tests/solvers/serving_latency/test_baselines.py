@@ -65,7 +65,8 @@ def latency(problem: ServingLatencyProblem, size: int, length: int) -> float:
     batches = sliced(problem, size)
     if not all(naive.fits(data, mechanism, batch, naive.outputs(data)) for batch in batches):
         return np.inf
-    return naive.inference_seconds(data, mechanism, batches, length)
+    times = [naive.batch_times(data, mechanism, batch, length) for batch in batches]
+    return naive.inference_seconds(mechanism, times)
 
 
 def lengths(problem: ServingLatencyProblem) -> range:
