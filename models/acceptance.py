@@ -146,10 +146,10 @@ def slowest_rounds(responses: Iterable[tuple[int, float]], speculation_length: i
     >>> slowest_rounds([(9, 0.8)], 4), slowest_rounds([(9, 0.8)] * 8, 4)
     (4, 5)
     """
-    laws = [
+    tails_of_responses = [
         (round_tails(*one, speculation_length), count) for one, count in Counter(responses).items()
     ]
-    done = np.ones(max(len(tails) for tails, _ in laws))
-    for tails, count in laws:
+    done = np.ones(max(len(tails) for tails, _ in tails_of_responses))
+    for tails, count in tails_of_responses:
         done[: len(tails)] *= (1.0 - tails) ** count
     return decoding_steps(float((1.0 - done).sum()), 1.0)

@@ -101,12 +101,12 @@ def nearest_counts(distributions: Any, resolution: int) -> Ints:
     integer("resolution", resolution, 1)
     if resolution > LARGEST_RESOLUTION:
         raise InvalidInput(f"resolution: expected at most {LARGEST_RESOLUTION}, got {resolution}")
-    laws, sums = checked_distributions("distributions", distributions)
-    rows = laws.reshape(-1, laws.shape[-1])
+    found, sums = checked_distributions("distributions", distributions)
+    rows = found.reshape(-1, found.shape[-1])
     counts = np.empty(rows.shape, np.int64)
     for row, total, out in zip(rows, sums.reshape(-1), counts, strict=True):
         out[:] = _largest_remainder(row * (resolution / total), resolution)
-    return counts.reshape(laws.shape)
+    return counts.reshape(found.shape)
 
 
 def quantised(counts: Any) -> Floats:
@@ -134,16 +134,16 @@ def checked_distributions(name: str, values: Any) -> tuple[Floats, Floats]:
         If they are not distributions; see `nearest_counts`.
     """
     try:
-        laws = np.asarray(values)
+        found = np.asarray(values)
     except (TypeError, ValueError):
-        laws = np.empty(0, object)
-    if laws.dtype.kind not in "iuf" or laws.ndim < 1 or laws.shape[-1] < 1:
+        found = np.empty(0, object)
+    if found.dtype.kind not in "iuf" or found.ndim < 1 or found.shape[-1] < 1:
         raise InvalidInput(
             f"{name}: expected probabilities along the last axis of an array, got"
             f" {describe(values)}"
         )
-    laws = laws.astype(np.float64, copy=False)
-    sums = laws.sum(axis=-1)
+    found = found.astype(np.float64, copy=False)
+    sums = found.sum(axis=-1)
     # a NaN anywhere makes the sum NaN, and an infinite sum is not near 1
     wrong = ~(np.abs(sums - 1.0) <= SUM_TOLERANCE)
     if wrong.any():
@@ -152,11 +152,11 @@ def checked_distributions(name: str, values: Any) -> tuple[Floats, Floats]:
             f"{place}: expected probabilities that sum to 1, got the sum"
             f" {np.asarray(sums)[wrong][0]}"
         )
-    if laws.size and laws.min() < 0.0:
-        negative = laws < 0.0
-        place = _place(name, np.unravel_index(int(np.argmax(negative)), laws.shape))
-        raise InvalidInput(f"{place}: expected a probability >= 0, got {laws[negative][0]}")
-    return laws, np.asarray(sums)
+    if found.size and found.min() < 0.0:
+        negative = found < 0.0
+        place = _place(name, np.unravel_index(int(np.argmax(negative)), found.shape))
+        raise InvalidInput(f"{place}: expected a probability >= 0, got {found[negative][0]}")
+    return found, np.asarray(sums)
 
 
 def _largest_remainder(scaled: Floats, resolution: int) -> Ints:

@@ -280,17 +280,17 @@ class DraftStoppingProblem(Problem):
             )  # from a node to a node, for any score
             node, to = np.divmod(moves, max(1, len(nodes)))
             on, on_rejected, on_after = (
-                np.bincount(move, law[score], len(moves))
-                for law in (scores.accepted, scores.first_rejection, scores.after)
+                np.bincount(move, distribution[score], len(moves))
+                for distribution in (scores.accepted, scores.first_rejection, scores.after)
             )
             moved_alive, moved_rejected = np.zeros((len(nodes), len(rates))), np.zeros(len(nodes))
             np.add.at(moved_alive, to, survives[node] * on[:, None])
             np.add.at(moved_rejected, to, fails[node] * on_rejected + rejected[node] * on_after)
             alive, rejected = moved_alive, moved_rejected
-        beside = self.round_seconds
-        if isinstance(beside, RoundSeconds):
-            beside = float(ended @ beside.values / ended.sum())
-        seconds = beside + self.draft_seconds_per_token * drafted
+        round_seconds = self.round_seconds
+        if isinstance(round_seconds, RoundSeconds):
+            round_seconds = float(ended @ round_seconds.values / ended.sum())
+        seconds = round_seconds + self.draft_seconds_per_token * drafted
         terms = {
             "own_tokens_per_second": 1.0 / seconds,
             "accepted_draft_tokens_per_second": accepted / seconds,

@@ -243,11 +243,14 @@ class Rounds:
         for _ in range(100):
             rate = 0.5 * (low + high)
             powers = rate ** (gains - 1.0)
-            law = np.asarray(powers / powers.sum(), np.float64)
-            low, high = (rate, high) if float(law @ gains) < mean_gained else (low, rate)
+            shares = np.asarray(powers / powers.sum(), np.float64)
+            low, high = (rate, high) if float(shares @ gains) < mean_gained else (low, rate)
         count = len(gains)
         return cls(
-            drafted=np.zeros(count, int), sent=np.full(count, sent), gained=gains, probabilities=law
+            drafted=np.zeros(count, int),
+            sent=np.full(count, sent),
+            gained=gains,
+            probabilities=shares,
         )
 
     @classmethod
@@ -346,7 +349,7 @@ def _threshold(rate: float, stop: float, max_drafted: int, candidates: float) ->
     rows = []
     for length in range(1, max_drafted + 1):
         stops = 1.0 if length == max_drafted else stop
-        chance = (1.0 - stop) ** (length - 1) * stops
+        probability = (1.0 - stop) ** (length - 1) * stops
         last = (1.0 - stop) * rate
         for gained in range(1, length + 2):  # the last draft token is the length-th
             if gained < length:
@@ -355,13 +358,13 @@ def _threshold(rate: float, stop: float, max_drafted: int, candidates: float) ->
                 share, hit = rate ** (length - 1) * (1.0 - last), candidates
             else:
                 share, hit = rate ** (length - 1) * last, candidates
-            rows.append((length, length, gained, chance * share, hit))
+            rows.append((length, length, gained, probability * share, hit))
     table = np.array(rows)
-    law = table[:, 3] / table[:, 3].sum()
+    shares = table[:, 3] / table[:, 3].sum()
     return Rounds(
         drafted=table[:, 0].astype(np.int64),
         sent=table[:, 1].astype(np.int64),
         gained=table[:, 2].astype(np.int64),
-        probabilities=law,
+        probabilities=shares,
         hit=table[:, 4],
     )

@@ -39,9 +39,7 @@ def test_files_up_to_the_limit(tmp_path: Path) -> None:
     path.write_bytes(b"a" * MOST)
     assert read_bytes(path, MOST) == b"a" * MOST
     path.write_bytes(b"a" * (MOST + 1))
-    with pytest.raises(
-        InvalidInput, match=r"file: is too large: at most 1 MiB are read; remove"
-    ):
+    with pytest.raises(InvalidInput, match=r"file: is too large: at most 1 MiB are read; remove"):
         read_bytes(path, MOST)
 
 

@@ -271,7 +271,7 @@ def runtime(seconds: float) -> dict[str, float]:
         ),
         (
             {"verify_runtime": {"seconds_per_flop": 1e300, "overhead_seconds": 0.0}},
-            "verify_runtime: expected at most 1e+100 seconds in all, got 8.32e+305",
+            "verify_runtime: expected a total of at most 1e+100 seconds, got 8.32e+305",
         ),
     ],
 )
