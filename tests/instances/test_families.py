@@ -81,9 +81,9 @@ def test_the_draws_are_the_papers() -> None:
 
 
 def test_unknown_families() -> None:
-    """Tests that a wrong name lists the right ones."""
+    """Tests that the message for a wrong name shows the form of a name and the list."""
     with pytest.raises(
-        InvalidInput, match=r"family: expected one of serving-latency/paper-1.*, got 'paper-1'"
+        InvalidInput, match=r"family: expected KIND/FAMILY, for example .*, got 'paper-1'; `specopt"
     ):
         generate("paper-1")
 

@@ -19,6 +19,7 @@ from small_instances.serving_latency import BY_HAND
 
 from specopt import InvalidInput, Result, generate, load, save, solve
 from specopt.models import files
+from specopt.models.errors import NotWritten
 from specopt.models.files import csv_text, from_dict, write_text, written_cell
 
 BASE: dict[str, Any] = BY_HAND | {
@@ -163,7 +164,7 @@ def test_base_survives(tmp_path: Path) -> None:
     [
         (
             OSError(28, "No space left on device"),
-            InvalidInput,
+            NotWritten,
             r"problem.json: cannot be written \(No space left on device\)",
         ),
         (KeyboardInterrupt(), KeyboardInterrupt, "^$"),
