@@ -11,7 +11,7 @@ from specopt.models.markov_chain import TransitionMatrix
 from specopt.models.problem import Problem
 
 DIGITS = 6
-"""Number of significant digits that are kept. With more, the last bits of exp and log would make
+"""Numbers keep this many significant digits. With more, the last bits of exp and log would make
 instances differ between machines.
 """
 

@@ -113,7 +113,7 @@ def all_decoding_steps(output_tokens: Ints | Floats, tokens_per_step: Floats | f
 
 
 NEVER = 1e-18
-"""Probability below which the tail of a response's length is cut off."""
+"""The tail of a response's length is cut off below this probability. A larger value shortens it."""
 
 
 @lru_cache(maxsize=1024)

@@ -18,12 +18,12 @@ from specopt.models.fields import MAX_TOKENS, describe, is_unicode
 T = TypeVar("T")
 
 LARGEST = 1e100
-"""Largest moment, duration or size that programs next to a server accept. Small multiples and sums
-of it stay finite.
+"""Programs next to a server accept moments, durations and sizes up to this one, so that small
+multiples and sums of them stay finite.
 """
 
 Key = str | int
-"""Name of a client, a request or a task; Booleans are not accepted."""
+"""A client, a request or a task is named by a string or an integer; Booleans are not accepted."""
 
 
 def integer(name: str, value: object, low: int, high: int | None = None) -> int:
@@ -127,7 +127,7 @@ def sequence(name: str, value: object, size: int | None = None) -> list[Any]:
 
 
 MAX_LISTED = 20
-"""Maximum number of choices that a message lists. If there are more, it names only the closest."""
+"""A message lists at most this many choices. If there are more, it names only the closest one."""
 
 
 def one_of(name: str, value: object, choices: Iterable[T]) -> T:

@@ -32,9 +32,11 @@ import numpy as np
 from specopt.models.fields import Floats
 
 TANGENTS = 60
-"""Number of tangents per position. With 60, a yield over a range of 4 is bounded within 0.01 %."""
+"""Each position has this many tangents. With 60, a yield over a range of 4 is bounded within
+0.01 %.
+"""
 SLACK = 1e-6
-"""Amount subtracted from the value of a linear program because of its tolerance."""
+"""The value of a linear program is reduced by this amount to cover its tolerance."""
 
 
 def share_limits(tokens_per_draft: float, lowest: Floats) -> tuple[Floats, Floats] | None:

@@ -38,7 +38,7 @@ from specopt.models.fields import (
 )
 
 ACCEPTED, FIRST_REJECTION, AFTER = 1, 0, -1
-"""Outcomes of a draft token in a `DraftLog`."""
+"""A `DraftLog` records one of these outcomes for each draft token."""
 
 
 # ---------------------------------------------------------------------------- predictors

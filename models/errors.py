@@ -24,7 +24,7 @@ def did_you_mean(name: object, names: Iterable[str]) -> str:
 
 
 MAX_CHARACTERS = 1000
-"""Maximum length of a message, because names in files can be of any length."""
+"""Longer messages are shortened to this length, because names in files can be of any length."""
 
 
 class SpecoptError(Exception):

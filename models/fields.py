@@ -47,20 +47,16 @@ from specopt.models.errors import InvalidInput, did_you_mean, shortened
 T = TypeVar("T")
 
 MAX_TOKENS = 10_000_000
-"""Largest token count that a field accepts; a guard against, for example, bytes given as tokens."""
+"""Fields accept token counts up to this one, which detects, for example, bytes given as tokens."""
 
 MAX_BUDGET = 10**15
-"""Largest token budget that a field accepts. Floating point still represents every integer up to
-it.
-"""
+"""Fields accept token budgets up to this one. Floating point represents every integer up to it."""
 
 SMALLEST = sys.float_info.min
-"""Smallest positive number with full precision, 2.2250738585072014e-308; smaller ones are
-denormal.
-"""
+"""Smaller positive numbers, below 2.2250738585072014e-308, are denormal and lose digits."""
 
 MAX_KEY_CHARACTERS = 60
-"""Longest name of an unknown field that a message shows without shortening."""
+"""A message shortens the name of an unknown field that is longer than this."""
 
 
 @dataclass(frozen=True)

@@ -29,10 +29,10 @@ from specopt.models.workload import WORKLOADS, Workload
 STDOUT = "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"
 
 stdout = 1
-"""File descriptor of standard output; the command uses a duplicate."""
+"""This file descriptor receives standard output; the command uses a duplicate."""
 
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
-"""Error numbers that report a failure of the system, not of the path."""
+"""These error numbers report a failure of the system. Others report a problem with the path."""
 
 T = TypeVar("T", bound=Problem[Any] | Result[Any] | Workload)
 
@@ -180,7 +180,7 @@ def read_json(path: StrPath) -> object:
 
 
 _LARGE = re.compile(rb"[eE]\+?\d\d|\d{99}")
-"""Pattern that matches in every file with a number beyond floating point."""
+"""This pattern matches in every file that contains a number beyond floating point."""
 
 
 def _refuse_infinite(data: object, where: str) -> None:
@@ -239,7 +239,7 @@ def _runs(text: str) -> bool:
 
 _FORMULA = re.compile(r"'*[-=+@\t\r].", re.DOTALL)
 DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-"""Pattern of a number in a table."""
+"""This pattern matches a number in a table."""
 
 
 def write_text(path: StrPath, text: str) -> None:

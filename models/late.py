@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from specopt.models.reading import StrPath
 
 LATE: dict[str, str] = {}
-"""Module of each of these functions."""
+"""Each function is imported from this module."""
 
 
 def late(name: str) -> Callable[..., Any]:

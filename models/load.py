@@ -10,11 +10,11 @@ from msgspec import Meta
 from specopt.models.fields import Count, NonNegative
 
 PARTS = 5
-"""Number of parts of a load. Their spread gives the standard error of its mean."""
+"""A load is measured in this many parts, whose spread gives the standard error of the mean."""
 
 HALF = 0.5
-"""Maximum difference in drafts per step at which the configured length is used. Engines that draft
-by a table differ by more.
+"""The configured draft length is used if the drafts per step differ from it by at most this much.
+Engines that draft by a table differ by more.
 """
 
 

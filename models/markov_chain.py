@@ -18,10 +18,10 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Custom, Floats, describe, frozen
 
 ROW_TOLERANCE = 1e-9
-"""Maximum difference between 1 and the sum of a row."""
+"""The sum of a row may differ from 1 by this much."""
 
 BLOCK = 64
-"""Number of states that are eliminated together."""
+"""This many states are eliminated together, which affects only the speed."""
 
 
 @dataclass(frozen=True, eq=False)

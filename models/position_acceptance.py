@@ -20,9 +20,7 @@ from specopt.models.fields import Floats, Immutable, describe, frozen
 
 LEVEL = 0.95
 MAX_BOUNDED = 32
-"""Maximum number of positions for which totals bound the yields jointly, at one linear program
-each.
-"""
+"""Up to this many positions, totals bound the yields jointly, with one linear program each."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -33,17 +33,17 @@ Sense = Literal["minimize", "maximize"]
 FORMAT = "specopt/1"
 
 LONG_COLUMN = 1000
-"""Number of entries from which a column is checked for a faster way to write it."""
+"""Columns with at least this many entries are checked for a faster way to write them."""
 
 
 TOLERANCE = 1e-9
-"""Relative tolerance of constraints on amounts, and relative gap within which a bound proves an
-objective optimal.
+"""A constraint on amounts may be violated by this relative amount, and a bound proves an objective
+optimal within it.
 """
 
 ROUNDING = 1e-11
-"""Relative amount by which a bound is widened for the rounding of its sums, 90,000 times half a
-unit in the last place. A bound with cancellation, or of a solver with tolerances, needs its own
+"""A bound is widened by this relative amount, 90,000 times half a unit in the last place, for the
+rounding of its sums. A bound with cancellation, or of a solver with tolerances, needs its own
 margin.
 """
 
@@ -310,7 +310,7 @@ class Problem(Filed, Shown, ABC, Generic[P]):
 
 
 _TYPES: dict[str, type[Problem]] = {}
-"""Problem class of each kind, added when the class is defined."""
+"""Each problem class is added under its kind when it is defined."""
 
 
 def problem_type(kind: object) -> type[Problem]:

@@ -13,8 +13,8 @@ from specopt.models.errors import InvalidInput
 StrPath = str | os.PathLike[str]
 
 MAX_BYTES = 256 * 2**20
-"""Maximum number of bytes read from a file that is held in memory. A problem of a million tasks has
-about a fifth of them.
+"""Files with more bytes are not read into memory. A problem of a million tasks has about a fifth of
+them.
 """
 
 

@@ -64,7 +64,7 @@ class Conflict:
 
 
 SOLVED: WeakValueDictionary[str, Problem] = WeakValueDictionary()
-"""Solved problems that are still in memory, by their digest."""
+"""Solved problems that are still in memory are found here by their digest."""
 
 GO_ON = (
     "the work allowed without a time limit is used up; set a time limit of some minutes, or of inf,"

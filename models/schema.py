@@ -48,10 +48,10 @@ UNITS = {
     "watts": "W",
     "spread": "s",
 }
-"""Units by the word in a field's name that stands for them."""
+"""The word in a field's name determines the unit."""
 
 COUNTS = ("pipeline_length",)
-"""Numbers without a unit whose names end as if they had one."""
+"""These numbers have no unit, although their names end as if they had one."""
 
 Schema = dict[str, Any]
 
@@ -160,7 +160,9 @@ def descriptions(cls: type) -> dict[str, str]:
 
 
 ONE_OF = "one of"
-"""Default of a field that only some forms of an object have: one of the forms is required."""
+"""A field that only some forms of an object have is shown with this default; one form is
+required.
+"""
 
 
 def rows(body: Schema) -> list[dict[str, str]]:

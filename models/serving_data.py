@@ -54,17 +54,17 @@ DRAFTING_FIELDS = (
     "acceptance_rate",
     "max_speculation_length",
 )
-"""Fields that every mechanism except the autoregressive one requires."""
+"""Every mechanism except the autoregressive one requires these fields."""
 
 SHORTEST_SECONDS, LONGEST_SECONDS = 1e-100, 1e100
-"""Limits of the seconds that a problem may require. Floating-point numbers represent their sums,
-quotients and products with counts.
+"""Problems whose seconds are outside these limits are rejected. Sums, quotients and products with
+counts then stay finite.
 """
 
 
 SMALLEST_SHARE = 1e-201
-"""Smallest bandwidth share of a plan. With it, the longest upload and the sum of all uploads stay
-finite.
+"""A plan with a smaller bandwidth share is rejected, so that the longest upload and the sum of all
+uploads stay finite.
 """
 
 

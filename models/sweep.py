@@ -25,7 +25,7 @@ ALSO = (
     "joules_per_request",
     "watts",
 )
-"""Names of the optional measurements of a run."""
+"""A run may have these optional measurements."""
 
 
 @dataclass(frozen=True, order=True)
@@ -67,7 +67,7 @@ class Setup:
 
 
 ONLY = Setup()
-"""Setup of a sweep that does not name any."""
+"""A sweep that does not name any setup has this one."""
 
 
 @dataclass(frozen=True)

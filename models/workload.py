@@ -18,4 +18,4 @@ class Workload(Filed):
 
 
 WORKLOADS: dict[str, type[Workload]] = {}
-"""The classes of workloads by kind."""
+"""Each class of workloads is added under its kind when it is defined."""

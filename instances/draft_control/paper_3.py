@@ -4,8 +4,8 @@ between slow and fast.
 The paper prints the mean uplink rates of its two regimes, the two models and the form of the
 channel, a Markov chain with a slow and a fast state. It does not print the transition
 probabilities, the two rates, the timings or the acceptance rates. Here a draft takes 5 ms and a
-verification 32 ms. The acceptance rate at resolution l is alpha_inf - c TV(q, q_l): alpha_inf is
-the agreement of the models, and the second term is the loss by the lattice for a synthetic softmax
+verification 32 ms. The acceptance rate at resolution l is alpha_inf - c TV(q, q_l). Here alpha_inf
+is the agreement of the models. The second term is the loss by the lattice for a synthetic softmax
 distribution q over the vocabulary. A state of confidence is a temperature of q.
 """
 
@@ -22,12 +22,12 @@ UPLINKS = {"low": 350e3, "high": 4e6}
 RESOLUTIONS = (10, 30, 100, 300, 1000)
 VOCABULARY = 50272
 DECAY = 3.0
-"""Exponent with which a token's probability falls with its rank, at temperature 1 and usual
-confidence.
+"""At temperature 1 and usual confidence, the probability of a token falls with its rank to this
+power. A larger value concentrates the distribution on fewer tokens.
 """
 
 CONFIDENCE = {"sure": (0.75, 0.95), "usual": (1.0, 0.85), "unsure": (1.5, 0.65)}
-"""Factor of the temperature and alpha_inf of each state of confidence."""
+"""Each state of confidence has a factor of the temperature and a value of alpha_inf."""
 
 
 def paper_3(

@@ -33,7 +33,7 @@ FIGURE_1 = CloudDelay(
     tokens=np.array([0.0, 10.0, 512.0, 2000.0]),
     seconds=np.array([0.026141581, 0.027021974, 0.071217721, 0.28]),
 )
-"""Cloud delay g of Vicuna-7B on one A6000. It reproduces the printed 10.1 % at 32 tokens, 82.3 ms
+"""This cloud delay g of Vicuna-7B on one A6000 reproduces Fig. 1: 10.1 % at 32 tokens, 82.3 ms
 saved by chunks of 32, and 0.28 s at 2000.
 """
 
@@ -42,9 +42,11 @@ LAYER_PARAMETERS = {
     "vicuna-13b": 4 * 5120**2 + 3 * 5120 * 13824,
 }
 ADAPTER_PARAMETERS = {"vicuna-7b": 67e6, "vicuna-13b": 105e6}
-"""Table 4."""
+"""Table 4 prints these numbers of parameters."""
 JETSON_BYTES_PER_SECOND = (136.5e9, 136.5e9, 204.8e9)
-"""Memory bandwidth of two AGX Xavier and one AGX Orin: 20 and 10 of the 30 devices."""
+"""Two of three devices are AGX Xavier (20 of 30), the others AGX Orin; each has this memory
+bandwidth.
+"""
 
 _LAYERS = {
     "vicuna-7b": (32, 2, 4096),
@@ -53,7 +55,7 @@ _LAYERS = {
 _PROMPTS = {"specbench": (351.2, 397.3), "cnn-dm": (1036.6, 511.8)}  # Table 3
 _MODELS = {"specbench": "vicuna-7b", "cnn-dm": "vicuna-13b"}
 ACCEPT_LENGTHS = {"specbench": (1.89, 2.06), "cnn-dm": (1.75, 1.98)}
-"""Table 4: U-Medusa, HAT."""
+"""Table 4 prints these mean tokens per round of U-Medusa and of HAT."""
 _SERVER_CHUNK = {"specbench": 128, "cnn-dm": 256}  # Sec. 4.1
 LOCAL_SECONDS_PER_TOKEN = 0.09 / 2000.0
 

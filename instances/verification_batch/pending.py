@@ -29,10 +29,10 @@ COEFFICIENTS = {
         overhead_seconds=TABLE_12.overhead_seconds,
     ),
 }
-"""The two sets of coefficients that the paper prints; they contradict each other."""
+"""The paper prints these two sets of coefficients, which contradict each other."""
 
 KV_BYTES_PER_TOKEN = 64 * 8 * 128 * 2 * 2
-"""Qwen3-32B: 64 layers, 8 heads of 128 for keys and values each, 2 bytes."""
+"""Qwen3-32B has 64 layers, 8 heads of 128 for keys and values each, and 2 bytes per value."""
 
 AMPLE_BYTES = 1e15
 

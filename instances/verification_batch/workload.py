@@ -18,10 +18,10 @@ TABLE_12 = VerificationTime(
     seconds_per_cached_token=4.620e-6,
     overhead_seconds=1.486e-2,
 )
-"""The estimator of Table 12: Qwen3-32B on an A100, as fitted there."""
+"""The paper fits this estimator of Table 12 to Qwen3-32B on an A100."""
 
 CLASS_SPEEDS = (2.0, 4.0, 6.0, 8.0)
-"""Speeds of the classes of Sec. 5.1, in tokens per second."""
+"""The classes of Sec. 5.1 require these speeds in tokens per second."""
 
 
 def mixed_classes(

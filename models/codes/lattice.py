@@ -17,21 +17,21 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
 
 SUM_TOLERANCE = 1e-5
-"""Maximum difference between 1 and the sum of a distribution. Single-precision softmax outputs are
-accepted, logits are rejected.
+"""The sum of a distribution may differ from 1 by this much. Single-precision softmax outputs are
+then accepted, logits are rejected.
 """
 
 _DIRECT = 2000
-"""Largest k for which a binomial coefficient is computed in integers, in negligible time."""
+"""Up to this k, binomial coefficients are computed in integers, which takes negligible time."""
 
 _LOGARITHM_ERROR = 1e-12
-"""Relative error allowed for sums of logarithms of factorials, thousands of times the actual error.
-Within it, integers decide.
+"""Sums of logarithms of factorials are trusted up to this relative error, thousands of times the
+actual one. Closer decisions are made in integers.
 """
 
 LARGEST_RESOLUTION = 10**9
-"""Largest resolution for which rounding errors cannot make the rounded-down counts exceed the
-resolution in sum.
+"""Up to this resolution, rounding errors cannot make the sum of the rounded-down counts exceed the
+resolution.
 """
 
 

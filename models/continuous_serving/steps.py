@@ -35,16 +35,18 @@ from specopt.models.problem import exceeds
 from specopt.models.serving_data import stage_ends, too_much
 
 ROUNDING = 1e-12
-"""Relative distance within which a clock or a length is treated as reached."""
+"""A clock or a length counts as reached within this relative distance."""
 
 ENTRIES_AT_ONCE = 1 << 17
-"""Maximum number of tasks times decoding steps in a block."""
+"""A block has at most this many tasks times decoding steps. A larger value needs more memory."""
 
 STEPS_TO_ARRIVAL = 64
-"""Maximum number of steps in a block while some tasks have not arrived."""
+"""A block has at most this many steps while some tasks have not arrived. More steps may be
+discarded.
+"""
 
 MAX_LISTED_RUNS = 1_000_000
-"""Maximum number of runs of a plan whose stretches are listed. Longer plans have no stretches."""
+"""Stretches are listed for plans with at most this many runs. Longer plans have no stretches."""
 
 
 @dataclass(frozen=True)

@@ -43,10 +43,10 @@ from specopt.models.problem import Evaluation, Plan, Problem
 from specopt.models.rates import SecondsByLength, by_length
 
 MAX_DRAFT_LENGTH = 10_000
-"""Longest draft that a problem may allow; a guard against, for example, bytes given as tokens."""
+"""A problem allows drafts up to this length, which detects, for example, bytes given as tokens."""
 
 MAX_RESOLUTION = 100_000
-"""Finest lattice that a problem may allow."""
+"""A problem allows lattices up to this resolution."""
 
 VocabularySize = Annotated[int, Meta(ge=2, le=MAX_TOKENS)]
 DraftLength = Annotated[int, Meta(ge=0, le=MAX_DRAFT_LENGTH)]

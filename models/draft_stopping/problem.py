@@ -39,8 +39,8 @@ MAX_NODES = 1_000_000
 MAX_BINS = 1000
 STOP = -1
 MAX_RATIO = 1_000_000
-"""Maximum ratio of the largest to the smallest entry of a list. A larger ratio would make the
-seconds that a token adds to a round lose digits.
+"""The largest entry of a list may be this many times the smallest. With a larger ratio, the seconds
+that a token adds to a round would lose digits.
 """
 
 Probability = Unit

@@ -52,27 +52,27 @@ from specopt.models.problem import ROUNDING, Evaluation, Plan, Problem
 from specopt.models.schema import described
 
 MAX_FAIRNESS = 100.0
-"""Largest fairness. Beyond it the utility leaves the range of floating-point numbers."""
+"""Problems with a larger fairness are rejected, because the utility would overflow."""
 
 LARGEST = 1e250
-"""Largest total weight, slope or utility, and largest length of a round. Sums and small multiples
-of it stay finite.
+"""The total weight, slope and utility and the length of a round are limited by this value. Sums and
+small multiples of them then stay finite.
 """
 
 LARGEST_EXPONENT = 700.0
 
 MIN_ULPS = 3
-"""Minimum number of units in the last place by which a bound on the utility is widened. It covers
-the rounding of its sum and powers.
+"""A bound on the utility is widened by at least this many units in the last place, which covers the
+rounding of its sum and powers.
 """
 
 MAX_INTEGER = 2.0**53
-"""Largest number up to which floating point represents every integer."""
+"""Up to this number, floating point represents every integer."""
 
 Fairness = Annotated[float, Meta(ge=0, le=MAX_FAIRNESS)]
 SCHEDULE_TOLERANCE = 1e-9
-"""Relative difference allowed between a schedule and the values declared in the plan, or a minimum
-rate.
+"""A schedule may differ from the declared values, or miss a minimum rate, by this relative
+amount.
 """
 
 

@@ -67,4 +67,4 @@ class VerificationTime(Checked):
 
 
 COEFFICIENTS = tuple(VerificationTime.__dataclass_fields__)
-"""Order of every array of coefficients: a, b_compute, b_read, c."""
+"""Every array of coefficients has this order: a, b_compute, b_read, c."""

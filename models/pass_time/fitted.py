@@ -16,7 +16,7 @@ from specopt.models.pass_time.additive import features
 from specopt.models.pass_time.pass_time import PassTime, Which, interval
 
 BATCH = "batch"
-"""Name of the batch size, whose measured range a fit may state in addition to those of the
+"""A fit may state the measured range of the batch size under this name, in addition to its
 features.
 """
 

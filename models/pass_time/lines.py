@@ -134,7 +134,7 @@ class TabledRuntime(Checked):
 
 
 ROUNDING = 1e-12
-"""Relative difference of times that is treated as rounding."""
+"""Times with at most this relative difference are treated as equal."""
 
 Runtime = LinearRuntime | PiecewiseRuntime | TabledRuntime
 

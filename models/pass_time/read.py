@@ -22,22 +22,22 @@ from specopt.models.pass_time.pass_time import PassTime, Which
 from specopt.models.pass_time.staircase import Staircase
 
 MAX_COEFFICIENT = 1e100
-"""Maximum seconds per unit of work. A pass of any size then stays a floating-point number."""
+"""Coefficients may have at most this many seconds per unit of work, so that every pass is
+finite.
+"""
 
 MIN_SECONDS_PER_TOKEN = 1e-9
-"""Minimum seconds per token. No hardware is faster; a smaller number must be meant per
-operation.
-"""
+"""No hardware is faster per token. A smaller number of seconds must be meant per operation."""
 
 
 def pass_time(data: object, where: str, *, decoder: Decoder | None, all_logits: bool) -> PassTime:
     """Build a pass time from JSON-like data.
 
-    The forms are ``{"seconds_per_token", "overhead_seconds"}``; the same per operation,
-    ``seconds_per_flop``, as in serving-latency; ``{"pieces": [...]}``, the maximum of several; the
-    estimator of verification-batch; the output of a fit (``runtime`` or ``estimator``, with limits,
-    misfit, ranges, contexts, model); and ``{"table": {"batch", "new_tokens", "cached_tokens",
-    "seconds", "spread"}}``, measured passes in columns. All except the estimator may contain the
+    A line is ``{"seconds_per_token", "overhead_seconds"}``, or has ``seconds_per_flop`` as in
+    serving-latency. ``{"pieces": [...]}`` is the maximum of several lines. Other forms are the
+    estimator of verification-batch and the output of a fit (``runtime`` or ``estimator``, with
+    limits, misfit, ranges, contexts, model). Measured passes are columns, ``{"table": {"batch",
+    "new_tokens", "cached_tokens", "seconds", "spread"}}``. All except the estimator may contain the
     time to read the cache once per request and pass: ``seconds_per_cached_token``, or
     ``seconds_per_kv_byte`` with a model. With ``captured_batches`` in addition, batches run as the
     next of those sizes, and ``beyond`` is the factor on the time of larger ones.

@@ -47,11 +47,11 @@ LABELS = {
     "cost": "price per second",
     "energy": "watts",
 }
-"""Labels of the objectives."""
+"""Each objective has a label for tables and pictures."""
 
 LONGEST_PASS, LONGEST_TRIP = 100.0, 60.0
-"""Maximum seconds of a pass of one token and of a round trip. A larger value is probably given in
-milliseconds.
+"""A pass of one token and a round trip may last at most this many seconds. Larger values are
+probably given in milliseconds.
 """
 
 Name = Annotated[str, Meta(min_length=1)]
@@ -268,9 +268,9 @@ class PlacementProblem(Problem):
     max_draft_tokens
         Maximum draft length.
     objective
-        Objective: "goodput" is the weighted tokens per second; "fair" the weighted sum of their
-        logarithms; "capacity" the share of all clients served at minimum rates; "cost" the price of
-        the used units; "energy" their power and that of the devices.
+        Objective. "goodput" is the weighted tokens per second, "fair" the weighted sum of their
+        logarithms. "capacity" is the share of all clients served at minimum rates. "cost" is the
+        price of the used units, "energy" their power and that of the devices.
     draft_pools
         Units that draft.
     bits_per_draft_token

@@ -16,8 +16,8 @@ import numpy as np
 from specopt.models.fields import Floats
 
 EDGE = 1e-12
-"""Relative tolerance: a client that returns this shortly after a pass begins is in time, and loads
-and batches this close to 1 are 1.
+"""A client that returns within this relative time after a pass begins is in time. Loads and batches
+this close to 1 are 1.
 """
 
 

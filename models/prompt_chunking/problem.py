@@ -35,7 +35,7 @@ from specopt.models.problem import Evaluation, Plan, Problem
 Download = Literal["all", "last"]
 
 MAX_STAGES_IN_TURN = 32
-"""Maximum number of stages that the judge processes one by one."""
+"""The judge processes up to this many stages one by one, and more stages at once."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -118,9 +118,9 @@ class _LongestWay:
     By f_q = max(f_{q-1}, f_q of the previous chunk) + busy, chunk k leaves at the end of the
     longest path through the grid of chunks and stages. A path begins where some chunk j <= k
     enters, at f_1(j), and moves to the next stage or the next chunk at every step. It visits every
-    chunk from j to k, and one of them at all the other stages, at best the slowest one: f_1(j) +
-    sum of busy over j..k + (stages - 1) x the largest busy of j..k. Chunks j with the same largest
-    value are kept as a group, of which only the latest entry matters.
+    chunk from j to k, and one of them at all the other stages, in the longest path the slowest one.
+    Its length is f_1(j) + sum of busy over j..k + (stages - 1) x the largest busy of j..k. Chunks j
+    with the same largest value are kept as a group, of which only the latest entry matters.
     """
 
     def __init__(self, stages: int) -> None:
@@ -253,9 +253,8 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
     def evaluate(self, plan: PromptChunkingPlan) -> Evaluation:
         """Return the time to first token of a plan.
 
-        The terms follow the last chunk: the time until it is uploaded, until it has left the cloud
-        (including latency and waiting), until all deep hidden states have arrived (including
-        latency), and the time of the head.
+        The terms follow the last chunk: its upload, its time in the cloud (including latency and
+        waiting), the download of all deep hidden states (including latency), and the head.
         """
         self.expect_plan(plan)
         for chunk in self._events(plan):

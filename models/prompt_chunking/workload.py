@@ -34,8 +34,8 @@ from specopt.models.pass_time import CloudDelay
 from specopt.models.workload import Workload
 
 Chunking = Literal["whole", "equation-3", "server", "planned"]
-"""Component that splits prompts into chunks: none; the device by Eq. 3; the server, after one
-message; a given method.
+"""Prompts are split by no component, by the device with Eq. 3, by the server after one message, or
+by a given method.
 """
 
 

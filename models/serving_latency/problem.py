@@ -42,10 +42,10 @@ from specopt.models.serving_data import (
 )
 
 MAX_COUNTED_TOKENS = 10_000
-"""Maximum number of output tokens for which the distribution of a response's rounds is computed."""
+"""The distribution of a response's rounds is computed for at most this many output tokens."""
 
 ENTRIES_AT_ONCE = 1 << 15
-"""Batches times decoding steps that the judge holds at once; they fit the cache of a processor."""
+"""The judge holds this many batches times decoding steps at once, which fit a processor's cache."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
