@@ -19,7 +19,7 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +29,10 @@ from table import Benchmark, Row
 from specopt.instances.sweeps import read_sweeps
 from specopt.models.fields import Floats
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
-from specopt.solvers.speculation_table.tuning.predictions import STEP_TERMS, Predictor
+from specopt.solvers.speculation_table.prices import FREE, Prices
+from specopt.solvers.speculation_table.tuning.decision import decide
+from specopt.solvers.speculation_table.tuning.goal import Goal
+from specopt.solvers.speculation_table.tuning.predictions import Predictor
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from helpers.drawn_sweeps import drawn_table
@@ -53,7 +56,6 @@ KEPT, INSIDE, ANY = (
 KINDS = ((KEPT, 0.8), (INSIDE, 1.7), (ANY, 1.7))
 """Ways to thin a table and what may be taken, with the largest mean regret that is aimed at, in %.
 """
-SCALES = (1.0, 0.5, 2.0)
 NOISES = (0.0, 0.01, 0.05)
 DRAWN = 12
 
@@ -419,43 +421,19 @@ def score(table: Table, truth: Table, method: Method, most: int) -> Score:
     return found
 
 
-def predicted(scale: float = 1.0) -> Method:
-    """Return what `tune` predicts, with the usual scales of learned effects times a factor."""
-
-    class Scaled(Predictor):
-        terms = tuple(
-            replace(term, usual=term.usual * (scale if term.spread else 1.0)) for term in STEP_TERMS
-        )
-
-    def method(kept: dict[Point, Measurement], wanted: Sequence[Point]) -> tuple[Floats, Floats]:
-        found = Scaled(Sweep(tuple(kept.values())), CONFIDENCE).predict(wanted)
-        return np.log(found.mean), 0.5 * np.log(found.high / found.low)
-
-    return method
+def predicted(kept: dict[Point, Measurement], wanted: Sequence[Point]) -> tuple[Floats, Floats]:
+    """Return what `tune` predicts."""
+    found = Predictor(Sweep(tuple(kept.values())), CONFIDENCE).predict(wanted)
+    return np.log(found.mean), 0.5 * np.log(found.high / found.low)
 
 
-def by_rule(rule: Rule) -> Method:
+def by_rule(rule: Rule, bands: bool = True) -> Method:
     """Return a simple rule, which has no bands; the quadratic has conformal ones."""
-    banded = rule is RULES["quadratic in log(1 + K)"]
+    banded = rule is RULES["quadratic in log(1 + K)"] and bands
     return lambda kept, wanted: (
         rule(kept, wanted),
         np.full(len(wanted), conformal(kept) if banded else np.inf),
     )
-
-
-def chosen(scores: Mapping[float, Mapping[str, Score]]) -> dict[str, Score]:
-    """Return each table's score with the scale that has the least mean regret on all other
-    tables.
-    """
-    tables = list(next(iter(scores.values())))
-    found = {}
-    for name in tables:
-        others = {
-            scale: np.mean([_mean(one.regrets, None) for n, one in by.items() if n != name])
-            for scale, by in scores.items()
-        }
-        found[name] = scores[min(others, key=lambda scale: float(others[scale]))][name]
-    return found
 
 
 def _mean(regrets: Mapping[str, list[Floats]], which: str | None) -> float:
@@ -554,24 +532,18 @@ def _width(one: Score) -> float:
 
 
 def withheld(smoke: bool) -> list[Row]:
-    """Withheld parts of measured tables, scales chosen without the table that is scored; of drawn
-    ones, as shipped.
-    """
+    """Withheld parts of measured tables and of drawn ones."""
     most = 2 if smoke else WAYS
     real = real_tables()
-    scales = SCALES[:1] if smoke else SCALES
-    scores = {
-        scale: {name: score(t, t, predicted(scale), most) for name, t in real.items()}
-        for scale in scales
-    }
+    scores = {name: score(t, t, predicted, most) for name, t in real.items()}
     rules = {
         name: {n: score(t, t, by_rule(rule), most) for n, t in real.items()}
         for name, rule in RULES.items()
     }
-    rows = rows_of(chosen(scores), rules, f"{len(real)} measured tables")
+    rows = rows_of(scores, rules, f"{len(real)} measured tables")
     for noise in NOISES[:1] if smoke else NOISES:
         drawn = drawn_tables(noise, 1 if smoke else DRAWN)
-        ours = {str(k): score(*pair, predicted(), most) for k, pair in enumerate(drawn)}
+        ours = {str(k): score(*pair, predicted, most) for k, pair in enumerate(drawn)}
         theirs = {
             name: {str(k): score(*pair, by_rule(rule), most) for k, pair in enumerate(drawn)}
             for name, rule in RULES.items()
@@ -580,4 +552,142 @@ def withheld(smoke: bool) -> list[Row]:
     return rows
 
 
-BENCHMARKS = (Benchmark("tuning against simple rules", withheld),)
+# ---------------------------------------------------------------- families
+
+LEVELS = (0.5, 0.8, 0.9)
+TOLERANCE = 6.0  # of a coverage, in points of per cent
+LOADS, LENGTHS, ALONE, TRANSFERS = (
+    "several loads, loads withheld",
+    "several loads, lengths withheld",
+    "one load, lengths withheld",
+    "a workload known by none and one length",
+)
+Case = tuple[str, dict[Point, Measurement], list[Point]]
+"""The name of a table, what is kept of it, and what is withheld."""
+
+
+def families(smoke: bool) -> dict[str, list[Case]]:
+    """Return what is withheld of every measured table: every subset of loads between the ends, of
+    lengths (ends, too), of lengths at one load alone, and each workload but for none and a length.
+    """
+    found: dict[str, list[Case]] = {name: [] for name in (LOADS, LENGTHS, ALONE, TRANSFERS)}
+    for name, table in real_tables().items():
+        conditions = sorted({p.condition for p in table})
+        loads = sorted({one.concurrency for one in conditions})
+        workloads = sorted({one.workload for one in conditions})
+        lengths = sorted({p.draft_length for p in table if p.draft_length})
+        lacking = [set(some) for some in _subsets(lengths[1:-1]) if some]
+        lacking += [{lengths[0]}, {lengths[-1]}]
+        lacking = lacking[:WAYS]
+
+        def case(
+            hidden: list[Point],
+            name: str = name,
+            table: Table = table,
+            only: Condition | None = None,
+        ) -> Case:
+            kept = {p: m for p, m in table.items() if only in (None, p.condition)}
+            return name, {p: m for p, m in kept.items() if p not in hidden}, hidden
+
+        for some in _subsets(loads[1:-1]) if len(loads) > 2 else []:
+            if some:
+                found[LOADS].append(case([p for p in table if p.condition.concurrency in some]))
+        if len(loads) > 1:
+            for gone in lacking:
+                found[LENGTHS].append(case([p for p in table if p.draft_length in gone]))
+        for one in conditions:
+            own = [p for p in table if p.condition == one]
+            for gone in lacking[: max(3, WAYS // len(conditions))]:
+                found[ALONE].append(case([p for p in own if p.draft_length in gone], only=one))
+        for workload in workloads if len(workloads) > 1 else []:
+            for length in lengths:
+                own = [p for p in table if p.condition.workload == workload]
+                hidden = [p for p in own if p.draft_length not in (None, length)]
+                found[TRANSFERS].append(case(hidden))
+    return {name: cases[: 3 if smoke else None] for name, cases in found.items()}
+
+
+def chosen_by(kept: dict[Point, Measurement], condition: Condition) -> int | None:
+    """Return the draft length that `tune` sets at a load, tables being free."""
+    goal = Goal(workload=condition.workload, prices=Prices(FREE, FREE))
+    return decide(Predictor(Sweep(tuple(kept.values()))), goal).schedule.at(condition.concurrency)
+
+
+def regrets_of(case: Case, table: Table, method: Method | None, family: str) -> list[float]:
+    """Return what is lost at every condition of which something is withheld; no method: `tune`, at
+    withheld loads with its schedule.
+    """
+    _, kept, hidden = case
+    lost = []
+    for condition in sorted({p.condition for p in hidden}):
+        own = [p for p in table if p.condition == condition and (p in kept or p in hidden)]
+        speeds = {p.draft_length: np.log(speed_of(table[p])) for p in own}
+        if method is None and family == LOADS:
+            taken = chosen_by(kept, condition)
+            taken = taken or None  # 0 drafts are free here, and were not measured
+        else:
+            mean, _ = (method or predicted)(kept, own)
+            judged = [
+                speeds[p.draft_length] if p in kept else x for p, x in zip(own, mean, strict=True)
+            ]
+            taken = own[int(np.argmax(judged))].draft_length
+        lost.append(1.0 - float(np.exp(speeds[taken] - max(speeds.values()))))
+    return lost
+
+
+def coverage_of(cases: Sequence[Case], tables: Mapping[str, Table]) -> list[tuple[float, int]]:
+    """Return the shares of withheld points inside bands of `LEVELS`, and how many there are."""
+    found = []
+    for level in LEVELS:
+        inside: list[bool] = []
+        for name, kept, hidden in cases:
+            bands = Predictor(Sweep(tuple(kept.values())), level).predict(hidden)
+            truth = np.array([speed_of(tables[name][p]) for p in hidden])
+            inside += ((bands.low <= truth) & (truth <= bands.high)).tolist()
+        found.append((100.0 * float(np.mean(inside)), len(inside)))
+    return found
+
+
+def withheld_families(smoke: bool) -> list[Row]:
+    """Regret where loads, lengths or a workload are withheld, next to the rules; coverage of bands
+    of 50, 80 and 90 %.
+    """
+    tables, rows = real_tables(), []
+    for family, cases in families(smoke).items():
+        methods: dict[str, Method | None] = {"tune": None}
+        methods |= {name: by_rule(rule, bands=False) for name, rule in RULES.items()}
+        scores = {}
+        for name, method in methods.items():
+            shares = [x for c in cases for x in regrets_of(c, tables[c[0]], method, family)]
+            scores[name] = 100.0 * float(np.mean(shares)), 100.0 * max(shares)
+        ours = scores.pop("tune")
+        best = min(one[0] for one in scores.values()), min(one[1] for one in scores.values())
+        aims = {
+            LOADS: (f"<= {best[0]:.2f} % mean, {best[1]:.1f} % worst", best),
+            TRANSFERS: ("<= 2 % mean, 13 % worst", (2.0, 13.0)),
+        }
+        target, (mean, worst) = aims.get(family, ("", (np.inf, np.inf)))
+        met = ours[0] <= mean + 5e-3 and ours[1] <= worst + 5e-2
+        rows.append(
+            Row(f"{family}: regret of tune", _written(ours), target, met if target else None)
+        )
+        rows += [Row(f"{family}: regret of {name}", _written(one)) for name, one in scores.items()]
+        if family == TRANSFERS:
+            continue
+        for level, (share, many) in zip(LEVELS, coverage_of(cases, tables), strict=True):
+            near = abs(share - 100.0 * level) <= TOLERANCE
+            rows.append(
+                Row(
+                    f"{family}: inside bands of {level:.0%}",
+                    f"{share:.1f} % of {many}",
+                    f"within {TOLERANCE:g} points",
+                    near,
+                )
+            )
+    return rows
+
+
+BENCHMARKS = (
+    Benchmark("tuning against simple rules", withheld),
+    Benchmark("tuning with loads, lengths and workloads withheld", withheld_families),
+)

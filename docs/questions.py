@@ -11,7 +11,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/questions.md"
-DATA = "tests/data/sweeps"
+DATA, FIELD = "tests/data/sweeps", "tests/data/field"
 HEAD = """# Questions
 
 Each question has the one command that answers it, and parts (`...`) of its output. The commands run
@@ -25,10 +25,8 @@ BUNDLE, LATENCY, CONTEXTS = (
     for name in ("specbundle-excerpt.json", "made-up-latency.csv", "reported-contexts.csv")
 )
 CPU = "instances/data/measured"
-PAIR = (
-    f"--draft {CPU}/draft-15m.config.json --verify {CPU}/verify-100m.config.json --runtimes"
-    f" {CPU}/cpu-pair.csv"
-)
+MODELS = f"--draft {CPU}/draft-15m.config.json --verify {CPU}/verify-100m.config.json"
+PAIR = f"{MODELS} --runtimes {CPU}/cpu-pair.csv"
 CONFIGS = (
     f"--draft-config {CPU}/draft-15m.config.json --verify-config {CPU}/verify-100m.config.json"
 )
@@ -133,6 +131,47 @@ QUESTIONS = (
         "I have no engine yet, two models and the times of their passes: does it pay?",
         f"plan {PAIR} --for vllm",
         ("vllm:", "batch size"),
+    ),
+    (
+        "I have not even measured passes, and know the machine's data sheet.",
+        f"plan {MODELS} --peak 10,200 --for vllm",
+        ("vllm:", "batch size"),
+    ),
+    (
+        "llama-bench measured my passes: does drafting pay, and how many tokens?",
+        f"plan {MODELS} --runtimes {FIELD}/llama-bench.csv --for llama.cpp --acceptance"
+        f" {FIELD}/speculation_profile.json",
+        ("batch size", "Configuration"),
+    ),
+    (
+        "SGLang reports gauges of acceptance: which table follows?",
+        f"plan {PAIR} --for sglang --acceptance {FIELD}/sglang-metrics.txt",
+        ("Acceptance", "batch size", "Configuration"),
+    ),
+    (
+        "Shall clients' devices draft, or the server?",
+        f"plan {PAIR} --for vllm --clients 4 --link 100,20",
+        ("The engine drafts",),
+    ),
+    (
+        "I only have what vllm bench serve printed, and its JSON without speculation.",
+        f"tune {FIELD}/vllm-bench-serve-console.txt {FIELD}/vllm-bench-none.json@none",
+        ("batch size", "Configuration"),
+    ),
+    (
+        "llama.cpp is fastest with a minimum confidence: what do I write?",
+        f"tune {FIELD}/p-min.csv --engine llama.cpp",
+        ("Drafter", "Configuration"),
+    ),
+    (
+        "And an engine that has no option for it?",
+        f"tune {FIELD}/p-min.csv",
+        ("Drafter", "Note: no configuration"),
+    ),
+    (
+        "How much memory do my quantised weights take?",
+        f"model {FIELD}/hf-quant",
+        ("hf-quant",),
     ),
 )
 

@@ -138,7 +138,7 @@ def one_of(name: str, value: object, choices: Iterable[T]) -> T:
             return choice
     words = tuple(map(str, known))
     listed = ", ".join(words) if len(words) <= MAX_LISTED else f"{len(words)} names"
-    meant = did_you_mean(value, words)
+    meant = did_you_mean(value, words) if isinstance(value, str) else ""
     raise InvalidInput(f"{name}: expected one of {listed}, got {describe(value)}{meant}")
 
 

@@ -12,6 +12,9 @@ from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe, refuse_denormal
 
+BLOCKS = ("dflash", "dspark", "domino", "p-eagle", "peagle", "pard", "medusa")
+"""A drafter whose name contains one of these parts drafts a block in one pass."""
+
 MAX_CONCURRENCY = 65_536
 MAX_DRAFTS = 1_000
 MAX_ROWS = 2_000
@@ -64,6 +67,14 @@ class Setup:
     drafter: str = ""
     mode: str = "fixed"
     topk: int = 1
+
+    @property
+    def is_sequential(self) -> bool:
+        """Whether each draft depends on its predecessors: no tree, no block in one pass, and the
+        same draft length at every step.
+        """
+        blocks = any(name in self.drafter.lower() for name in BLOCKS)
+        return self.topk == 1 and self.mode == "fixed" and not blocks
 
 
 ONLY = Setup()

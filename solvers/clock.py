@@ -91,9 +91,9 @@ class Clock:
         """
         self.check()
         if hasattr(
-            kernel, "prepare"
+            kernel, "prepare_for"
         ):  # it is compiled here: the seconds of other threads do not count as preparing
-            kernel.prepare()
+            kernel = kernel.prepare_for(*arguments)
         spare = SPARE * self.remaining if partial and self.time_limit < math.inf else 0.0
         stop = np.zeros(1, np.uint8)
         found: list[T] = []

@@ -12,7 +12,10 @@ import numpy as np
 from specopt.instances.acceptance.bench_serve import from_bench, is_bench
 from specopt.instances.acceptance.golden import from_golden, from_own, is_golden
 from specopt.instances.acceptance.histograms import from_histograms, histograms_in
+from specopt.instances.acceptance.modelopt import from_profile, is_profile
 from specopt.instances.acceptance.prometheus import counters, from_scrapes, is_scrape
+from specopt.instances.acceptance.sglang import from_gauges, is_gauges
+from specopt.instances.acceptance.speculators import from_acceptance_table, is_acceptance_table
 from specopt.instances.reading.json_documents import documents_in
 from specopt.models.acceptance_lengths import Acceptance
 from specopt.models.arguments import boolean, is_number, number, only_fields, sequence
@@ -23,7 +26,8 @@ from specopt.models.position_acceptance import LEVEL, PositionAcceptance
 from specopt.models.reading import StrPath, read_text
 
 KNOWN = (
-    "a Prometheus scrape, an acceptance_histogram, the JSON of vllm bench serve, golden acceptance"
+    "a Prometheus scrape of vLLM or SGLang, an acceptance_histogram, the JSON of vllm bench serve,"
+    " ModelOpt's speculation_profile.json, speculators' acceptance CSV, golden acceptance"
     ' lengths, or {"acceptance_rates": [...]}, {"acceptance_rate": a} or {"acceptance_lengths":'
     ' {"1": tokens, ...}}'
 )
@@ -56,7 +60,8 @@ def read_acceptance(
     Parameters
     ----------
     path
-        A Prometheus scrape of vLLM, a file of acceptance histograms (JSON or JSON lines), the JSON
+        A Prometheus scrape of vLLM or SGLang, speculators' acceptance CSV, ModelOpt's
+        ``speculation_profile.json``, a file of acceptance histograms (JSON or JSON lines), the JSON
         of ``vllm bench serve``, golden acceptance lengths (YAML or JSON), or one's own. The last is
         conditional, ``{"acceptance_rates": [alpha_1, ...]}``, one rate for every position,
         ``{"acceptance_rate": alpha}``, or by draft length, ``{"acceptance_lengths": {"1": tokens,
@@ -67,7 +72,7 @@ def read_acceptance(
         The ``model_name`` to take from scrapes of an engine with several, or the model of golden
         lengths.
     mode
-        Of golden lengths, such as ``thinking_on``.
+        Of golden lengths, such as ``thinking_on``; the subset of an acceptance CSV.
     extrapolate
         Answer for drafts that were not measured, too: positions beyond the last have its rate,
         lengths are interpolated and continued.
@@ -98,6 +103,10 @@ def _read(
     if is_scrape(text) and not text.lstrip().startswith(("{", "[")):
         earlier = None if before is None else counters(read_text(before), str(before), model)
         return from_scrapes(earlier, counters(text, str(path), model), str(path), level)
+    if is_gauges(text) and before is None:
+        return from_gauges(text, str(path))
+    if is_acceptance_table(text):
+        return from_acceptance_table(text, str(path), mode, level)
     if before is not None:
         raise InvalidInput(
             f"{path}: expected a Prometheus scrape, to take the difference to {before}"
@@ -123,6 +132,9 @@ def _read(
     if is_bench(data):
         assert isinstance(data, Mapping)
         return from_bench(data, str(path), level)
+    if is_profile(data):
+        assert isinstance(data, Mapping)
+        return from_profile(data, str(path), level)
     if isinstance(data, Mapping) and {"acceptance_rates", "acceptance_rate"} & set(data):
         return _plain(data, str(path))
     if isinstance(data, Mapping) and "acceptance_lengths" in data:

@@ -23,18 +23,6 @@ BY_HAND = "measure and enter seconds_per_token and kv_bytes_per_token by hand"
 
 HEAD = "transformer_layer_config"
 
-NESTED = (
-    "text_config",
-    "language_config",
-    "llm_config",
-    "thinker_config.text_config",
-    "thinker_config",
-    HEAD,
-)
-"""Where a decoder stands inside another config: of a model that reads images or sound, or of a
-draft head.
-"""
-
 
 class Config(Section):
     """The decoder in a `config.json`.
@@ -61,7 +49,7 @@ class Config(Section):
     def __init__(self, data: object) -> None:
         super().__init__(data)
         self.whole, self.notes, self.type = Section(data), dict[str, None](), UNLISTED["grouped"]
-        path = next(filter(self.given, NESTED), "")
+        path = next(filter(self.given, TABLE["inside"]["fields"]), "")
         if path:
             super().__init__(self.get(path), path)
             if path != HEAD:

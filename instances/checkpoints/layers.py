@@ -245,9 +245,8 @@ def read_layer(kind: Entry, sizes: Formulas, place: str) -> Layer:
     weights += sizes.tensors(kind["layer"], f"{place}.")
     for name in ("dense", "sparse"):
         if sizes[name]:
-            weights += sizes.tensors(
-                TABLE["feed_forward"][name], f"{place}.{names[name]}.", **names
-            )
+            inside = f"{place}.{names[name]}.".replace("..", ".")
+            weights += sizes.tensors(TABLE["feed_forward"][name], inside, **names)
     return Layer(
         what=form["what"],
         weights=tuple(weights),

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from math import isclose
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from specopt.instances.checkpoints.draft_heads import (
 )
 from specopt.instances.checkpoints.fields import TABLE, VISION, Formulas, Section, Weight
 from specopt.instances.checkpoints.layers import Layer, Part, read_layers
-from specopt.instances.checkpoints.quantisation import Storage, read_storage
+from specopt.instances.checkpoints.quantisation import QUANTISED, Storage, read_storage
 from specopt.models.arguments import one_of, sequence
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.errors import InvalidInput, Unsupported
@@ -34,8 +35,14 @@ from specopt.models.reading import StrPath, read_bytes
 MAX_BYTES = 4 * 2**20
 """Largest file that is read as a config: weights given by mistake are not loaded first."""
 
-DTYPES = {"float64": 8, "float32": 4, "bfloat16": 2, "float16": 2, "float8": 1, "int8": 1}
+DTYPES: dict[str, int] = TABLE["bytes"]
 """Bytes per value of the data types that counts can be given in."""
+
+BESIDE = "hf_quant_config.json"
+"""File of ModelOpt in the folder of a `config.json`: how its weights are quantised."""
+
+CLOSE = 1e-3
+"""Relative difference from which sizes by the two files disagree; scales differ in precision."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -131,13 +138,38 @@ def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig
     if file.is_dir():
         file = file / "config.json"
     value = None if dtype is None else DTYPES[one_of("dtype", dtype, DTYPES)]
+    data, name = _document(file), _file_name(file)
+    found = _parsed(file, data, name, value)
+    beside = file.with_name(BESIDE)
+    if value is not None or file.name != "config.json" or not beside.exists():
+        return found
+    quantised = Section(_document(beside)).get("quantization")
+    if not isinstance(quantised, Mapping):
+        raise InvalidInput(f"{beside}: quantization: expected an object, got {describe(quantised)}")
+    own = {QUANTISED.partition("|")[0]: {"quant_method": "modelopt", **quantised}}
+    other = _parsed(beside, {**data, **own}, name, value)
+    sizes = [(one.weight_bytes, one.kv_bytes_per_token) for one in (other, found)]
+    if found.storage.method is None:
+        note = f"{BESIDE}: weights and cache are counted as it says"
+        return replace(other, notes=(*other.notes, note))
+    if all(isclose(one, two, rel_tol=CLOSE) for one, two in zip(*sizes, strict=True)):
+        return found
+    words = " {:,} bytes of weights and {:,} of KV cache per token"
+    note = f"{BESIDE} means{words.format(*sizes[0])}, config.json{words.format(*sizes[1])}"
+    return replace(found, notes=(*found.notes, f"{note}: those of config.json are counted"))
+
+
+def _document(file: Path) -> Any:
     raw = read_bytes(file, MAX_BYTES)
     try:
-        data = json.loads(raw.decode("utf-8-sig"), object_pairs_hook=unique_keys)
+        return json.loads(raw.decode("utf-8-sig"), object_pairs_hook=unique_keys)
     except (ValueError, RecursionError) as error:
         raise InvalidInput(f"{file}: expected a JSON document in UTF-8: {error}") from None
+
+
+def _parsed(file: Path, data: Any, name: str, value_bytes: int | None) -> ModelConfig:
     try:
-        return parse_model_config(data, name=_file_name(file), value_bytes=value)
+        return parse_model_config(data, name=name, value_bytes=value_bytes)
     except InvalidInput as error:
         raise InvalidInput(f"{file}: {error}") from None
 
@@ -212,23 +244,10 @@ def _decoder(config: Config, storage: Storage) -> Part:
     )
 
 
-EXACT = {
-    "hidden": "hidden_size",
-    "ffn": "ffn",
-    "heads": "heads",
-    "kv_heads": "groups",
-    "head_dim": "head",
-    "gated": "gated",
-    "vocabulary": "vocab_size",
-    "tied": "tied",
-}
-"""Formulas of the fields of an exact cost model."""
-
-
 def _exact(part: Part, name: str) -> ExactDecoder | None:
     """Return the exact cost model of a decoder; None if it does not describe it."""
     shapes = [
-        {key: block.sizes[formula] for key, formula in EXACT.items()}
+        {key: block.sizes[formula] for key, formula in TABLE["exact"].items()}
         for block in part.blocks
         if block.sizes["plain"]
     ]
@@ -355,6 +374,13 @@ def _notes(found: ModelConfig, config: Config) -> Iterator[str]:
     if found.storage.method is not None:
         cost = "; cost models count plain weights" if found.dense is not None else ""
         yield f"quantization_config: {found.storage.method}, in weight_bytes with its scales{cost}"
+    held = [weight for part in (found, *found.heads) for weight in part.weights]
+    if unmatched := found.storage.unmatched(held):
+        shown = ", ".join(describe(name) for name in unmatched[:3])
+        yield (
+            f"quantization_config: {len(unmatched)} of its names match no"
+            f" tensor that is counted here: {shown}{', ...' if len(unmatched) > 3 else ''}"
+        )
     for head in found.heads:
         yield (
             f"{head.kind}: {head.layers} more {'layer' if head.layers == 1 else 'layers'} for"

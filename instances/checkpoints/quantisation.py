@@ -10,27 +10,18 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 from specopt.instances.checkpoints.config import Config
-from specopt.instances.checkpoints.fields import QUANTISATION, Formulas, Section, Weight
+from specopt.instances.checkpoints.fields import QUANTISATION, TABLE, Formulas, Section, Weight
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 
 QUANTISED = "quantization_config|compression_config"
 
 BY_DTYPE = "count its bytes at a fixed size with --dtype instead"
-
-KEPT = (
-    "dynamic",
-    "modules_to_not_convert",
-    "ignored_layers",
-    "ignore",
-    "exclude_modules",
-    "llm_int8_skip_modules",
-)
-"""Fields that list what stays plain."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +85,17 @@ class Storage:
             return weight.values * self.value_bytes
         return weight.copies * scheme.bytes(*weight.shape)
 
+    def unmatched(self, weights: Iterable[Weight]) -> list[str]:
+        """Return the patterns that match none of some weights, nor an output matrix that may be
+        tied.
+        """
+        names = ["lm_head", *(weight.name for weight in weights)]
+        return [
+            pattern
+            for pattern, _ in self.schemes
+            if not any(_names(pattern, name) for name in names)
+        ]
+
 
 def _names(pattern: str, name: str) -> bool:
     """Return whether a pattern of a quantisation config means a module: ``re:...``, wildcards, or
@@ -135,7 +137,7 @@ def read_storage(config: Config, value_bytes: int | None) -> Storage:
         )
     given.data = {**given.data, "dynamic": [f"re:{rule[2:]}" for rule in rules]}
     schemes: list[tuple[str, Scheme | None]] = [
-        (name, None) for field in KEPT for name in given.patterns(field)
+        (name, None) for field in TABLE["plain"]["fields"] for name in given.patterns(field)
     ]
     if (
         config.choice(

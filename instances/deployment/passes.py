@@ -11,11 +11,13 @@ from functools import cached_property
 from typing import Any, Self
 
 from specopt.instances.checkpoints.model_config import ModelConfig
+from specopt.instances.deployment.llama_bench import columns_by_model
 from specopt.instances.runtimes.fit import fit_runtime
 from specopt.instances.runtimes.measured import FORM as TABLE
 from specopt.instances.runtimes.measured import MeasuredRuntime
 from specopt.instances.runtimes.table import TableColumns, read_runtime_table
 from specopt.instances.runtimes.work import work_of
+from specopt.models.arguments import positive
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, dump
 from specopt.models.files import read_json
@@ -29,6 +31,12 @@ COLUMNS = {
     "cached": "cached_tokens",
 }
 """Of the tables that `specopt measure` writes."""
+
+READS, COMPUTES = 0.7, 0.5
+"""Shares of the peak bandwidth and of the peak operations that passes are taken to reach."""
+
+BAND = (-0.3, 1.0)
+"""Limits of passes around that, relative: from all of the bandwidth on."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -77,6 +85,47 @@ class Passes:
                 )
         return cls(path=str(path), models=models, data=data)
 
+    @classmethod
+    def from_peak(cls, text: str, models: Mapping[str, ModelConfig]) -> Self:
+        """Return the passes that a machine's peaks allow: its share of them, with a wide band.
+
+        Parameters
+        ----------
+        text
+            ``TFLOPS,GB/s``: operations, and bytes of memory, per second.
+        models
+            As in the class.
+
+        Raises
+        ------
+        InvalidInput
+            If the text is not two numbers > 0.
+        """
+        try:
+            tflops, gigabytes = (positive("--peak", float(part)) for part in text.split(","))
+        except ValueError:
+            raise InvalidInput(
+                f"--peak: expected TFLOPS,GB/s, two numbers > 0, got {text!r}"
+            ) from None
+        flop, byte = 1.0 / (COMPUTES * tflops * 1e12), 1.0 / (READS * gigabytes * 1e9)
+        data: dict[str, Any] = {}
+        for name, config in models.items():
+            counted = _has_operations(config)
+            per = "seconds_per_flop" if counted else "seconds_per_token"
+            slope = flop if counted else flop * config.flops_per_token
+            reading = config.weight_bytes * byte
+            data[name] = {
+                "runtime": {
+                    "pieces": [
+                        {per: 0.0, "overhead_seconds": reading},
+                        {per: slope, "overhead_seconds": 0.0},
+                    ],
+                    "seconds_per_cached_token": config.kv_bytes_per_token * byte,
+                },
+                "misfit": {"low": BAND[0], "high": BAND[1]},
+            }
+        return cls(path=f"--peak {text}", models=models, data=data)
+
     def runtimes(self, form: str) -> Mapping[str, Any]:
         """Return both runtimes as `fit` writes them; those of a table are fitted in a form.
 
@@ -121,7 +170,11 @@ class Passes:
 
     def _fitted(self, name: str, form: str) -> dict[str, Any]:
         config = self.models[name]
-        table = read_runtime_table(self.path, TableColumns(**COLUMNS, where={"model": config.name}))  # type: ignore[arg-type]
+        if (known := columns_by_model(self.path, self.models)) is None:
+            columns = TableColumns(**COLUMNS, where={"model": config.name})  # type: ignore[arg-type]
+        else:
+            columns = known[name]
+        table = read_runtime_table(self.path, columns)
         if form == TABLE:
             return MeasuredRuntime.from_table(table).to_dict()
         decoder = config.exact if _has_operations(config) else None

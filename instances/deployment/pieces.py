@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from specopt.models.fields import Floats
-from specopt.models.pass_time import PassTime, Which
+from specopt.models.pass_time import PassTime
 from specopt.models.pass_time.fitted import FittedPasses, Operations, Tokens
 from specopt.models.pass_time.pieces import PassPieces
 
@@ -47,19 +48,21 @@ class Pieces:
         return f"{'fitted by ' if self.fitted else ''}{lines}{off}"
 
 
-def pieces_of(times: PassTime, most_tokens: int, which: Which = "fitted") -> Pieces:
-    """Return the passes of up to so many new tokens per sequence as lines, or their lower or upper
-    limits.
+def pieces_of(
+    times: PassTime, new_tokens: Sequence[float], contexts: Sequence[float] | None = None
+) -> Pieces:
+    """Return passes as lines, close to those with some numbers of new tokens per sequence, and with
+    some contexts; None: those that were measured.
 
     A form that is linear in tokens keeps its lines; operations are, but for the attention among new
     tokens, which counts as that of one. All else is sampled within what was measured and fitted,
     with least squares of relative errors.
     """
-    points = _samples(times, most_tokens)
+    points = _samples(times, new_tokens, contexts or times.contexts or CONTEXTS)
     batch, new, cached = points.T
-    seconds = times.seconds(batch, new, cached, which)
+    seconds = times.seconds(batch, new, cached)
     work = np.column_stack([np.ones(len(points)), batch, batch * new, batch * cached])
-    rows = _lines(times, which)
+    rows = _lines(times)
     fitted = rows is None
     if rows is None:
         rows = fit_lines(work, seconds)
@@ -69,16 +72,11 @@ def pieces_of(times: PassTime, most_tokens: int, which: Which = "fitted") -> Pie
     )
 
 
-def _lines(times: PassTime, which: Which) -> Floats | None:
+def _lines(times: PassTime) -> Floats | None:
     """Return the lines that a fitted form has; None: it has none."""
     if not isinstance(times, FittedPasses) or not isinstance(times.work, Tokens | Operations):
         return None
-    own, limit = times.coefficients["fitted"], times.coefficients[which]
-    if which == "lower":  # the largest of the lesser lines is at most the lesser of the largest
-        limit = np.minimum(limit, (1.0 + times.misfit[0]) * own)
-    if which == "upper":
-        limit = np.concatenate([limit, (1.0 + times.misfit[1]) * own])
-    slope, overhead, reading = limit.T
+    slope, overhead, reading = times.coefficients["fitted"].T
     if isinstance(times.work, Tokens):
         return np.column_stack([overhead, np.zeros(len(slope)), slope, reading])
     decoder, logits = times.work.decoder, times.work.all_logits
@@ -90,13 +88,12 @@ def _lines(times: PassTime, which: Which) -> Floats | None:
     return np.column_stack([overhead, slope * sequence, slope * token, reading + slope * cached])
 
 
-def _samples(times: PassTime, most_tokens: int) -> Floats:
+def _samples(times: PassTime, new: Sequence[float], contexts: Sequence[float]) -> Floats:
     """Return batches, new and cached tokens that were measured, or lie between such."""
-    new = np.unique(np.minimum(np.exp2(np.arange(11.0)), most_tokens))
-    axes = np.meshgrid(BATCHES, new, times.contexts or CONTEXTS, indexing="ij")
+    axes = np.meshgrid(BATCHES, np.asarray(new, np.float64), contexts, indexing="ij")
     points = np.column_stack([axis.ravel() for axis in axes])
     inside = np.broadcast_to(times.covers(points[:, 0], points[:, 1], points[:, 2]), len(points))
-    return points[inside] if inside.sum() >= MAX_PIECES else points
+    return points[inside] if inside.any() else points
 
 
 def fit_lines(work: Floats, seconds: Floats) -> Floats:

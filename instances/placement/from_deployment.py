@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,13 @@ from specopt.instances.deployment.pieces import pieces_of
 from specopt.instances.deployment.proposal import Proposal
 from specopt.instances.family import labelled
 from specopt.instances.placement import FAMILIES
+from specopt.instances.placement.one_unit import MeasuredPieces, Seconds, best_length, places_of
 from specopt.instances.placement.parts import spread
 from specopt.models.errors import InvalidInput
-from specopt.models.named import NamedTrips
-from specopt.models.pass_time import Which
+from specopt.models.fields import Floats
+from specopt.models.named import NamedPasses, NamedTrips
+from specopt.models.pass_time import PassTime, Which
+from specopt.models.pass_time.pieces import PassPieces
 from specopt.models.placement.problem import DraftPool, PlacementProblem
 from specopt.models.position_acceptance import PositionAcceptance
 
@@ -115,6 +119,8 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
     given["max_draft_tokens"] = most, f"{DRAFTS}, or as many as --acceptance covers"
     for name, (value, source, is_known) in measured(known, most).items():
         (given if is_known else assumed)[name] = value, source
+    new_tokens = {2**k for k in range(11) if 2**k <= most} | {most + 1}
+    given |= lines(known, new_tokens)
     if price and len(price) > 1:
         pool = DraftPool(name=SERVERS, units=1, memory_bytes=1.0, round_trip_seconds=NamedTrips({}))
         base = dataclasses.replace(base, draft_pools=(pool,))
@@ -124,6 +130,14 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
         if known.trace is None
         else ["requests of the trace, except their contexts: clients never pause"]
     )
+    rough = Proposal.of(base, family, given, MEASURE, unused, assumed)
+    judge = as_measured(known, rough)
+    new_tokens = {best_length(judge, place).draft_tokens + 1 for place in places_of(judge)}
+    (of,) = judge.classes
+    given |= lines(known, {1, *new_tokens}, of.context_tokens)
+    if price and len(price) > 1:
+        beside = given["drafters.beside"][0][verify.name]
+        assumed["drafters.server"] = {SERVERS: beside}, assumed["drafters.server"][1]
     return Proposal.of(base, family, given, MEASURE, unused, assumed)
 
 
@@ -185,31 +199,87 @@ def _clients(known: Deployment, base: PlacementProblem) -> tuple[dict[str, Any],
     return given, assumed
 
 
+def lines(
+    known: Deployment, new_tokens: Iterable[int], context: float | None = None
+) -> dict[str, tuple[Any, str]]:
+    """Return passes of both models as lines that fit those with given numbers of new tokens and a
+    context; None means all measured contexts.
+    """
+    path, times = known.passes.path, known.passes.times
+    contexts = None if context is None else (context,)
+    target = pieces_of(times["verify"], sorted(new_tokens), contexts)
+    small = pieces_of(times["draft"], (1,), contexts)
+    return {
+        "verifiers.passes": (target.passes.dump(), f"{path}: {target.text}"),
+        "drafters.beside": ({known.verify.name: small.passes.dump()}, f"{path}: {small.text}"),
+    }
+
+
+def as_measured(known: Deployment, proposal: Proposal, which: Which = "fitted") -> PlacementProblem:
+    """Return a proposal's problem for the judge, with measured passes or one of their limits.
+
+    Beyond the measured range, a pass takes the longer time of table and lines, and the shorter one
+    for the lower limit.
+    """
+    problem = proposal.problem
+    assert isinstance(problem, PlacementProblem)
+    limits = {
+        name: (value, source)
+        for name, (value, source, _) in measured(known, problem.max_draft_tokens, which).items()
+        if not _is_set(proposal, name)
+    }
+    problem = Proposal.of(problem, proposal.family, limits, {}).problem
+    assert isinstance(problem, PlacementProblem)
+    (verifier,), (drafter,) = problem.verifiers, problem.drafters
+
+    def tabled(field: str, name: str, lines: PassPieces) -> PassPieces:
+        if _is_set(proposal, field):
+            return lines
+        return MeasuredPieces(lines.rows, _seconds(known.passes.times[name], lines.rows, which))
+
+    own: dict[str, Any] = {}
+    for name, machines in (("beside", drafter.beside), ("server", drafter.server)):
+        for machine, lines in (machines.values if machines else {}).items():
+            own[name] = NamedPasses({machine: tabled(f"drafters.{name}", "draft", lines)})
+    passes = tabled("verifiers.passes", "verify", verifier.passes)
+    return dataclasses.replace(
+        problem,
+        verifiers=(dataclasses.replace(verifier, passes=passes),),
+        drafters=(dataclasses.replace(drafter, **own),),
+    )
+
+
+def _is_set(proposal: Proposal, name: str) -> bool:
+    """Return whether the user has set a field of a list, or the list itself."""
+    return "--set" in (proposal.sources.get(name), proposal.sources.get(name.partition(".")[0]))
+
+
+def _seconds(times: PassTime, rows: Floats, which: Which) -> Seconds:
+    """Return the times of passes by sequences, and by new and cached tokens of each sequence."""
+
+    def seconds(batch: Floats, new: float, cached: float) -> Floats:
+        at = batch, np.full(len(batch), new), np.full(len(batch), cached)
+        found = times.seconds(*at, which)
+        work = np.column_stack([np.ones(len(batch)), batch, batch * new, batch * cached])
+        lines = (work @ rows.T).max(axis=1)
+        beyond = np.minimum(found, lines) if which == "lower" else np.maximum(found, lines)
+        return np.where(times.covers(*at), found, beyond)
+
+    return seconds
+
+
 def measured(
     known: Deployment, most: int, which: Which = "fitted"
 ) -> dict[str, tuple[Any, str, bool]]:
-    """Return for each field the measured value or one of its limits, its source, and whether it is
+    """Return for each field of clients the measured value or a limit, its source, and whether it is
     known.
 
     The lower limit applies to seconds, together with the upper limit of acceptance: both ends
     together are the best case.
     """
-    draft, verify, path, device = (
-        known.draft.name,
-        known.verify.name,
-        known.passes.path,
-        known.fleet.device,
-    )
-    target, own = (
-        pieces_of(known.passes.times["verify"], most + 1, which),
-        known.passes.times["draft"],
-    )
-    small = pieces_of(own, 1, which)
-    found: dict[str, tuple[Any, str, bool]] = {
-        "verifiers.passes": (target.passes.dump(), f"{path}: {target.text}", True),
-        "drafters.beside": ({verify: small.passes.dump()}, f"{path}: {small.text}", True),
-    }
-    times = own if device is None else device.times["draft"]
+    draft, path, device = known.draft.name, known.passes.path, known.fleet.device
+    found: dict[str, tuple[Any, str, bool]] = {}
+    times = known.passes.times["draft"] if device is None else device.times["draft"]
     one = np.ones(1), np.ones(1), np.array([known.context(times)])
     source = (
         f"{path}: as fast as next to the verifier"
@@ -232,20 +302,6 @@ def measured(
     source = "0.8 at every position (paper 1)" if known.acceptance is None else "--acceptance"
     found["classes.acceptance"] = {draft: rate}, source, known.acceptance is not None
     return found
-
-
-def at_limits(known: Deployment, proposal: Proposal, which: Which) -> PlacementProblem:
-    """Return the problem with its measured fields at a limit, except those that were set."""
-    problem = proposal.problem
-    assert isinstance(problem, PlacementProblem)
-    given = {
-        name: (value, source)
-        for name, (value, source, _) in measured(known, problem.max_draft_tokens, which).items()
-        if "--set" not in (proposal.sources.get(name), proposal.sources.get(name.partition(".")[0]))
-    }
-    found = Proposal.of(problem, proposal.family, given, {}).problem
-    assert isinstance(found, PlacementProblem)
-    return dataclasses.replace(found, name=problem.name)
 
 
 def _servers(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from specopt.instances.reading.csv_rows import csv_rows, decimal, place
+from specopt.instances.reading.fields import CsvFile
 from specopt.instances.reading.lines import Lines, open_lines
 from specopt.models.drafting import ACCEPTED, AFTER, FIRST_REJECTION, DraftLog
 from specopt.models.errors import InvalidInput
@@ -38,30 +38,30 @@ def read_draft_log(path: StrPath, features: Sequence[str] = ()) -> DraftLog:
     where = printable(str(path))
     with open_lines(path) as stream:
         lines = Lines(stream, where)
-        rows = csv_rows(lines)
-        first, header = next(rows)
-        names = tuple(features) or tuple(name for name in header if name not in (ROUND, OUTCOME))
+        file = CsvFile(lines)
+        names = tuple(features) or tuple(
+            name for name in file.header if name not in (ROUND, OUTCOME)
+        )
         if not names:
             raise InvalidInput(
-                f"{where}: line {first}: expected at least one column of features, got none"
+                f"{where}: line {file.line}: expected at least one column of features, got none"
             )
-        places = [place(lines, first, header, name) for name in (ROUND, OUTCOME, *names)]
+        file.need(ROUND, OUTCOME, *names)
+        size = f"a number of size <= {MAX_FEATURE:g}"
         table = []
-        for line, fields in rows:
-            values = [decimal(fields[column].strip()) for column in places]
-            for column, value in zip(places, values, strict=True):
-                if value is None or abs(value) > MAX_FEATURE:
-                    expected = (
-                        "a number" if value is None else f"a number of size <= {MAX_FEATURE:g}"
-                    )
-                    raise lines.refuse(line, expected, fields[column], header[column])
-            if values[0] != int(values[0] or 0.0) or abs(values[0]) > 2**53:
-                raise lines.refuse(line, "an integer", fields[places[0]], ROUND)
+        for row in file:
+            values = [
+                row.within(name, size, -MAX_FEATURE, MAX_FEATURE)
+                for name in (ROUND, OUTCOME, *names)
+            ]
+            if values[0] != int(values[0]) or abs(values[0]) > 2**53:
+                raise row.refuse(ROUND, "an integer", row.text_of(ROUND))
             if values[1] not in (ACCEPTED, FIRST_REJECTION, AFTER):
-                raise lines.refuse(line, "1, 0 or -1", fields[places[1]], OUTCOME)
+                raise row.refuse(OUTCOME, "1, 0 or -1", row.text_of(OUTCOME))
             table.append(values)
             if len(table) > MAX_TOKENS_READ:
-                raise lines.refuse(line, f"at most {MAX_TOKENS_READ:,} tokens", "more")
+                expected = f"at most {MAX_TOKENS_READ:,} tokens"
+                raise lines.refuse(row.line, expected, "more")
     if not table:
         raise InvalidInput(f"{where}: expected at least one drafted token, got none")
     found = np.array(table, np.float64)

@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from specopt.instances.reading.csv_rows import csv_rows, decimal, place
+from specopt.instances.reading.fields import CsvFile, Row, decimal
 from specopt.instances.reading.lines import Lines, open_lines
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
 from specopt.models.reading import StrPath
 
-UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6}
+UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 """Units of times, in seconds."""
 
 MAX_ROWS = 200_000
@@ -187,18 +187,18 @@ class _Reader:
 
     def read(self) -> None:
         """Collect the rows that fulfil the filter."""
-        table = csv_rows(self.lines)
-        header = self._header(*next(table))
-        for line, cells in table:
+        table = CsvFile(self.lines)
+        self._check_header(table)
+        for row in table:
             self.rows += 1
-            self._row(line, header, cells)
+            self._row(row)
 
-    def _header(self, line: int, header: Sequence[str]) -> dict[str, int]:
-        columns = self.columns
+    def _check_header(self, table: CsvFile) -> None:
+        columns, line = self.columns, table.line
         wanted = [*columns.numbers, *columns.y, *columns.where]
         if columns.sum_over is not None:
             wanted.append(columns.sum_over)
-        places = {name: place(self.lines, line, header, name) for name in wanted}
+        table.need(*wanted)
         for name in columns.y:
             suffix = _SUFFIX.search(name)
             unit = suffix[1].lower().replace("µ", "u") if suffix else "s"
@@ -207,13 +207,12 @@ class _Reader:
                     f"line {line}: the column {name!r} is not in seconds by its name: say the"
                     " y-unit"
                 )
-        return places
 
-    def _row(self, line: int, header: Mapping[str, int], cells: Sequence[str]) -> None:
-        columns = self.columns
+    def _row(self, row: Row) -> None:
+        columns, line = self.columns, row.line
         taken = True
         for name, value in columns.where.items():
-            cell = cells[header[name]].strip()
+            cell = row.text_of(name)
             if len(self.seen[name]) < 20:
                 self.seen[name][cell] = None
             taken = taken and _same(cell, value)
@@ -225,22 +224,21 @@ class _Reader:
             )
         inputs = []
         for name in columns.numbers:
-            value, least = cells[header[name]], 1.0 if name == columns.batch else 0.0
-            number = decimal(value)
-            if number is None or not least <= number <= MAX_WORK or 0.0 < number < MIN_WORK:
-                raise self.lines.refuse(line, f"a finite number >= {least:g}", value, name)
+            least = 1.0 if name == columns.batch else 0.0
+            expected = f"a finite number >= {least:g}"
+            number = row.within(name, expected, least, MAX_WORK)
+            if 0.0 < number < MIN_WORK:
+                raise row.refuse(name, expected, row.text_of(name))
             inputs.append(number)
         total = 0.0
         for name in columns.y:
-            number = decimal(cells[header[name]])
-            if number is None or not 0.0 <= number * self.scale <= MAX_SECONDS:
-                raise self.lines.refuse(line, "a time >= 0", cells[header[name]], name)
+            number = row.within(name, "a time >= 0", 0.0, MAX_SECONDS / self.scale)
             total += number * self._times(name)
-        part = "" if columns.sum_over is None else cells[header[columns.sum_over]].strip()
+        part = "" if columns.sum_over is None else row.text_of(columns.sum_over)
         if columns.sum_over is not None:
             total *= self._times(part)
         elif total * self.scale < MIN_SECONDS:
-            raise self.lines.refuse(line, "a time > 0", cells[header[columns.y[0]]], columns.y[0])
+            raise row.refuse(columns.y[0], "a time > 0", row.text_of(columns.y[0]))
         self.inputs.append(tuple(inputs))
         self.parts.append(part)
         self.times.append(total * self.scale)

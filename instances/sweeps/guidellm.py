@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from specopt.instances.sweeps.fields import Fields
+from specopt.instances.reading.fields import Fields
 from specopt.instances.sweeps.runs import Run
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import codecs
 import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from specopt.instances.reading.fields import Fields
 from specopt.instances.reading.json_documents import json_documents
 from specopt.instances.reading.lines import Lines, open_lines
-from specopt.instances.sweeps.fields import Fields
+from specopt.instances.sweeps.console import console_runs, is_console
 from specopt.instances.sweeps.guidellm import guidellm_runs, is_guidellm
+from specopt.instances.sweeps.llama_speed_bench import is_speed_bench, speed_bench_runs
 from specopt.instances.sweeps.rows import Rows
 from specopt.instances.sweeps.runs import Run, add_runs
 from specopt.instances.sweeps.sglang import is_sglang, sglang_run
 from specopt.instances.sweeps.source import DraftLength, parse_source
 from specopt.instances.sweeps.spec_bundle import is_spec_bundle, read_spec_bundle
+from specopt.instances.sweeps.speculators import is_perf_results, perf_runs
 from specopt.instances.sweeps.table import REQUIRED, read_csv
 from specopt.instances.sweeps.vllm import is_summary, is_vllm, read_summary, vllm_run
 from specopt.models.errors import InvalidInput
@@ -24,11 +26,21 @@ from specopt.models.reading import StrPath, opened
 from specopt.models.sweep import Sweep
 
 KNOWN = (
-    f"a CSV table ({', '.join(REQUIRED)}), results of vllm bench serve or vllm bench sweep, a"
-    " report of GuideLLM, lines of SGLang's bench_serving, or a bundle of SpecForge"
+    f"a CSV table ({', '.join(REQUIRED)}), results of vllm bench serve (JSON, or what it prints) or"
+    " vllm bench sweep, a report of GuideLLM, lines of SGLang's bench_serving, llama.cpp's"
+    " speed-bench, perf_results.csv of speculators, or a bundle of SpecForge"
 )
 _HEAD = 4096
 """Bytes that tell JSON from a table."""
+
+_ACCEPTANCE = "acceptance: give it to --acceptance of `specopt plan` or `specopt export`"
+OTHERS = {
+    "sglang:spec_accept_length": _ACCEPTANCE,
+    "acceptance_at_pos_0": _ACCEPTANCE,
+    '"conditional_accept_rates"': _ACCEPTANCE,
+    ",avg_ns,": "times of passes: give it to `specopt plan --runtimes`",
+}
+"""What files hold that are no sweeps, by a mark at their beginning."""
 
 SUMMARY = "summary.json"
 MAX_FILES = 10_000
@@ -77,6 +89,10 @@ def read_sweeps(
 def _read(rows: Rows, path: str, given: DraftLength) -> None:
     rows.where = path
     try:
+        head = "" if os.path.isdir(path) else _head(path)
+        for mark, holds in OTHERS.items():
+            if mark in head:
+                raise InvalidInput(f"{path}: expected throughput, got {holds}")
         if os.path.isdir(path):
             runs: list[Run] = []
             for file in files_in(Path(path)):
@@ -84,7 +100,7 @@ def _read(rows: Rows, path: str, given: DraftLength) -> None:
                     rows, json_documents(file), f"{printable(str(file.relative_to(path)))}, "
                 )
             add_runs(rows, runs, given)
-        elif _is_json(path):
+        elif head.startswith(("{", "[")):
             _read_json(rows, Path(path), given)
         else:
             _read_table(rows, path, given)
@@ -92,10 +108,10 @@ def _read(rows: Rows, path: str, given: DraftLength) -> None:
         raise InvalidInput(f"{path}: cannot be read ({error.strerror or error})") from None
 
 
-def _is_json(path: str) -> bool:
+def _head(path: str) -> str:
+    """Return the beginning of a file, without a mark of its encoding and space."""
     with opened(path) as stream:
-        head = stream.read(_HEAD)
-    return head.removeprefix(codecs.BOM_UTF8).lstrip().startswith((b"{", b"["))
+        return stream.read(_HEAD).decode("utf-8-sig", errors="replace").lstrip()
 
 
 def _read_json(rows: Rows, path: Path, given: DraftLength) -> None:
@@ -110,8 +126,13 @@ def _read_json(rows: Rows, path: Path, given: DraftLength) -> None:
 def _read_table(rows: Rows, path: str, given: DraftLength) -> None:
     with open_lines(path) as stream:
         lines = Lines(stream, path)
-        if is_summary(lines.peek()[1]):
-            add_runs(rows, read_summary(lines, rows), given)
+        first = lines.peek()[1]
+        if is_console(first):
+            add_runs(rows, console_runs("".join(lines), path), given)
+        elif is_perf_results(first):
+            add_runs(rows, perf_runs(lines, rows), given)
+        elif is_summary(first):
+            add_runs(rows, read_summary(lines), given)
         else:
             _says_it(rows, given)
             read_csv(lines, rows)
@@ -135,9 +156,11 @@ def _runs(rows: Rows, documents: list[object], place: str) -> list[Run]:
     ]
     found: list[Run] = []
     for number, document in enumerate(flat, start=1):
-        fields = Fields(rows, place if len(flat) == 1 else f"{place}run {number}, ", document)
+        fields = Fields(rows.where, place if len(flat) == 1 else f"{place}run {number}, ", document)
         if is_guidellm(document):
             found += guidellm_runs(fields)
+        elif is_speed_bench(document):
+            found += speed_bench_runs(fields)
         elif is_sglang(document):
             found.append(sglang_run(fields))
         elif is_vllm(document):

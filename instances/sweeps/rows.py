@@ -11,6 +11,7 @@ from specopt.models.fields import describe, printable
 from specopt.models.sweep import ONLY, Condition, Measurement, Point, Setup, Sweep
 
 LONGEST_NAME = 200
+FAILED = "with failed requests"
 MAX_READ = 100_000
 """Runs that are read, chosen or not: a guard against files that are no sweeps."""
 
@@ -130,9 +131,10 @@ class Rows:
             ),
         )
         if not runs:
-            raise InvalidInput(
-                "; ".join([f"{self.where}: expected at least one run with its throughput", *notes])
-            )
+            none = "expected at least one run with its throughput"
+            if {one.outcome for one in found} == {FAILED}:
+                none = "requests of every run failed: run the benchmark again"
+            raise InvalidInput("; ".join([f"{self.where}: {none}", *notes]))
         if workload is not None:
             names = {run.point.condition.workload for run in runs}
             if workload not in names:

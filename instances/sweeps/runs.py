@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from specopt.instances.sweeps.fields import Fields
-from specopt.instances.sweeps.rows import Rows
+from specopt.instances.reading.fields import Fields
+from specopt.instances.sweeps.rows import FAILED, Rows
 from specopt.instances.sweeps.source import DraftLength
 from specopt.models.errors import InvalidInput
 from specopt.models.sweep import ONLY, Setup
@@ -81,7 +81,7 @@ def add_runs(rows: Rows, runs: Sequence[Run], given: DraftLength) -> None:
         elif run.concurrency is None:
             rows.drop("at no fixed concurrency", run.model)
         elif run.failed:
-            rows.drop("with failed requests", run.model)
+            rows.drop(FAILED, run.model)
         else:
             rows.add(
                 run.fields.place,
@@ -116,5 +116,7 @@ def _settled(
         expected = (
             "drafts, as the file counts them" if settled is None else f"{settled}, as the file says"
         )
-        raise run.fields.refuse("draft_length", expected, "none" if given is None else given)
+        got = "none" if given is None else given
+        error = run.fields.refuse("draft_length", expected, got)
+        raise error if given is ... else InvalidInput(f"{error}, by {rows.where}@{got}")
     return settled

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from specopt.instances.sweeps.fields import Fields
+from specopt.instances.reading.fields import Fields
 from specopt.instances.sweeps.rows import Rows
 from specopt.models.fields import printable
 from specopt.models.sweep import Setup
@@ -38,7 +38,7 @@ def read_spec_bundle(document: object, rows: Rows) -> None:
         for name, benchmark in _objects(rows, printable(model, _LONGEST_PLACE), benchmarks):
             place = f"{printable(model, _LONGEST_PLACE)}.{printable(name, _LONGEST_PLACE)}."
             baselines: set[tuple[int, float | None]] = set()
-            for result in Fields(rows, place, benchmark).entries("results"):
+            for result in Fields(rows.where, place, benchmark).entries("results"):
                 for metric in result.entries("metrics"):
                     _add(rows, model, name, result, metric, baselines)
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import re
 from difflib import get_close_matches
 
-from specopt.instances.reading.csv_rows import csv_rows, place
+from specopt.instances.reading.fields import CsvFile, Row
 from specopt.instances.reading.lines import Lines
-from specopt.instances.sweeps.fields import Fields
 from specopt.instances.sweeps.rows import Rows
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, printable
@@ -44,11 +43,10 @@ def read_csv(lines: Lines, rows: Rows) -> None:
         If a column is missing, unknown or there twice, or a row is malformed; the message names
         line and column.
     """
-    table = csv_rows(lines)
-    line, header = next(table)
-    header = [ALIASES.get(name, name) for name in header]
+    table = CsvFile(lines)
+    line, table.header = table.line, [ALIASES.get(name, name) for name in table.header]
     known = (*REQUIRED, *OPTIONAL)
-    extra = [name for name in header if name not in known]
+    extra = [name for name in table.header if name not in known]
     for name in extra:
         near = get_close_matches(name.lower(), known, 1, 0.85) or [
             one for one in known if one.startswith(f"{name}_")
@@ -62,20 +60,18 @@ def read_csv(lines: Lines, rows: Rows) -> None:
         rows.notes.append(
             f"left out: columns that nothing here reads ({printable(', '.join(extra), 240)})"
         )
-    wanted = {*REQUIRED, *header} - set(extra)
-    places = {name: place(lines, line, header, name) for name in sorted(wanted, key=known.index)}
-    for line, cells in table:
-        _add(
-            Fields(rows, f"line {line}, ", {name: cells[at].strip() for name, at in places.items()})
-        )
+    wanted = {*REQUIRED, *table.header} - set(extra)
+    table.need(*sorted(wanted, key=known.index))
+    for row in table:
+        _add(rows, row)
 
 
-def _add(fields: Fields) -> None:
+def _add(rows: Rows, fields: Row) -> None:
     """Add the run of a row."""
     also = {name: value for name in ALSO if (value := _number(fields, name)) is not None}
     unsaid = fields.text("draft_length").lower() == NO_SPECULATION
     mode, topk = written_cell(fields.text("mode")) or "fixed", fields.integer("topk")
-    fields.rows.add(
+    rows.add(
         fields.place,
         fields.needed("concurrency"),
         None if unsaid else fields.needed("draft_length", f"an integer, or {NO_SPECULATION}"),
@@ -88,5 +84,5 @@ def _add(fields: Fields) -> None:
     )
 
 
-def _number(fields: Fields, name: str) -> float | None:
+def _number(fields: Row, name: str) -> float | None:
     return fields.number(name, expected="a number, or nothing")

@@ -12,10 +12,8 @@ import ast
 import json
 from collections.abc import Mapping
 
-from specopt.instances.reading.csv_rows import csv_rows
+from specopt.instances.reading.fields import CsvFile, Fields
 from specopt.instances.reading.lines import Lines
-from specopt.instances.sweeps.fields import Fields
-from specopt.instances.sweeps.rows import Rows
 from specopt.instances.sweeps.runs import Run
 from specopt.instances.sweeps.source import DraftLength
 from specopt.instances.sweeps.table import NO_SPECULATION
@@ -46,7 +44,7 @@ def is_summary(first_line: str) -> bool:
     return "output_throughput" in first_line
 
 
-def read_summary(lines: Lines, rows: Rows) -> list[Run]:
+def read_summary(lines: Lines) -> list[Run]:
     """Return the runs in the rows of a table.
 
     Raises
@@ -55,12 +53,9 @@ def read_summary(lines: Lines, rows: Rows) -> list[Run]:
         If a row is malformed, or a field holds something else than it should; the message names
         line and column.
     """
-    table = csv_rows(lines)
-    _, header = next(table)
-    return [
-        vllm_run(Fields(rows, f"line {line}, ", dict(zip(header, cells, strict=True))))
-        for line, cells in table
-    ]
+    table = CsvFile(lines)
+    table.header = [name.replace("-", "_") for name in table.header]
+    return [vllm_run(row) for row in table]
 
 
 def vllm_run(fields: Fields) -> Run:
@@ -120,7 +115,7 @@ def _said(fields: Fields, concurrency: int | None) -> DraftLength | str:
     if config is not None and not isinstance(config, Mapping):
         raise fields.refuse(CONFIG, "an object", config)
     inner = {f"{CONFIG}.{key}": value for key, value in (config or {}).items()}
-    flat = Fields(fields.rows, fields.place, fields.values | inner)
+    flat = Fields(fields.where, fields.place, fields.values | inner)
     if str(flat.values.get("draft_length", "")).lower() == NO_SPECULATION:
         return None
     most = flat.integer("draft_length", TOKENS, f"{CONFIG}.{TOKENS}")
@@ -155,16 +150,17 @@ def _scheduled(
 
 def _counted(fields: Fields) -> DraftLength:
     """Return the number of positions that drafts were counted for, if steps drafted that many on
-    average.
+    average; without counts by position, the mean draft if that is whole.
     """
     rates = _parsed(fields.values.get("spec_decode_per_position_acceptance_rates"))
-    drafts, tokens = (
-        fields.number("spec_decode_num_drafts"),
-        fields.number("spec_decode_draft_tokens"),
-    )
-    if not isinstance(rates, list) or not rates or not drafts or tokens is None:
+    drafts = fields.number("spec_decode_num_drafts")
+    tokens = fields.number("spec_decode_draft_tokens")
+    if not drafts or tokens is None:
         return ...
-    return len(rates) if abs(tokens - len(rates) * drafts) <= 0.5 * drafts else ...
+    by_position = isinstance(rates, list) and len(rates) > 0
+    length = len(rates) if by_position else round(tokens / drafts)  # type: ignore[arg-type]
+    near = (0.5 if by_position else 1e-3) * drafts
+    return length if abs(tokens - length * drafts) <= near else ...
 
 
 def _parsed(value: object) -> object:

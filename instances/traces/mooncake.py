@@ -1,10 +1,14 @@
-"""Mooncake: one JSON object a line, times in milliseconds. The ids of its prefix blocks are left
-out.
+"""Traces of Mooncake and of Bailian: one JSON object a line, with the same fields for time and
+tokens.
+
+Mooncake's times are milliseconds, those of Bailian, whose requests are turns of chats, are seconds.
+The ids of prefix blocks are left out.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from specopt.instances.reading.lines import Lines
@@ -16,16 +20,36 @@ from specopt.models.files import unique_keys
 FIELDS = ("timestamp", "input_length", "output_length")
 
 
-class Mooncake:
-    """The format of Mooncake's traces."""
+@dataclass(frozen=True)
+class JsonLines:
+    """A format of JSON lines.
 
-    name = "mooncake"
-    columns = FIELDS
+    Parameters
+    ----------
+    name
+        What `--format` calls it.
+    unit
+        Unit of its times.
+    mark
+        The field that tells it from the others; empty: it has none of theirs, and its unit is a
+        guess.
+    """
+
+    name: str
+    unit: str
+    mark: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The fields that a file must have to be recognised."""
+        return (*FIELDS, self.mark)
 
     def recognises(self, first_line: str) -> bool:
         """Return whether a file with this first line is one of them."""
         row = _object(first_line)
-        return row is not None and set(FIELDS) <= set(row)
+        if row is None or not set(FIELDS) <= set(row):
+            return False
+        return self.mark == next((mark for mark in ("chat_id", "hash_ids") if mark in row), "")
 
     def read(self, lines: Lines, rows: Rows) -> None:
         """Read the rows of a file until no more are wanted.
@@ -36,7 +60,8 @@ class Mooncake:
             If a line is no JSON object, or lacks a field or holds something else there; the message
             names both.
         """
-        clock = Clock("ms")
+        clock = Clock(self.unit)
+        rows.guessed_unit = "" if self.mark else self.unit
         for line in lines:
             if not line.strip():
                 continue
@@ -60,7 +85,10 @@ class Mooncake:
                 return
 
 
-MOONCAKE = Mooncake()
+MOONCAKE = JsonLines("mooncake", "ms", "hash_ids")
+BAILIAN = JsonLines("bailian", "s", "chat_id")
+UNMARKED = JsonLines(MOONCAKE.name, MOONCAKE.unit, "")
+"""Files with the fields alone: taken for Mooncake's, which are the most common."""
 
 
 def _shown(value: object) -> object:

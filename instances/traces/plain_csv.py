@@ -6,14 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from specopt.instances.reading.csv_rows import column_names
 from specopt.instances.traces.clock import Clock
 from specopt.instances.traces.table import Table
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import describe
 
 COLUMNS = {"arrival": "arrival_seconds", "input": "input_tokens", "output": "output_tokens"}
 """The columns unless others are named."""
-
-PLAIN_CSV = Table(name="csv", time_unit="s", **COLUMNS)
 
 
 def plain_csv(columns: Mapping[str, str] | None = None, time_unit: str | None = None) -> Table:
@@ -30,9 +29,27 @@ def plain_csv(columns: Mapping[str, str] | None = None, time_unit: str | None = 
     Raises
     ------
     InvalidInput
-        If there is no such unit, or a key is none of these, or two name one column.
+        If there is no such unit, a key is none of these, a name is blank, or two name one column.
     """
     unit = Clock("s" if time_unit is None else time_unit).unit
-    names = column_names(columns, COLUMNS, ("name",))
+    known = (*COLUMNS, "name")
+    for key, name in (columns or {}).items():
+        if key not in known:
+            raise InvalidInput(
+                f"columns: expected keys among {', '.join(known)}, got {describe(key)}"
+            )
+        if not isinstance(name, str) or not name.strip():
+            raise InvalidInput(
+                f"columns: expected the name of a column for {key}, got {describe(name)}"
+            )
+    names = {key: name.strip() for key, name in {**COLUMNS, **(columns or {})}.items()}
+    if len(set(names.values())) < len(names):
+        raise InvalidInput(
+            f"columns: expected {len(names)} different columns, got {', '.join(names.values())}"
+        )
     label = names.pop("name", None)
-    return Table(name=PLAIN_CSV.name, time_unit=unit, label=label, **names)
+    is_guess = time_unit is None and not names["arrival"].endswith(("seconds", "_s"))
+    return Table(name="csv", time_unit=unit, label=label, is_guess=is_guess, **names)
+
+
+PLAIN_CSV = plain_csv()

@@ -36,7 +36,8 @@ def read_trace(
     path
         The file.
     format
-        "azure", "burstgpt", "mooncake", "vidur" or "csv"; None: recognised by the first line.
+        "azure", "burstgpt", "mooncake", "bailian", "vidur" or "csv"; None: recognised by the first
+        line.
     columns, time_unit
         For "csv": names of the columns "arrival", "input", "output" and, if there is one, "name";
         unit of the times, "s", "ms", "us", "ns" or "date".

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from specopt.instances.reading.lines import Lines
-from specopt.instances.traces.mooncake import MOONCAKE
+from specopt.instances.traces.mooncake import BAILIAN, MOONCAKE, UNMARKED
 from specopt.instances.traces.plain_csv import PLAIN_CSV
 from specopt.instances.traces.public import AZURE, BURSTGPT, VIDUR
 from specopt.instances.traces.rows import Rows
@@ -32,7 +32,7 @@ class Format(Protocol):
         """Read the rows of a file until no more are wanted."""
 
 
-FORMATS = {one.name: one for one in (AZURE, BURSTGPT, MOONCAKE, VIDUR, PLAIN_CSV)}
+FORMATS = {one.name: one for one in (AZURE, BURSTGPT, MOONCAKE, BAILIAN, VIDUR, PLAIN_CSV)}
 
 
 def recognise(lines: Lines) -> Format:
@@ -46,7 +46,7 @@ def recognise(lines: Lines) -> Format:
     number, first = lines.peek()
     if not first:
         raise InvalidInput(f"{lines.where}: expected a trace, got an empty file")
-    found = [one for one in FORMATS.values() if one.recognises(first)]
+    found = [one for one in (*FORMATS.values(), UNMARKED) if one.recognises(first)]
     if len(found) == 1:
         return found[0]
     if found:

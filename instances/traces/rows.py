@@ -31,6 +31,7 @@ class Rows:
         self._dropped: dict[str, int] = {}
         self._seconds, self._inputs, self._outputs = array("d"), array("q"), array("q")
         self._names: list[str] = []
+        self.guessed_unit = ""  # of the times, where nothing says it
 
     def add(
         self, seconds: float, input_tokens: int, output_tokens: int, name: str | None = None
@@ -95,4 +96,5 @@ class Rows:
             rows_read=self._read,
             dropped=tuple(self._dropped.items()),
             out_of_order=backwards,
+            guessed_unit=self.guessed_unit,
         )

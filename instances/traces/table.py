@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 
-from specopt.instances.reading.csv_rows import csv_rows, place
+from specopt.instances.reading.fields import CsvFile, Row
 from specopt.instances.reading.lines import Lines
 from specopt.instances.traces.clock import Clock
 from specopt.instances.traces.rows import Rows
@@ -29,6 +29,8 @@ class Table:
         Unit of the times, one of `TIME_UNITS`.
     label
         Column of the requests' names; None: they have none.
+    is_guess
+        Whether nothing says the unit of the times.
     """
 
     name: str
@@ -37,6 +39,7 @@ class Table:
     output: str
     time_unit: str
     label: str | None = None
+    is_guess: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -66,33 +69,24 @@ class Table:
             line and column.
         """
         clock = Clock(self.time_unit)
-        table = csv_rows(lines)
-        line, header = next(table)
-        arrival, inputs, outputs, *names = (
-            place(lines, line, header, name) for name in self.columns
-        )
-        label = names[0] if names else None
-        for line, fields in table:
-            seconds = clock.seconds(fields[arrival])
+        rows.guessed_unit = self.time_unit if self.is_guess else ""
+        table = CsvFile(lines)
+        table.need(*self.columns)
+        for row in table:
+            text = row.text_of(self.arrival)
+            seconds = clock.seconds(text)
             if seconds is None:
-                raise lines.refuse(line, clock.expected, fields[arrival], self.arrival)
-            prompt, response = _tokens(fields[inputs]), _tokens(fields[outputs])
-            if prompt < 0:
-                raise lines.refuse(line, _TOKENS, fields[inputs], self.input)
-            if response < 0:
-                raise lines.refuse(line, _TOKENS, fields[outputs], self.output)
-            if not rows.add(
-                seconds, prompt, response, None if label is None else fields[label].strip()
-            ):
+                raise row.refuse(self.arrival, clock.expected, text)
+            tokens = _tokens(row, self.input), _tokens(row, self.output)
+            label = None if self.label is None else row.text_of(self.label)
+            if not rows.add(seconds, *tokens, label):
                 return
 
 
-def _tokens(text: str) -> int:
-    """Return a number of tokens, -1 if the text is none: no sign, no fraction, nothing but the ten
-    digits.
-    """
-    text = text.strip()
-    if not (text.isdecimal() and text.isascii() and len(text) <= _DIGITS):
-        return -1
-    tokens = int(text)
-    return tokens if tokens <= MAX_TOKENS else -1
+def _tokens(row: Row, name: str) -> int:
+    """Return a number of tokens: no sign, no fraction, nothing but the ten digits."""
+    text = row.text_of(name)
+    tokens = int(text) if text.isdecimal() and text.isascii() and len(text) <= _DIGITS else -1
+    if not 0 <= tokens <= MAX_TOKENS:
+        raise row.refuse(name, _TOKENS, text)
+    return tokens

@@ -41,6 +41,8 @@ class Trace:
         Why rows were dropped, and how many for each reason.
     out_of_order
         Rows that came earlier than the row before them in the file, before they were sorted.
+    guessed_unit
+        Unit that the times were read in where nothing says it; empty: format or caller say it.
 
     Raises
     ------
@@ -58,6 +60,7 @@ class Trace:
     rows_read: Count = 0
     dropped: tuple[tuple[str, Count], ...] = ()
     out_of_order: Count = 0
+    guessed_unit: str = ""
 
     def __post_init__(self) -> None:
         check(self)
@@ -90,6 +93,17 @@ class Trace:
                 "arrival_seconds: expected arrivals at more than one time, to tell a rate by"
             )
         return (len(self) - 1) / self.duration_seconds
+
+    @property
+    def guess(self) -> str:
+        """What a reader must know if the unit of the times is a guess; empty: it is none."""
+        if not self.guessed_unit:
+            return ""
+        return (
+            f"{self.source}: nothing says the unit of its times; in {self.guessed_unit}, as they"
+            f" are read, its {len(self)} requests arrive within {self.duration_seconds:g} s; if"
+            " that is wrong, `specopt import` takes --format or --time-unit"
+        )
 
     @property
     def dropped_rows(self) -> int:

@@ -6,25 +6,24 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from specopt.api.solve import solve
 from specopt.instances.deployment.deployment import Deployment
 from specopt.instances.deployment.proposal import Proposal
-from specopt.instances.placement.from_deployment import at_limits
+from specopt.instances.placement.from_deployment import as_measured
+from specopt.instances.placement.one_unit import Figure, best_length, everywhere, places_of
 from specopt.instances.placement.parts import spread
 from specopt.models.acceptance import rate_that_yields
-from specopt.models.errors import OutOfTime
 from specopt.models.named import NamedRates, NamedSeconds, NamedTrips
-from specopt.models.placement.plan import PlacementPlan
-from specopt.models.placement.problem import Objective, PlacementProblem
-from specopt.models.result import Progress, Result, Termination
-from specopt.solvers.clock import Clock
-from specopt.solvers.placement.baselines import NoDrafts
+from specopt.models.pass_time import Which
+from specopt.models.placement.plan import Place, PlacementPlan
+from specopt.models.placement.problem import PlacementProblem
+from specopt.models.problem import ROUNDING
+from specopt.models.result import Result, Status, Termination
 
 PLACES = {
     "none": "without drafts",
@@ -39,66 +38,20 @@ LEAST_SECONDS, MOST_SECONDS, CLOSE = 1e-4, 10.0, 1.05
 factor.
 """
 
-LEAST_GAIN, GAP = 2e-3, 1e-3
-"""What counts as better, relative; and how far from the optimum bands and break-evens may be."""
-
-MANY = 10_000
-"""Clients of whom a unit carries as many as it can."""
-
-SECONDS = 5.0
-"""Time limit of each solve here, which also takes at most half of the time that is left."""
-
-LATE = (
-    "The time limit ended before all places and break-evens were computed; use a longer"
-    " --time-limit."
-)
+LEAST_GAIN = 2e-3
+"""Relative gain from which a place counts as better at a break-even."""
 
 
-@dataclass(frozen=True)
-class Figure:
-    """What one place yields: clients that a unit carries, or tokens per second of each client.
+def text_of(figure: Figure) -> str:
+    """Return the place and its draft length in words."""
+    words, tokens = PLACES[figure.place], figure.draft_tokens
+    return f"{words}, {tokens} token{'' if tokens == 1 else 's'}" if tokens else words
 
-    Parameters
-    ----------
-    place
-        Where drafts come from, if there are any.
-    value
-        Of the best plan found.
-    drafts
-        Draft tokens, and clients that draft as many, most clients first; 0: without drafts.
-    batch
-        Mean sequences of a pass.
-    band
-        The worst and the best case of what was measured; None: it has no limits.
-    """
 
-    place: str
-    value: float
-    drafts: tuple[tuple[int, int], ...]
-    batch: float
-    band: tuple[float, float] | None = None
-
-    @property
-    def drafting(self) -> bool:
-        """Whether anybody drafts."""
-        return any(tokens for tokens, _ in self.drafts)
-
-    @property
-    def text(self) -> str:
-        """The place and its draft length."""
-        words = PLACES[self.place]
-        if self.place == "none" or not self.drafts:
-            return words
-        if not self.drafting:
-            return f"{words} no draft length helps"
-        lengths = " or ".join(str(tokens) if tokens else "none" for tokens, _ in self.drafts)
-        return f"{words}, {lengths} token{'' if lengths == '1' else 's'}"
-
-    @property
-    def number(self) -> str:
-        """The value, with its band."""
-        band = "" if self.band is None else " ({:.4g} to {:.4g})".format(*self.band)
-        return f"{self.value:.4g}{band}"
+def number_of(figure: Figure) -> str:
+    """Return the value with its band."""
+    band = "" if figure.band is None else " ({:.4g} to {:.4g})".format(*figure.band)
+    return f"{figure.value:.4g}{band}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,6 +62,8 @@ class Advice:
     ----------
     figures
         By place, the best first.
+    result
+        The best plan that is known, with what the solver proved; None: the problem was not solved.
     lines
         The same in words, and where it turns.
     measure
@@ -119,6 +74,7 @@ class Advice:
     """
 
     figures: tuple[Figure, ...]
+    result: Result | None
     lines: tuple[str, ...]
     measure: tuple[str, ...]
     break_even: dict[str, float | None]
@@ -132,14 +88,9 @@ class Advice:
         }
 
 
-def advise(
-    known: Deployment,
-    proposal: Proposal,
-    result: Result | None = None,
-    *,
-    clock: Clock | None = None,
-) -> Advice:
-    """Return what each place yields, and where the verdict turns.
+def advise(known: Deployment, proposal: Proposal, result: Result | None = None) -> Advice:
+    """Return what each place yields with passes as they were measured, where the verdict turns, and
+    the plan that follows.
 
     Parameters
     ----------
@@ -147,151 +98,126 @@ def advise(
         What the user has, and the problem made of it.
     result
         Of that problem; None: it was not solved.
-    clock
-        The time that is left; what there is no time for is left out, and the last line says so.
     """
-    problem, clock = proposal.problem, clock or Clock()
+    problem = proposal.problem
     assert isinstance(problem, PlacementProblem)
     if not len(problem.classes) == len(problem.drafters) == len(problem.verifiers) == 1:
-        return Advice(figures=(), lines=(), measure=(), break_even={})
-
-    def figure(
-        place: str, of: PlacementProblem, gap: float = GAP, over: float = math.nan
-    ) -> Figure:
-        clock.check()
-        return _figure(place, of, min(0.5 * clock.remaining, SECONDS), gap, over)
-
-    alone: dict[str, Figure] = {}
-    turns: dict[str, float | None] = {}
-    lines = list[str]()
-    try:
-        for place in PLACES:
-            if _restricted(problem, place) is not None:
-                alone[place] = figure(place, problem, 0.0)
-        ends = (
-            [at_limits(known, proposal, which) for which in ("upper", "lower")]
-            if _has_limits(known)
-            else []
-        )
-        for place, one in alone.items() if ends else ():
-            low, high = sorted(figure(place, end).value for end in ends)
-            alone[place] = dataclasses.replace(
-                one, band=(min(low, one.value), max(high, one.value))
-            )
-        lines.append(_headline(problem, _ranked(alone)))
-        for name, turn, line in _turns(problem, alone, figure):
-            turns[name] = turn
-            lines.append(line)
-    except OutOfTime:
-        lines.append(LATE)
-    ranked = tuple(_ranked(alone))
-    beyond = _beyond(known, problem, ranked[0]) if ranked and ranked[0].batch else None
+        return Advice(figures=(), result=result, lines=(), measure=(), break_even={})
+    judge = as_measured(known, proposal)
+    alone = {place: best_length(judge, place) for place in places_of(judge)}
+    sides: tuple[Which, ...] = ("upper", "lower") if _has_limits(known) else ()
+    ends = [as_measured(known, proposal, which) for which in sides]
+    for place, one in alone.items() if ends else ():
+        low, high = sorted(best_length(end, place).value for end in ends)
+        band = min(low, one.value), max(high, one.value)
+        alone[place] = dataclasses.replace(one, band=band)
+    ranked = sorted(alone.values(), key=lambda one: -one.value)
+    if result is not None:
+        result = _best_plan(problem, judge, result, ranked)
+        ranked = _as_planned(ranked, result)
+    beyond = _beyond(known, problem, ranked[0])
+    turns = list(_turns(judge, alone))
     return Advice(
-        figures=ranked,
-        lines=(*lines, *_units(known, problem, result)),
+        figures=tuple(ranked),
+        result=result,
+        lines=(
+            _headline(known, problem, ranked),
+            *(line for _, _, line in turns),
+            *_units(known, problem, result),
+        ),
         measure=() if beyond is None else (beyond,),
-        break_even=turns,
+        break_even={name: turn for name, turn, _ in turns},
     )
 
 
-def _ranked(alone: dict[str, Figure]) -> list[Figure]:
-    return sorted(alone.values(), key=lambda one: -one.value)
+def _as_planned(ranked: list[Figure], result: Result) -> list[Figure]:
+    """Return the places, the one of a plan first: it may take as few units as a better one."""
+    if not isinstance(result.plan, PlacementPlan):
+        return ranked
+    places = {one.place for group in result.plan.groups for one in group.clients}
+    return sorted(ranked, key=lambda one: one.place not in places)
 
 
-def _headline(problem: PlacementProblem, ranked: list[Figure]) -> str:
+def _headline(known: Deployment, problem: PlacementProblem, ranked: list[Figure]) -> str:
     first, *rest = ranked
-    least, clients = problem.classes[0].min_tokens_per_second, problem.classes[0].clients
+    (of,) = problem.classes
+    least = of.min_tokens_per_second
     what = (
         f"clients a unit at {1e3 / least:.4g} ms a token"
         if least
-        else f"tokens/s for each of {clients:,} clients"
+        else f"tokens/s for each of {of.clients:,} clients"
     )
-    if not first.value:
+    if not any(one.value for one in ranked):
         return f"No place keeps {1e3 / least:.4g} ms a token, not even for one client."
-    begins = f"Draft {first.text}" if first.drafting else "Do not draft"
-    return (
-        "; ".join(
-            [f"{begins}: {first.number} {what}", *(f"{one.text}: {one.number}" for one in rest)]
-        )
-        + "."
+    begins = f"Draft {text_of(first)}" if first.draft_tokens else "Do not draft"
+    if any(one.value > first.value for one in rest):
+        begins += " (elsewhere a unit would carry more, but no fewer units would do)"
+    shown = [
+        f"{begins}: {number_of(first)} {what}",
+        *(f"{text_of(one)}: {number_of(one)}" for one in rest),
+    ]
+    rivals = [one for one in rest if first.band and one.band and one.band[1] >= first.band[0]]
+    if not rivals:
+        return "; ".join(shown) + "."
+    unsure = known.acceptance is None or known.acceptance.has_limits
+    passes = ", ".join(
+        f"of {one.batch:.3g} sequences with {one.draft_tokens + 1} new tokens"
+        for one in (first, rivals[0])
     )
+    measure = "acceptance and " if unsure else ""
+    return f"Too close to call; measure {measure}passes {passes}. {'; '.join(shown)}."
 
 
-def _restricted(problem: PlacementProblem, place: str) -> PlacementProblem | None:
-    """Return the problem with one place to draft at, or without any; None: the problem has no such
-    place.
+def _best_plan(
+    problem: PlacementProblem, judge: PlacementProblem, result: Result, ranked: list[Figure]
+) -> Result:
+    """Return a result with the best plan by passes as they were measured: its own, or one place for
+    all; of equal ones the one of fewer watts, then the one whose units serve most alike.
     """
-    own = {"beside": "beside", "pool": "server"}.get(place, "")
-    nowhere = {name: None for name in ("beside", "server") if name != own}
-    drafters = tuple(dataclasses.replace(one, **nowhere) for one in problem.drafters)  # type: ignore[arg-type]
-    classes = (
-        problem.classes
-        if place == "device"
-        else tuple(
-            dataclasses.replace(one, device_seconds_per_token=None) for one in problem.classes
+    (of,), (verifier,) = problem.classes, problem.verifiers
+    plans: list[Any] = []
+    for one in ranked:
+        units = math.ceil(of.clients / one.value) if one.value and of.min_tokens_per_second else 1
+        if one.value and one.place != "pool" and units <= verifier.units:
+            plans.append(everywhere(problem, one, of.clients, units))
+    least = None
+    chosen: Any = result.plan
+    for plan in (*plans, chosen):
+        if plan is None or problem.violations(plan):
+            continue
+        found = judge.evaluate(plan)
+        worth = found.objective if problem.sense == "minimize" else -found.objective
+        sizes = [sum(one.per_unit for one in group.clients) for group in plan.groups]
+        key = (
+            bool(judge.violations(plan)),
+            float(f"{worth:.9g}"),
+            float(f"{found.terms['watts'] or 0.0:.9g}"),
+            max(sizes, default=0) - min(sizes, default=0),
         )
-    )
-    lacks = place == "device" and not any(one.device_seconds_per_token for one in classes)
-    if lacks or (own and not any(getattr(one, own) for one in drafters)):
-        return None
-    return dataclasses.replace(problem, drafters=drafters, classes=classes)
-
-
-def _figure(
-    place: str, problem: PlacementProblem, seconds: float, gap: float, over: float = math.nan
-) -> Figure:
-    """Solve one place alone: the clients that one unit carries at their least rate, or the tokens
-    that they get.
-
-    The solve ends as soon as the best plan is known to be worth more than `over`, if that is a
-    number, or not.
-
-    Raises
-    ------
-    OutOfTime
-        If it has no time to know that, or to serve anybody.
-    """
-    restricted = _restricted(problem, place)
-    assert restricted is not None, "the place is there"
-    verifiers = tuple(dataclasses.replace(one, units=1) for one in restricted.verifiers)
-    capacity = restricted.classes[0].min_tokens_per_second > 0.0
-    many = MANY if capacity else restricted.classes[0].clients
-    classes = tuple(dataclasses.replace(one, clients=many) for one in restricted.classes)
-    goal: Objective = "capacity" if capacity else "goodput"
-    asked = dataclasses.replace(restricted, verifiers=verifiers, classes=classes, objective=goal)
-    unit = many if capacity else 1.0 / many
-
-    def decided(now: Progress) -> bool:
-        return (now.objective or 0.0) * unit > over or (
-            now.bound is not None and now.bound * unit <= over
-        )
-
-    # like clients without drafts differ in their number alone, which the method of that name finds
-    result = solve(
-        asked,
-        NoDrafts() if place == "none" else None,
-        time_limit=seconds,
+        if least is None or key < least:
+            chosen, least = plan, key
+    if chosen is result.plan:
+        return result
+    found = problem.evaluate(chosen)
+    gap, bound = result.gap, result.bound
+    is_tie = math.isclose(found.objective, result.objective or 0.0, rel_tol=ROUNDING)
+    if not is_tie:
+        gap = None if bound is None else problem.gap(found.objective, bound)
+    return dataclasses.replace(
+        result,
+        plan=chosen,
+        objective=found.objective,
+        terms=found.terms,
         gap=gap,
-        callback=decided,
+        explanation=None,
+        status=result.status if is_tie else Status.FEASIBLE,
+        termination=result.termination if is_tie else Termination.EXHAUSTED,
+        stats={**result.stats, "plan_by": "one place for all"},
     )
-    is_short = result.termination is Termination.TIME_LIMIT and seconds < SECONDS
-    if is_short and not (result.objective and math.isnan(over)):
-        raise OutOfTime
-    if result.plan is None or not result.terms["classes"]:
-        return Figure(place, 0.0, (), 0.0)
-    rows = [row for served in result.terms["classes"].values() for row in served]
-    drafts: dict[int, int] = {}
-    for row in rows:
-        drafts[row["draft_tokens"]] = drafts.get(row["draft_tokens"], 0) + row["clients"]
-    (used,) = result.terms["verifiers"].values()
-    assert result.objective is not None, "there is a plan"
-    value = float(sum(drafts.values())) if capacity else result.objective * unit
-    most = tuple(sorted(drafts.items(), key=lambda one: -one[1]))
-    return Figure(place, value, most, used["batch"] or 0.0)
 
 
 def _turns(
-    problem: PlacementProblem, alone: dict[str, Figure], figure: Callable[..., Figure]
+    problem: PlacementProblem, alone: Mapping[Place, Figure]
 ) -> Iterator[tuple[str, float | None, str]]:
     """Yield each break-even: its name, its value, and a sentence. Devices are best below the first
     two.
@@ -299,9 +225,9 @@ def _turns(
     others = max(one.value for place, one in alone.items() if place != "device")
     (drafter,), (of,), (verifier,) = problem.drafters, problem.classes, problem.verifiers
 
-    def better(place: str, than: float, **fields: Any) -> bool:
-        over, near = than * (1.0 + LEAST_GAIN), dataclasses.replace(of, **fields)
-        return figure(place, dataclasses.replace(problem, classes=(near,)), over=over).value > over
+    def better(place: Place, than: float, **fields: Any) -> bool:
+        near = dataclasses.replace(problem, classes=(dataclasses.replace(of, **fields),))
+        return best_length(near, place, than * (1.0 + LEAST_GAIN)).value > 0.0
 
     def near(trip: float) -> bool:
         return better(
@@ -408,11 +334,11 @@ def _has_limits(known: Deployment) -> bool:
 
 def _beyond(known: Deployment, problem: PlacementProblem, best: Figure) -> str | None:
     """Say where the best place's passes are larger than those that were measured."""
-    times, tokens = known.passes.times["verify"], 1 + best.drafts[0][0]
+    times, tokens = known.passes.times["verify"], 1 + best.draft_tokens
     where = (
         np.array([float(size)]) for size in (best.batch, tokens, problem.classes[0].context_tokens)
     )
-    if np.all(times.covers(*where)):
+    if not best.value or np.all(times.covers(*where)):
         return None
     return (
         f"passes of {best.batch:.3g} sequences with {tokens} new tokens each, as here: the lines go"

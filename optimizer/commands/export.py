@@ -35,6 +35,7 @@ from specopt.models.result import Result
 
 if TYPE_CHECKING:
     from specopt.engines import Engine
+    from specopt.solvers.speculation_table.schedule import Schedule
     from specopt.solvers.speculation_table.table import SpeculationTable
 
 
@@ -151,8 +152,9 @@ def show_speculation_table(
     """Write and print a table as an engine's configuration; in JSON with what a caller has to say
     beside it.
     """
-    schedule = found.schedule()
-    config, advice = engine.config(schedule, version), engine.notes(schedule, version)
+    config, advice = engine.written(found.schedule(), version)
+    if config is not None and not engine.single:  # whose notes say it of their one length
+        advice = (*_below_none(found.schedule()), *advice)
     if output is not None:
         write_text(output, json.dumps(config) + "\n")
     if as_json:
@@ -170,6 +172,26 @@ def show_speculation_table(
     print_speculation_table(found, rates, config, advice, console())
     if output is not None:
         say(f"written to {output}")
+
+
+def _below_none(schedule: Schedule) -> list[str]:
+    """Return the note on batch sizes at which a schedule is slower than no speculation."""
+    runs: list[tuple[int, int, float]] = []
+    for batch in schedule.batches:
+        drafts = schedule.at(batch)
+        ratio = 1.0 if schedule.speedups is None else schedule.speedups[batch - 1, drafts or 0]
+        if ratio >= 1.0:
+            continue
+        if runs and runs[-1][1] == batch - 1:
+            first, _, least = runs.pop()
+            runs.append((first, batch, min(least, ratio)))
+        else:
+            runs.append((batch, batch, ratio))
+    shown = [
+        f"{low} ({least:.2f}x)" if low == high else f"{low} to {high} (at least {least:.2f}x)"
+        for low, high, least in runs
+    ]
+    return [f"below no speculation at batch sizes {', '.join(shown)}"] if runs else []
 
 
 for name in (

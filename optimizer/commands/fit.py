@@ -40,7 +40,7 @@ class Fit:
         default="auto",
     )
     x_unit: str | None = option("UNIT", "tokens (default) or flops.")
-    y_unit: str | None = option("UNIT", "s (default), ms or us.")
+    y_unit: str | None = option("UNIT", "s (default), ms, us or ns.")
     cached: str | None = option(
         "COL", "Column of tokens cached per request; x: new ones per request."
     )

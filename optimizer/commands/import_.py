@@ -40,7 +40,7 @@ class Import:
     runtimes: RuntimesFile = None
     set_: Replacements = None
     format_: str | None = option(
-        "F", "azure, burstgpt, mooncake, vidur or csv; default: recognised.", "--format"
+        "F", "azure, burstgpt, mooncake, bailian, vidur or csv; default: recognised.", "--format"
     )
     column: list[str] | None = option(
         "KEY=NAME", "A column of a CSV file; KEY: arrival, input, output, name."
@@ -84,6 +84,8 @@ def import_(given: Import) -> None:
     problem = maker.problem(read, name, seed=given.seed, **parameters)
     problem = with_fields(measured(problem, given.runtimes), given.set_ or ())
     say(_summary(read, given.kind, maker.unused))
+    if read.guess:
+        say(read.guess)
     hand_over(to_json(problem.to_dict()) + "\n", given.output)
 
 

@@ -48,6 +48,12 @@ TASKS = 100
 
 LINK = "The engine drafts beside the verifier. What --link decides, if clients' devices may draft:"
 
+NO_TABLE = (
+    "--runtimes: expected either it or --peak TFLOPS,GB/s, which gives a wide band. A table of"
+    " passes comes from the machine itself: `specopt measure CONFIG -o TABLE`, or `llama-bench -p"
+    " 1,2,3,4,5,6,8 -n 0 -o csv` of both models"
+)
+
 FLEET = ("device_runtimes", "clients", "tpot", "price", "power")
 """Options that say what a fleet of clients has, needs and costs."""
 
@@ -58,8 +64,12 @@ class Plan:
 
     draft: Path = required("CONFIG", "The draft model's Hugging Face config.json.")
     verify: Path = required("CONFIG", "The verify model's.")
-    runtimes: Path = required(
-        "FILE|TABLE", "Runtimes as fit writes them (JSON), or a table of measure (CSV)."
+    runtimes: Path | None = option(
+        "FILE|TABLE",
+        "Runtimes as fit writes them (JSON), or a table of measure or of llama-bench (CSV).",
+    )
+    peak: str | None = option(
+        "TFLOPS,GB/s", "Instead of --runtimes, with a wide band: what the machine reaches at most."
     )
     for_: str = required(
         "KIND|ENGINE",
@@ -86,6 +96,7 @@ class Plan:
         "10^9 bytes of the machine that verifies; for serving-latency: of the one that drafts.",
     )
     acceptance: Path | None = option("FILE", "Rates of acceptance, as export reads them.")
+    mode: str | None = option("NAME", "The mode to take from golden lengths, or the subset.")
     set_: Replacements = None
     engine_version: EngineVersion = None
     time_limit: Seconds = 60.0
@@ -136,7 +147,7 @@ def plan(given: Plan) -> int:
         for option, value in (("--set", given.set_), ("--problem", given.problem)):
             if value:
                 raise InvalidInput(f"{option}: expected a kind of problem, got --for {for_}")
-        _engine(ENGINES[for_], known, given, clock)
+        _engine(ENGINES[for_], known, given)
         return FOUND
     if given.engine_version is not None:
         raise InvalidInput(f"--engine-version: expected an engine, got --for {for_}")
@@ -154,14 +165,22 @@ def _deployment(given: Plan) -> Deployment:
 
     small = {"draft": read_model_config(given.draft)}
     models = small | {"verify": read_model_config(given.verify)}
+    if given.runtimes is not None and given.peak is None:
+        passes = Passes.read(given.runtimes, models)
+    elif given.peak is not None and given.runtimes is None:
+        passes = Passes.from_peak(given.peak, models)
+    else:
+        raise InvalidInput(NO_TABLE)
     price = _numbers("--price", given.price, "VERIFIER[,POOL]", 1)
     watts = _numbers("--power", given.power, "IDLE,BUSY[,DEVICE]", 2)
     read = None if given.trace is None else read_trace(given.trace, rows=given.tasks)
+    if read is not None and read.guess:
+        say(read.guess)
     if read is not None and given.tasks is None:
         read = read.window(0, min(TASKS, len(read)))
     return Deployment(
         **models,
-        passes=Passes.read(given.runtimes, models),
+        passes=passes,
         trace=read,
         link=None if given.link is None else Link.parse(given.link, "--link"),
         memory_bytes=(
@@ -169,7 +188,9 @@ def _deployment(given: Plan) -> Deployment:
             if given.memory is None
             else arguments.number("--memory", given.memory, above=0) * 1e9
         ),
-        acceptance=None if given.acceptance is None else read_acceptance(given.acceptance),
+        acceptance=(
+            None if given.acceptance is None else read_acceptance(given.acceptance, mode=given.mode)
+        ),
         fleet=Fleet(
             device=(
                 None if given.device_runtimes is None else Passes.read(given.device_runtimes, small)
@@ -218,7 +239,7 @@ def _replaced(proposal: Proposal, values: Sequence[str]) -> Proposal:
 
 
 def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> int:
-    """Solve a proposal's problem, in half of the time if there is advice, have the result judged,
+    """Solve a proposal's problem, have the result judged,
     and show both.
     """
     from importlib import import_module
@@ -235,15 +256,15 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> i
         print_values(problem.kind, proposal.values, proposal.unused, out)
         line(out, "assumed from", f"{proposal.family.name}: {proposal.family.summary}")
     advice, more = kind_of(problem).advice, {}
-    seconds = (1.0 if advice is None else 0.5) * clock.remaining
-    result = solve(problem, time_limit=seconds, seed=given.seed, verbose=True)
+    following: Sequence[str] = ()
+    result = solve(problem, time_limit=clock.remaining, seed=given.seed, verbose=True)
+    if advice is not None:
+        said = import_module(advice).advise(known, proposal, result)
+        result, more, following = said.result, {"advice": said.to_dict()}, said.measure
+    following = [*following, *proposal.next]
     write(problem, given.problem)
     write(result, given.output)
     report = None if result.plan is None else verify(problem, result)
-    following = proposal.next
-    if advice is not None:
-        said = import_module(advice).advise(known, proposal, result, clock=clock)
-        more, following = {"advice": said.to_dict()}, [*said.measure, *following]
     if given.as_json:
         judged = (
             None if report is None else {"feasible": report.feasible, "objective": report.objective}
@@ -263,7 +284,7 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> i
     return exit_code(result)
 
 
-def _engine(engine: Engine, known: Deployment, given: Plan, clock: Clock) -> None:
+def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
     """Compute an engine's drafts per batch size, and show what they rest on."""
     from specopt.api.placing import advise
     from specopt.console.terminal import console, sentence
@@ -323,9 +344,7 @@ def _engine(engine: Engine, known: Deployment, given: Plan, clock: Clock) -> Non
             " `specopt tune SWEEP --ask`"
         ),
     ]
-    link = (
-        () if known.link is None else advise(known, placement(known, given.seed), clock=clock).lines
-    )
+    link = () if known.link is None else advise(known, placement(known, given.seed)).lines
     show = (found, rates, engine, given.engine_version, given.as_json, given.output)
     if given.as_json:
         show_speculation_table(

@@ -97,7 +97,6 @@ def tune(given: Tune) -> None:
     from specopt.instances.sweeps import parse_source, read_sweeps
     from specopt.models.files import to_json, write_text
     from specopt.solvers.speculation_table.tuning.options import Options, named
-    from specopt.solvers.speculation_table.tuning.tuner import Tuner
 
     if given.engine not in ENGINES:
         raise InvalidInput(f"--engine: expected one of {', '.join(ENGINES)}, got {given.engine!r}")
@@ -116,26 +115,21 @@ def tune(given: Tune) -> None:
             raise InvalidInput("--per: expected coin with --tpot, got joule")
         sweep = sweep.per_joule()
     goal = _goal(given, sweep, engine)
-    first = Tuner.from_sweep(
-        sweep.of(sweep.setups[0]), goal, given.regret, given.confidence, asking=given.ask
-    )
-    if given.ask and not first.is_comparable:
-        _print_first([_point(point) for point in first.ask(max(1, given.budget))], given.as_json)
-        return
+    if given.ask:
+        first = _first_points(given, sweep, goal)
+        if first:
+            _print_first(first, given.as_json)
+            return
     options = Options.of(sweep, goal, given.regret, given.confidence, asking=given.ask)
     asked = options.ask(given.budget) if given.ask and given.budget else []
     several = len(options.tunings) > 1
     points = [(named(setup) if several else {}) | _point(point) for setup, point in asked]
-    config = engine.configured(options.best.schedule, given.engine_version, options.best.setup)
+    best = options.best
+    config, advice = engine.written(best.schedule, given.engine_version, best.setup)
     data = options.to_dict() | {"engine": given.engine, "config": config, "ask": points}
-    data["notes"] += [
-        *_costs(given, data),
-        *engine.notes(options.best.schedule, given.engine_version),
-    ]
-    if options.best.cap is not None:
-        data["notes"].append(
-            f"with {given.engine}, {engine.batch} {options.best.cap} limits the batch"
-        )
+    data["notes"] += [*_costs(given, data), *advice]
+    if best.cap is not None:
+        data["notes"].append(f"with {given.engine}, {engine.batch} {best.cap} limits the batch")
     if front:
         data["front"] = front
     if sweep.unit != "tokens per second":
@@ -164,6 +158,28 @@ def tune(given: Tune) -> None:
         _print_points(points, [point in known for _, point in asked])
     if given.output is not None:
         say(f"written to {given.output}")
+
+
+def _first_points(given: Tune, sweep: Sweep, goal: Goal) -> list[dict[str, Any]]:
+    """Return what is to be measured before anything can be compared, with drafters where there are
+    several.
+    """
+    from specopt.solvers.speculation_table.tuning.options import named
+    from specopt.solvers.speculation_table.tuning.tuner import Tuner
+
+    found: list[dict[str, Any]] = []
+    for setup in sweep.setups:
+        tuner = Tuner.from_sweep(
+            sweep.of(setup), goal, given.regret, given.confidence, asking=given.ask
+        )
+        if tuner.is_comparable:
+            return []
+        several = len(sweep.setups) > 1
+        for point in tuner.ask(max(1, given.budget)):
+            own = named(setup) if several and point.draft_length is not None else {}
+            if own | _point(point) not in found:
+                found.append(own | _point(point))
+    return found[: max(1, given.budget)]
 
 
 def _print_first(points: list[dict[str, Any]], as_json: bool) -> None:

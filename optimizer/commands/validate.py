@@ -161,6 +161,11 @@ def _load(given: Validate, prediction: Prediction, client: Client, record: Recor
                 f"--draft-length: expected {positions}, the positions that the server counts, got"
                 f" {length}"
             )
+    elif positions is None:
+        say(
+            f"no counters of drafts at {client.endpoint}/metrics: no drafts are assumed;"
+            " --draft-length K says otherwise"
+        )
     drive(
         record,
         given.record,

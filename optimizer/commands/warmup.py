@@ -40,7 +40,9 @@ def warmup(
             min(os.cpu_count() or 1, len(missing)), get_context("spawn"), *ignore
         )
         try:
-            for done, name in enumerate(pool.map(prepare, [each.name for each in missing]), 1):
+            # neighbours share helpers, which a process compiles once
+            names = pool.map(prepare, [each.name for each in missing], chunksize=5)
+            for done, name in enumerate(names, 1):
                 seconds = time.monotonic() - started
                 print_step(
                     seconds,

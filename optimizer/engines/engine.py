@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from specopt.models.sweep import Setup
+from specopt.models.sweep import ONLY, Setup
 from specopt.solvers.speculation_table.prices import USUAL, Prices
 from specopt.solvers.speculation_table.schedule import Schedule
 
@@ -26,11 +26,14 @@ class Engine:
         From a schedule and the engine's version, where this matters: what the engine takes; None:
         leave speculation out. Raises `InvalidInput` where the engine has no option for it.
     notes
-        From the same: what an operator must know beside the configuration.
+        From the same and the configuration: what an operator must know beside it.
+    option
+        Its option that turns speculation on.
     batch
         Its option that limits the batch.
     setup
-        From what drafts: the engine's own options for it, beside the draft lengths.
+        From what drafts: the engine's own options for it, beside the draft lengths; None: it has no
+        option for this mode, or for trees.
     single
         Whether the engine takes one draft length for every batch size.
     prices
@@ -39,23 +42,28 @@ class Engine:
 
     name: str
     config: Callable[[Schedule, str | None], Config | None]
-    notes: Callable[[Schedule, str | None], tuple[str, ...]]
+    notes: Callable[[Schedule, str | None, Config], tuple[str, ...]]
+    option: str
     batch: str
-    setup: Callable[[Setup], Config]
+    setup: Callable[[Setup], Config | None]
     single: bool = False
     prices: Prices = USUAL
 
-    def configured(self, schedule: Schedule, version: str | None, setup: Setup) -> Config | None:
-        """Return what the engine takes for a schedule and what drafts; None: leave speculation
-        out.
+    def written(
+        self, schedule: Schedule, version: str | None, setup: Setup = ONLY
+    ) -> tuple[Config | None, tuple[str, ...]]:
+        """Return the configuration for a schedule and what drafts, and what an operator must know.
+
+        There is no configuration where speculation does not pay, or where the engine's options
+        cannot say what was chosen; the note then has the settings to write by hand.
         """
-        found = self.config(schedule, version)
-        own = self.setup(setup)
-        return (
-            None
-            if found is None
-            else {key: value for key, value in (found | own).items() if value is not None}
-        )
+        found, own = self.config(schedule, version), self.setup(setup)
+        if found is None:
+            return None, (leave_out(self.option, schedule),)
+        if own is None or (setup.mode != "fixed" and len(schedule.ranges) > 1):
+            return None, (by_hand(self.name, schedule, setup),)
+        config = {key: value for key, value in (found | own).items() if value is not None}
+        return config, self.notes(schedule, version, config)
 
 
 def method(setup: Setup, known: Sequence[str]) -> str | None:
@@ -77,6 +85,17 @@ def leave_out(option: str, schedule: Schedule) -> str:
     return (
         f"leave {option} out{reached}; an engine set up to speculate with 0 drafts is slower than"
         " one that is not"
+    )
+
+
+def by_hand(engine: str, schedule: Schedule, setup: Setup) -> str:
+    """Return the note with the settings that are not written as an engine's configuration."""
+    lengths = (f"{drafts} at batch sizes {low} to {high}" for low, high, drafts in schedule.ranges)
+    trees = f", top-k {setup.topk}" if setup.topk > 1 else ""
+    return (
+        f"no configuration of {engine} is written for this option; set by hand what was measured:"
+        f" drafter {setup.drafter or 'as measured'}, mode {setup.mode}{trees}, draft length"
+        f" {', '.join(lengths)}"
     )
 
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
-from specopt.engines.engine import Config, Engine, leave_out, other_rules
+from specopt.engines.engine import Config, Engine, other_rules
 from specopt.models.errors import InvalidInput
 from specopt.models.sweep import Setup
 from specopt.solvers.speculation_table.schedule import Schedule
 
 RULES = "November 2026"
 MOST, LEAST, CONFIDENCE = "--spec-draft-n-max", "--spec-draft-n-min", "--spec-draft-p-min"
+_CONFIDENCE = re.compile(r"p[-_ ]?min[-_ =:]*(0|1|[01]?\.\d+)", re.IGNORECASE)
+"""Modes that stop drafting below a confidence, such as "p-min 0.60"."""
 
 
 def config(schedule: Schedule, version: str | None = None) -> Config | None:
@@ -25,17 +29,12 @@ def config(schedule: Schedule, version: str | None = None) -> Config | None:
     return None if length is None else {MOST: length, LEAST: 0, CONFIDENCE: 0.0}
 
 
-def notes(schedule: Schedule, version: str | None = None) -> tuple[str, ...]:
+def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str, ...]:
     """Return what an operator must know beside the configuration."""
-    length = single_length(schedule)
-    if length is None:
-        return (leave_out("--spec-type", schedule),)
+    length = config[MOST]
     known = [
         *other_rules(RULES, version),
-        (
-            f"--spec-type names the drafter; {CONFIDENCE} 0: every draft has {length} tokens, as"
-            " was reckoned with"
-        ),
+        f"--spec-type names the drafter; with {CONFIDENCE} 0 every draft has {length} tokens",
     ]
     scheduled, reached = schedule.mean_speedup(), schedule.mean_speedup(length)
     if scheduled is None or reached is None or schedule.speedups is None:
@@ -69,11 +68,21 @@ def single_length(schedule: Schedule) -> int | None:
     return best[0] if best[1] > 1.0 else None
 
 
-def setup(drafts: Setup) -> Config:
-    """Return the drafter, as it is named."""
-    return {"--spec-type": drafts.drafter} if drafts.drafter else {}
+def setup(drafts: Setup) -> Config | None:
+    """Return the drafter, as it is named, and the confidence below which it stops."""
+    found: Config = {"--spec-type": drafts.drafter} if drafts.drafter else {}
+    stops = _CONFIDENCE.fullmatch(drafts.mode)
+    if drafts.topk > 1 or not (stops or drafts.mode == "fixed"):
+        return None
+    return found | {CONFIDENCE: float(stops[1])} if stops else found
 
 
 LLAMA_CPP = Engine(
-    single=True, name="llama.cpp", config=config, notes=notes, batch="--parallel", setup=setup
+    single=True,
+    name="llama.cpp",
+    config=config,
+    notes=notes,
+    option="--spec-type",
+    batch="--parallel",
+    setup=setup,
 )

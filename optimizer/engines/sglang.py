@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specopt.engines.engine import Config, Engine, leave_out, method, other_rules, tail
+from specopt.engines.engine import Config, Engine, method, other_rules, tail
 from specopt.models.sweep import Setup
 from specopt.solvers.speculation_table.prices import FREE, IDLE, Prices
 from specopt.solvers.speculation_table.schedule import Schedule
@@ -10,6 +10,8 @@ from specopt.solvers.speculation_table.schedule import Schedule
 PRICES = Prices(IDLE, FREE)
 RULES = "0.5.23"
 ALGORITHMS = ("EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NGRAM")
+FIXED = ("STANDALONE", "NGRAM")
+"""Algorithms whose draft length does not adapt."""
 ADAPTIVE = "speculative_adaptive_config"
 
 
@@ -30,20 +32,15 @@ def config(schedule: Schedule, version: str | None = None) -> Config | None:
     return {**fixed, "speculative_adaptive": True, ADAPTIVE: {"strategy": "ema", **steps}}
 
 
-def notes(schedule: Schedule, version: str | None = None) -> tuple[str, ...]:
+def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str, ...]:
     """Return what an operator must know beside the configuration."""
-    if not schedule.speculates:
-        return (leave_out("--speculative-algorithm", schedule),)
-    n = schedule.longest
-    flags = (
-        f"--speculative-num-steps {n} --speculative-eagle-topk 1 --speculative-num-draft-tokens"
-        f" {n + 1}"
+    flags = " ".join(
+        f"--{key.replace('_', '-')} {'FILE' if key == ADAPTIVE else value}".removesuffix(" True")
+        for key, value in config.items()
     )
     known = [f"as flags: {flags}", tail(schedule)]
-    if len(schedule.ranges) > 1:
-        known[0] += (
-            f" --speculative-adaptive --speculative-adaptive-config FILE, with {ADAPTIVE} in FILE"
-        )
+    if ADAPTIVE in config:
+        known[0] += f", with {ADAPTIVE} in FILE"
         known += [
             (
                 "adaptive lengths are for EAGLE and EAGLE3 with top-k 1, without data-parallel"
@@ -58,7 +55,7 @@ def notes(schedule: Schedule, version: str | None = None) -> tuple[str, ...]:
     return (*known, *other_rules(RULES, version))
 
 
-def setup(drafts: Setup) -> Config:
+def setup(drafts: Setup) -> Config | None:
     """Return the algorithm, where the drafter is named by it, candidates of trees, and adaptive
     lengths.
     """
@@ -68,13 +65,17 @@ def setup(drafts: Setup) -> Config:
         drafts.topk > 1
     ):  # how many tokens of a tree are verified is as it was measured, and no sweep says it
         found |= {"speculative_eagle_topk": drafts.topk, "speculative_num_draft_tokens": None}
-    return found | ({"speculative_adaptive": True} if drafts.mode != "fixed" else {})
+    if drafts.mode == "fixed":
+        return found
+    adapts = drafts.mode == "adaptive" and drafts.topk == 1 and known not in FIXED
+    return found | {"speculative_adaptive": True} if adapts else None
 
 
 SGLANG = Engine(
     name="sglang",
     config=config,
     notes=notes,
+    option="--speculative-algorithm",
     batch="--max-running-requests",
     setup=setup,
     prices=PRICES,

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from specopt.engines.engine import Config, Engine, leave_out, method, tail
+from specopt.engines.engine import Config, Engine, method, tail
 from specopt.models.errors import InvalidInput
 from specopt.models.sweep import Setup
 from specopt.solvers.speculation_table.prices import FREE, IDLE, Prices
@@ -49,11 +49,9 @@ def config(schedule: Schedule, version: str | None) -> Config | None:
     return {"max_draft_len": longest, SCHEDULE: entries}
 
 
-def notes(schedule: Schedule, version: str | None) -> tuple[str, ...]:
+def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str, ...]:
     """Return what an operator must know beside the configuration."""
     upper = has_upper_bounds(version)
-    if not schedule.speculates:
-        return (leave_out("speculative_config", schedule),)
     meaning = "largest" if upper else "smallest"
     return (
         (
@@ -105,8 +103,10 @@ def _order(version: str) -> tuple[float, ...]:
     )
 
 
-def setup(drafts: Setup) -> Config:
+def setup(drafts: Setup) -> Config | None:
     """Return the decoding type, where the drafter is named by it."""
+    if drafts.mode != "fixed" or drafts.topk > 1:
+        return None
     known = method(drafts, TYPES)
     return {"decoding_type": known} if known else {}
 
@@ -115,6 +115,7 @@ TENSORRT_LLM = Engine(
     name="tensorrt-llm",
     config=config,
     notes=notes,
+    option="speculative_config",
     batch="max_batch_size",
     setup=setup,
     prices=PRICES,

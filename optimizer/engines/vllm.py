@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specopt.engines.engine import Config, Engine, leave_out, method, other_rules, tail
+from specopt.engines.engine import Config, Engine, method, other_rules, tail
 from specopt.models.sweep import Setup
 from specopt.solvers.speculation_table.schedule import Schedule
 
@@ -21,10 +21,8 @@ def config(schedule: Schedule, version: str | None = None) -> Config | None:
     }
 
 
-def notes(schedule: Schedule, version: str | None = None) -> tuple[str, ...]:
+def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str, ...]:
     """Return what an operator must know beside the configuration."""
-    if not schedule.speculates:
-        return (leave_out("speculative_config", schedule),)
     known = [tail(schedule)]
     if len(schedule.ranges) > 1:
         known += [
@@ -40,12 +38,24 @@ def notes(schedule: Schedule, version: str | None = None) -> tuple[str, ...]:
     return (*known, *other_rules(RULES, version))
 
 
-def setup(drafts: Setup) -> Config:
-    """Return the method, where the drafter is named by it, and adaptive verification."""
+def setup(drafts: Setup) -> Config | None:
+    """Return the method, where the drafter is named by it, and adaptive verification, which DSpark
+    alone has.
+    """
     known = method(drafts, METHODS)
-    return ({"method": known} if known else {}) | (
-        {"enable_adaptive_verification": True} if drafts.mode != "fixed" else {}
-    )
+    found: Config = {"method": known} if known else {}
+    if known == "dspark" and drafts.mode == "adaptive":
+        found["enable_adaptive_verification"] = True
+    elif drafts.mode != "fixed":
+        return None
+    return found if drafts.topk == 1 else None
 
 
-VLLM = Engine(name="vllm", config=config, notes=notes, batch="--max-num-seqs", setup=setup)
+VLLM = Engine(
+    name="vllm",
+    config=config,
+    notes=notes,
+    option="speculative_config",
+    batch="--max-num-seqs",
+    setup=setup,
+)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from itertools import pairwise
 from pathlib import Path
 
 from specopt.console.streams import say
@@ -15,6 +14,7 @@ from specopt.models.errors import InvalidInput, ServerFailed
 from specopt.models.fields import read
 from specopt.models.files import json_text, read_json, write_text
 from specopt.models.load import Seen, name_of
+from specopt.models.position_acceptance import PositionAcceptance
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,13 @@ class Record:
                 " another file"
             )
         for number, one in enumerate(found.loads):
-            drafts, accepted = one.load.counted[:1], one.load.counted[2:]
-            if any(later > before for before, later in pairwise(drafts + accepted)):
-                raise InvalidInput(
-                    f"{path}: loads[{number}].load.counted: expected no more accepted tokens at a"
-                    f" position than before it, got {list(one.load.counted)}"
-                )
+            if any(one.load.counted):
+                drafts, tokens, *accepted = one.load.counted
+                name = f"{path}: loads[{number}].load.counted"
+                try:
+                    PositionAcceptance.from_totals(drafts, tokens, accepted)
+                except InvalidInput as error:
+                    raise InvalidInput(f"{name}: {error}") from None
         return found
 
 

@@ -4,7 +4,7 @@
 is called with. ``@helper`` declares a function that only kernels call. Importing a module compiles
 nothing: the first call of a kernel compiles the signatures that it declares and no others, or reads
 them from the cache. Values that belong together are one argument: a `record`, or an array of
-`rows`.
+`rows`. A call that has little to do runs in the interpreter where compiling would take far longer.
 
 Numba keeps what it compiles in the folder of `cache.py`. The name of the folder depends on all
 sources here, so kernels may import kernels and helpers of other files.
@@ -12,6 +12,7 @@ sources here, so kernels may import kernels and helpers of other files.
 
 from __future__ import annotations
 
+import gc
 import re
 import shutil
 import sys
@@ -30,6 +31,11 @@ from numba.extending import register_jitable, typeof_impl
 from specopt.solvers.kernels.cache import folder
 from specopt.solvers.kernels.compiling import announced, meter, metered
 
+MAX_INTERPRETED = 300_000
+"""Steps of a kernel that the interpreter runs in a process, about 0.3 s; after that it is
+compiled.
+"""
+
 _lock = threading.RLock()
 _named: dict[str, Any] = dict(vars(types))
 """What the names in signatures stand for: Numba's types, records and rows."""
@@ -39,19 +45,39 @@ class Kernel:
     """A compiled function that Python and other kernels call."""
 
     def __init__(
-        self, function: Callable[..., Any], signatures: tuple[Any, ...], nogil: bool
+        self,
+        function: Callable[..., Any],
+        signatures: tuple[Any, ...],
+        nogil: bool,
+        steps: Callable[..., float] | None,
     ) -> None:
         self.py_func = function
         self.declared = signatures
         module = function.__module__.removeprefix("specopt.solvers.").replace(".kernels.", ".")
         self.name = f"{module}:{function.__name__}"
         self.__doc__ = function.__doc__
-        self._nogil = nogil
+        self._nogil, self._steps = nogil, steps
+        self._interpreted = 0.0
         self._compiled: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call the function; the first call compiles it."""
-        return (self._compiled or self.prepare())(*arguments)
+        """Call the function; the first call that has much to do compiles it."""
+        return (self._compiled or self.prepare_for(*arguments))(*arguments)
+
+    def prepare_for(self, *arguments: Any) -> Any:
+        """Return what makes a call with these arguments: the compiled function, or the interpreter
+        if the call takes few steps and the function is not in the cache.
+        """
+        if self._steps is not None and not self.is_ready and not numba.config.BOUNDSCHECK:
+            self._interpreted += self._steps(*arguments)
+            if self._interpreted <= MAX_INTERPRETED:
+                return self._interpret
+        return self.prepare()
+
+    def _interpret(self, *arguments: Any) -> Any:
+        with np.errstate(all="ignore"):  # a compiled function does not warn either
+            found = self.py_func(*map(_with_fields, arguments))
+        return _converted(found, self.declared[0].return_type)
 
     @property
     def is_ready(self) -> bool:
@@ -99,8 +125,10 @@ class Kernel:
                 found = njit(cache=bool(cache), nogil=self._nogil, no_cfunc_wrapper=True)(
                     self.py_func
                 )
-            for signature in self.declared:
-                found.compile(signature)
+            # with 3, compiling takes a seventh longer
+            with _set(OPT=type(numba.config.OPT)(2)), _without_collection():
+                for signature in self.declared:
+                    found.compile(signature)
         found.disable_compile()
         return found
 
@@ -119,6 +147,36 @@ def _set(**values: Any) -> Iterator[None]:
         yield
     finally:
         settings.update(before)
+
+
+@contextmanager
+def _without_collection() -> Iterator[None]:
+    """Keep Python from searching for cyclic garbage in the enclosed code: a tenth of the time that
+    compiling takes.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def _with_fields(argument: Any) -> Any:
+    """Return an argument whose rows have their fields as attributes in the interpreter, too."""
+    if isinstance(argument, tuple):
+        return argument._make(map(_with_fields, argument))  # type: ignore[attr-defined]
+    has_fields = isinstance(argument, np.ndarray) and argument.dtype.names
+    return argument.view(np.recarray) if has_fields else argument
+
+
+def _converted(value: Any, kind: Any) -> Any:
+    """Return what a compiled function with a result of this type returns for a value."""
+    if isinstance(value, tuple):
+        return tuple(map(_converted, value, kind.types))
+    convert = {types.float64: float, types.int64: int, types.boolean: bool}.get(kind)
+    return value if convert is None else convert(value)
 
 
 @typeof_impl.register(Kernel)
@@ -142,16 +200,19 @@ def inlined(function: Callable[..., Any]) -> Any:
     return helper(function, forceinline=True)
 
 
-def kernel(*signatures: str, nogil: bool = True) -> Callable[[Callable[..., Any]], Any]:
+def kernel(
+    *signatures: str, nogil: bool = True, steps: Callable[..., float] | None = None
+) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator for a function that Python calls with arguments of these signatures alone.
 
     A signature is Numba's, as a text with its return type. In it ``const f8[::1]`` is a contiguous
     array that may be read-only, as problems hold theirs; records and rows are called by their
     names. With `nogil` other threads of Python run on meanwhile, which costs a call of a
-    microsecond a tenth of it.
+    microsecond a tenth of it. `steps` estimates, from the arguments, how often the innermost loop
+    runs: as long as that is seldom, a function that is not in the cache need not be compiled.
     """
     declared = tuple(_read(signature) for signature in signatures)
-    return lambda function: Kernel(function, declared, nogil)
+    return lambda function: Kernel(function, declared, nogil, steps)
 
 
 def record(name: str, **fields: str) -> Any:

@@ -146,11 +146,15 @@ def choose(
     if gained <= 1e-9 * abs(reached) < math.inf:
         return Choice(None, max(reached, relaxed.bound))
     lost = gained * (1.0 + 1e-9) + 1e-8 * unit
-    for column in np.flatnonzero(relaxed.losses > lost):
+    losing = np.flatnonzero(relaxed.losses > lost)
+    for column in losing:
         program.most[column] = 0.0
     prepared.budget.check()
     found = program.solve(prepared.budget.remaining, unit=unit)
-    bound = max(reached, min(found.bound, relaxed.bound))
+    # a plan is known, or using nothing is one: that there is none cannot be believed
+    feasible = problem.objective == "capacity" or (reached > -math.inf and not losing.size)
+    bound = relaxed.bound if feasible and found.bound == -math.inf else found.bound
+    bound = max(reached, min(bound, relaxed.bound))
     if found.amounts is None:
         return Choice(None, bound)
     counts = np.rint(found.amounts[first : first + len(patterns)]).astype(int).tolist()

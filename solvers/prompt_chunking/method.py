@@ -119,7 +119,7 @@ def call(budget: Budget, kernel: Any, *arguments: Any, partial: bool = False) ->
     """Return what a kernel gives, stopped through its `Prompt`; see `Budget.call`."""
     if math.isinf(budget.time_limit):
         return kernel(*arguments)
-    kernel.prepare()  # in this thread, as `budget.call` does
+    kernel = kernel.prepare_for(*arguments)  # in this thread, as `budget.call` does
 
     def prompted(*given: Any) -> Any:
         *rest, stop = given

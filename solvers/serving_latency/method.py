@@ -131,4 +131,4 @@ def best_of_mechanisms(
         found.append((budget.evaluate(outcome.plan).objective, outcome))
     _, best = min(found, key=lambda one: one[0])
     bounds = [outcome.bound for _, outcome in found if outcome.bound is not None]
-    return replace(best, bound=min(bounds))
+    return replace(best, bound=min(bounds) if len(bounds) == len(found) else None)

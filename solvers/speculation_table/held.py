@@ -24,7 +24,8 @@ from specopt.models.pass_time.pass_time import Which
 from specopt.models.position_acceptance import PositionAcceptance
 from specopt.models.sweep import Condition, Measurement, Point, Setup, Sweep
 from specopt.solvers.speculation_table.runtimes import Runtimes
-from specopt.solvers.speculation_table.tuning.predictions import Predictor, logit_rate, tokens_of
+from specopt.solvers.speculation_table.tuning.law import logit_rate, tokens_of
+from specopt.solvers.speculation_table.tuning.predictions import Predictor
 
 LOADS = (1, 2, 4, 8, 16, 32, 64)
 """In question where nothing says which."""

@@ -81,9 +81,10 @@ def test_the_draws_are_the_papers() -> None:
 
 
 def test_unknown_families() -> None:
-    """Tests that the message for a wrong name shows the form of a name and the list."""
+    """Tests that a wrong name lists the right ones."""
     with pytest.raises(
-        InvalidInput, match=r"family: expected KIND/FAMILY, for example .*, got 'paper-1'; `specopt"
+        InvalidInput,
+        match=r"family: expected KIND/FAMILY, for example serving-latency/paper-1, got 'paper-1'",
     ):
         generate("paper-1")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import time
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ import pytest
 import specopt
 from specopt.api import placing
 from specopt.commands.cli import run
+from specopt.instances.placement.one_unit import Figure, best_length, everywhere
 from specopt.instances.placement.parts import spread
 from specopt.models.named import NamedTrips
 from specopt.models.placement.problem import PlacementProblem
@@ -116,64 +116,109 @@ def test_break_evens_are_where_the_verdict_turns(
         near = dataclasses.replace(
             problem, classes=(dataclasses.replace(of, round_trip_seconds=trips),)
         )
-        return placing._figure("device", near, 20.0, 0.0).value
+        return best_length(near, "device").value
 
     others = max(one["value"] for one in data["advice"]["places"] if one["place"] != "device")
     assert devices(trip) > others >= devices(trip * 1.06)
 
 
-def test_break_evens_take_no_proof(
-    simple: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+COLUMNS = "model,batch,new_tokens,cached_tokens,seconds_median\n"
+STAIRS = {1: 0.0517, 2: 0.104, 3: 0.105, 4: 0.106, 5: 0.107, 6: 0.108, 8: 0.11, 9: 0.111}
+"""Seconds of a pass by new tokens, as on kernels for one token and for several: lines miss them."""
+
+
+def staircase(tmp_path: Path, noise: float = 0.0) -> list[str]:
+    """Return both models with measured passes of one request, the verify model's a staircase."""
+    path = tmp_path / "stairs.csv"
+    rows = [f"draft-15m,1,{new},128,{0.03 + 0.0001 * new}\n" for new in STAIRS]
+    rows += [
+        f"verify-100m,1,{new},128,{seconds * (1.0 + sign * noise)}\n"
+        for new, seconds in STAIRS.items()
+        for sign in (-1, 1)
+    ]
+    path.write_text(COLUMNS + "".join(rows))
+    return [*MODELS, "--runtimes", str(path), "--for", "placement", "--clients", "1"]
+
+
+@pytest.mark.usefixtures("no_turns")
+def test_a_staircase_of_passes_reverses_no_verdict(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tests that whether devices are best is known from a plan that is better; what a place yields
-    is proven.
+    """Tests that places have the tokens per second of the measured passes, not of lines fitted to
+    them, and that headline and plan agree with these.
     """
-    ends = []
+    data = planned(capsys, *staircase(tmp_path), "--link", "100,20", "--time-limit", "10")
+    places = {one["place"]: one for one in data["advice"]["places"]}
+    assert places["none"]["value"] == pytest.approx(1.0 / STAIRS[1])
+    rates = {
+        tokens: sum(0.8**k for k in range(tokens + 1)) / (STAIRS[tokens + 1] + tokens * 0.0301)
+        for tokens in (1, 2, 3, 4, 5, 7, 8)
+    }
+    assert places["beside"]["value"] == pytest.approx(max(rates.values()))
+    assert rates[places["beside"]["draft_tokens"]] == max(rates.values()) < 1.0 / STAIRS[1]
+    assert data["advice"]["lines"][0].startswith("Do not draft: 19.34")
+    ((group,),) = [data["result"]["plan"]["groups"]]
+    assert [one["place"] for one in group["clients"]] == ["none"]
+    assert data["result"]["objective"] == pytest.approx(1.0 / STAIRS[1], rel=1e-6)
 
-    def solve(*arguments: Any, **options: Any) -> Any:
-        ends.append(specopt.solve(*arguments, **options))
-        return ends[-1]
 
-    monkeypatch.setattr(placing, "solve", solve)
-    planned(capsys, *simple, "--link", "100,20", "--clients", "30", "--tpot", "50")
-    assert "interrupted" not in {one.termination for one in ends[:3]}
-    assert sum(one.termination == "interrupted" for one in ends) > len(ends) / 4
-
-
-@pytest.mark.parametrize("all_late", [True, False])
-@pytest.mark.parametrize("target", ["placement", "vllm"])
-def test_the_limit_covers_the_advice(
-    target: str,
-    all_late: bool,
-    simple: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+@pytest.mark.usefixtures("no_turns")
+def test_bands_that_overlap_are_too_close_to_call(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tests that plan, places and break-evens keep one limit together, and that what is left out is
-    said.
-
-    Every solve takes all the time that it is given, and finds nothing; or only those that decide a
-    break-even do.
+    """Tests that a verdict within the noise of the passes is none, and that the passes to measure
+    are named.
     """
-    now = [0.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
+    data = planned(capsys, *staircase(tmp_path, 0.3), "--link", "100,20", "--time-limit", "10")
+    line = data["advice"]["lines"][0]
+    assert line.startswith("Too close to call; measure acceptance and passes of 1 sequences with 1")
+    (none,) = (one for one in data["advice"]["places"] if one["place"] == "none")
+    assert none["band"][0] <= 1.0 / STAIRS[1] / 1.2 and none["band"][1] >= 1.0 / STAIRS[1] * 1.2
 
-    def slow(problem: Any, method: Any = None, *, time_limit: float, **rest: Any) -> Any:
-        found = specopt.solve(problem, "none")
-        late = all_late or rest.get("gap") == placing.GAP
-        now[0] += time_limit if late else 0.01
-        nothing: dict[str, Any] = {"plan": None, "objective": None} if all_late else {}
-        ended = specopt.Termination.TIME_LIMIT if late else specopt.Termination.GAP
-        return dataclasses.replace(found, termination=ended, **nothing)
 
-    monkeypatch.setattr(placing, "solve", slow)
-    monkeypatch.setattr("specopt.api.solve.solve", slow)
-    given = ["--link", "100,20", "--clients", "30", "--tpot", "50", "--time-limit", "1", "--json"]
-    run(["plan", *simple[:4], "--for", target, *given])
-    data = json.loads(capsys.readouterr().out)
-    lines = data["link"] if target == "vllm" else data["advice"]["lines"]
-    assert 0.0 < now[0] <= 1.0 and placing.LATE in lines
-    assert ("clients a unit" in lines[0]) == (not all_late)
+@pytest.mark.usefixtures("no_turns")
+def test_a_plan_without_time_for_the_solver(
+    simple: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that the best place for all is the plan where the solver had no time for any, without a
+    bound and without words that there is none.
+    """
+    need = ["--link", "100,20", "--clients", "30", "--tpot", "50", "--time-limit", "0"]
+    data = planned(capsys, *simple, *need)
+    result = data["result"]
+    assert result["status"] == "feasible" and result["plan"]["groups"]
+    assert result["explanation"] is None
+    assert data["judged"]["feasible"]
+
+
+@pytest.mark.usefixtures("no_turns")
+def test_ties_go_to_fewer_watts_and_then_to_balance(
+    simple: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that of plans with as few units the written one has the fewest watts, its units serve
+    alike, and the headline says what it does.
+    """
+    need = ["--link", "100,20", "--clients", "31", "--tpot", "50", "--power", "100,300,5"]
+    data = planned(capsys, *simple, *need, "--price", "1")
+    served = {one["place"] for of in data["result"]["plan"]["groups"] for one in of["clients"]}
+    first = data["advice"]["places"][0]
+    assert served == {first["place"]}
+    line = data["advice"]["lines"][0]
+    assert line.startswith("Do not draft" if served == {"none"} else "Draft ")
+    watts = {}
+    for place in data["advice"]["places"]:
+        option = Figure(place["place"], 0.0, place["draft_tokens"], place["overlap"])
+        problem = PlacementProblem.from_dict(data["problem"])
+        plan = everywhere(problem, option, 31)
+        if not problem.violations(plan):
+            watts[option.place] = problem.evaluate(plan).terms["watts"]
+    assert data["result"]["terms"]["watts"] <= min(watts.values()) * (1.0 + 1e-9)
+    data = planned(capsys, *simple, "--link", "100,20", "--clients", "205", "--tpot", "50")
+    sizes = [
+        sum(one["per_unit"] for one in group["clients"])
+        for group in data["result"]["plan"]["groups"]
+    ]
+    assert max(sizes) - min(sizes) <= 1
 
 
 @pytest.mark.nightly

@@ -68,6 +68,31 @@ def test_vllm_table(
     assert "best in the worst case, up to 2 drafts" in capsys.readouterr().out
 
 
+def test_loads_below_no_speculation_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that every batch size is flagged at which an engine with the table is slower than one
+    without speculation, whatever the mean of its range.
+    """
+    runtime, rates = tmp_path / "runtime.json", tmp_path / "rates.json"
+    grid = {"batch": [], "new_tokens": [], "seconds": []}  # type: dict[str, list[float]]
+    for batch in (1, 2, 3, 4, 5):
+        for new, jump in ((1, 0.0), (2, 0.5), (3, 0.5)):
+            grid["batch"].append(batch)
+            grid["new_tokens"].append(new)
+            grid["seconds"].append(0.02 + (jump * 0.02 * (4.0 if batch >= 4 else 1.0)))
+    table = {"table": grid}
+    runtime.write_text(
+        json.dumps({"drafter": {"type": "ngram"}, "verify": table, "zero_draft_cost": 0.2})
+    )
+    rates.write_text('{"acceptance_rates": [0.8, 0.7]}')
+    command = ["export", "vllm", "--runtime", str(runtime), "--acceptance", str(rates)]
+    assert run([*command, "--json"]) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert data["ranges"][0]["num_speculative_tokens"] == 2
+    assert "below no speculation at batch sizes 4 to 5 (at least 0." in " ".join(data["notes"])
+
+
 @pytest.mark.parametrize("engine", ["vllm", "sglang", "tensorrt-llm", "llama.cpp"])
 def test_every_engine_has_its_configuration(
     files: tuple[str, str], engine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

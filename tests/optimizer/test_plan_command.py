@@ -359,3 +359,44 @@ def test_single_fits_feed_export(tmp_path: Path, capsys: pytest.CaptureFixture[s
     for wrong in (["--logits", "all"], ["--form", "table", "--errors", "relative"]):
         assert run([*FITTED, *wrong]) == 2
         assert "expected" in capsys.readouterr().err
+
+
+def test_without_a_table_of_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that it is said how to get a table, and that peaks of the machine stand for one, with a
+    wide band; not both.
+    """
+    assert run(["plan", *MODELS, "--for", "vllm"]) == 2
+    said = capsys.readouterr().err
+    assert "`specopt measure CONFIG -o TABLE`" in said and "--peak TFLOPS,GB/s" in said
+    assert run(["plan", *HAVE, "--peak", "10,200", "--for", "vllm"]) == 2
+    assert "expected either it or --peak" in capsys.readouterr().err
+    for wrong in ("10", "10,0", "fast,200", "10,200,1"):
+        assert run(["plan", *MODELS, "--peak", wrong, "--for", "vllm"]) == 2
+        assert "--peak: expected" in capsys.readouterr().err
+    data = planned(capsys, *MODELS, "--peak", "10,200", "--for", "vllm")
+    first = data["ranges"][0]
+    assert first["speedup_low"] < 0.5 * first["speedup"] < 0.5 * first["speedup_high"]
+    assert {one["source"] for one in data["values"] if "passes" in one["name"]} == {"--peak 10,200"}
+
+
+def test_one_mode_of_golden_lengths(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that of a file with two modes `--mode` takes one, and that the message names it."""
+    path = tmp_path / "golden.json"
+    lengths = {"1": 1.7, "2": 2.2, "3": 2.5}
+    path.write_text(json.dumps({"m": {"thinking_on": lengths, "thinking_off": lengths}}))
+    have = [*HAVE, "--for", "vllm", "--acceptance", str(path)]
+    assert run(["plan", *have]) == 2
+    assert "got thinking_off, thinking_on; name the one to take, with --mode" in (
+        capsys.readouterr().err
+    )
+    data = planned(capsys, *have, "--mode", "thinking_on")
+    assert data["max_length"] <= 3
+
+
+def test_passes_of_llama_bench(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that the CSV of llama-bench is a table of passes of both models."""
+    table = str(Path(__file__).parents[1] / "data" / "field" / "llama-bench.csv")
+    data = planned(capsys, *MODELS, "--runtimes", table, "--for", "llama.cpp")
+    assert data["config"]["--spec-draft-n-max"] >= 1
+    texts = {one["text"] for one in data["values"] if "passes" in one["name"]}
+    assert "batches 1, new tokens 1-16, cached tokens 0-4096" in texts

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -48,7 +49,7 @@ def test_the_result_is_as_the_format_says(
         "num_speculative_tokens": 3,
         "num_speculative_tokens_per_batch_size": [[1, 8, 3]],
     }
-    assert 0.0 <= found["regret_bound"] < 0.05
+    assert 0.0 <= found["regret_bound"] < 0.15
     assert found["ask"] == []
     (none,) = [
         p for p in found["predictions"] if p["concurrency"] == 4 and p["draft_length"] == "none"
@@ -68,7 +69,7 @@ def test_a_table_is_shown_readably(sweep: str, capsys: pytest.CaptureFixture[str
     """
     assert run(["tune", sweep]) == 0
     shown = capsys.readouterr().out
-    assert "1.18   1.15-1.21" in shown
+    assert "1.17   1.14-1.21" in shown
     assert "~25." in shown
     assert "35.4*" in shown
     lines = [
@@ -93,7 +94,7 @@ def test_speculation_that_does_not_pay_is_left_out(
         assert found["ranges"] == [[1, 8, None]]
         assert found["config"] is None
         assert found["speculate"] is False
-        assert any("out" in note and "0.9" in note for note in found["notes"])
+        assert any("out" in note and "0.80" in note for note in found["notes"])
 
 
 def test_what_to_measure_next(
@@ -104,9 +105,10 @@ def test_what_to_measure_next(
     """
     assert run(["tune", sweep, "--ask"]) == 0
     shown = capsys.readouterr().out
-    assert "draft_length 6" in shown and "Nothing to measure" not in shown
+    assert "draft_length 4" in shown and "Nothing to measure" not in shown
     assert run(["tune", sweep, "--ask", "--max-length", "3"]) == 0
-    assert "Nothing to measure" in capsys.readouterr().out
+    asked = capsys.readouterr().out.partition("Measure next")[2]
+    assert "draft_length 2" in asked and "draft_length 4" not in asked
     thin = tmp_path / "thin.csv"
     thin.write_text(f"{HEADER}\n1,none,100\n8,none,600\n1,5,130\n8,5,590\n")
     assert run(["tune", str(thin), "--ask", "--budget", "3", "--json"]) == 0
@@ -291,6 +293,81 @@ def test_weights(sweep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     bad.write_text('{"1": 1, "7": 2}')
     assert run(["tune", str(path), "--weights", str(bad)]) == 2
     assert "expected measured concurrencies (1, 32), got 7" in capsys.readouterr().err
+
+
+def _tuned(rows: str, *options: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    path = folder / "rows.csv"
+    path.write_text(rows)
+    assert run(["tune", str(path), *options, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+CONTEXTS = """concurrency,draft_length,output_tokens_per_second,mean_acceptance_length,\
+context_tokens
+1,none,36.0,,7400
+8,none,188,,7400
+1,5,34,1.144,7400
+8,5,166,1.142,7400
+1,none,91,,1000
+8,none,600,,1000
+1,5,172,2.52,1000
+8,5,968,2.52,1000
+"""
+
+
+@pytest.mark.parametrize("context", [["--context", "7400"], []])
+def test_no_gain_that_the_acceptance_at_a_context_rules_out(
+    context: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that where five drafts yield 1.144 tokens no shorter draft is predicted to be faster
+    than that, its band included, and that nothing is recommended.
+    """
+    found = _tuned(CONTEXTS, *context, folder=tmp_path, capsys=capsys)
+    if context:
+        assert not found["speculate"]
+        for row in found["predictions"]:
+            none, tokens = {1: (36.0, 1.144), 8: (188.0, 1.142)}[row["concurrency"]]
+            if row["draft_length"] not in ("none", 5):
+                assert row["tokens_per_second"] <= row["high"] <= none * tokens * (1 + 1e-9)
+    notes = " ".join(found["notes"])
+    assert ("K = 1 is predicted 1.0" in notes and "measure it" in notes) or not context
+    assert "best draft length, 5, reaches 0.91" in notes or not context
+
+
+def test_one_length_names_and_asks_for_others(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that with one measured length the next longer one is named with its band, and shorter
+    ones are asked for where it hardly pays.
+    """
+    rows = (
+        "concurrency,draft_length,output_tokens_per_second,mean_acceptance_length\n"
+        "1,none,91,\n64,none,2524,\n1,5,208,2.85\n64,5,2539,2.85\n"
+    )
+    found = _tuned(rows, "--ask", folder=tmp_path, capsys=capsys)
+    assert any("K = 6 is predicted" in note and "measure it" in note for note in found["notes"])
+    asked = [(one["concurrency"], one["draft_length"]) for one in found["ask"]]
+    assert asked[0] in ((64, 2), (1, 6))
+
+
+WITHOUT_NONE = (
+    "drafter,concurrency,draft_length,output_tokens_per_second\n"
+    "mtp,10,3,264.8\ndflash2,10,7,234.7\ndflash2,10,5,290.6\n"
+)
+
+
+def test_one_base_for_all_drafters(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that without a baseline all options are relative to the best constant one, that this is
+    said once, and that questions keep the drafter's name.
+    """
+    found = _tuned(WITHOUT_NONE, folder=tmp_path, capsys=capsys)
+    speedups = {one["drafter"]: one["speedup"] for one in found["options"]}
+    assert speedups == {"dflash2": 1.0, "mtp": pytest.approx(264.8 / 290.6)}
+    assert found["option"]["drafter"] == "dflash2"
+    assert sum("relative to dflash2 with 5 drafts" in note for note in found["notes"]) == 1
+    asked = _tuned(WITHOUT_NONE, "--ask", folder=tmp_path, capsys=capsys)["ask"]
+    assert asked[0]["draft_length"] == "none" and "drafter" not in asked[0]
+    assert all(one["drafter"] in ("mtp", "dflash2") for one in asked[1:])
 
 
 def test_several_files_are_one_sweep(

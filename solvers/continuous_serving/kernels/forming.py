@@ -30,7 +30,8 @@ from specopt.solvers.serving_latency.kernels.stages import (
 
 
 @kernel(
-    "f8(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], Workspace, f8[::1], i8[::1])"
+    "f8(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], Workspace, f8[::1], i8[::1])",
+    steps=lambda n, count, task, setting, runtimes, *_: 50 * len(task) ** 2 * runtimes.shape[1],
 )
 def form_batches(n, count, task, setting, runtimes, room, search, slot):
     """Form batches of all tasks, sorted by input, for the steps n..n+count-1; return what these
@@ -70,7 +71,12 @@ def form_batches(n, count, task, setting, runtimes, room, search, slot):
     return best
 
 
-@kernel("f8(i8, b1, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[::1])")
+@kernel(
+    "f8(i8, b1, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[::1])",
+    steps=lambda n, rising, most, task, setting, runtimes, *_: (
+        10 * most * len(task) ** 2 * runtimes.shape[1]
+    ),
+)
 def form_chain(n, rising, most, task, setting, runtimes, ends, slot):
     """Form pipelined batches of tasks in their order by input, or in the reverse; return the step's
     time, or infinity.

@@ -6,6 +6,8 @@ unit of which only a range of sizes is known, an option has a least and a larges
 hold for all times between.
 """
 
+import math
+
 import numpy as np
 
 from specopt.solvers.kernels.kernel import helper, kernel, record, rows
@@ -160,13 +162,16 @@ def worth_of(objective, option, cycle, seconds):
     if objective == GOODPUT:
         return option.weight * option.tokens / cycle
     if objective == FAIR:
-        return option.weight * np.log(option.tokens / cycle)
+        return option.weight * math.log(option.tokens / cycle)
     if objective == ENERGY:
         return -option.watts * seconds / cycle
     return 0.0
 
 
-@kernel("f8(Unit, const Option[::1], const f8[::1], i8, const i8[::1], const i8[::1], f8)")
+@kernel(
+    "f8(Unit, const Option[::1], const f8[::1], i8, const i8[::1], const i8[::1], f8)",
+    steps=lambda unit, options, trips, objective, chosen, *_: 100 * len(chosen),
+)
 def value(unit, options, trips, objective, chosen, counts, slack):
     """Return what a unit that serves so many clients of some options adds to the objective; -inf if
     it may not.
@@ -198,7 +203,8 @@ def value(unit, options, trips, objective, chosen, counts, slack):
 
 @kernel(
     "void(Unit, const Option[::1], const f8[::1], const i8[:, ::1], const i8[:, ::1], const"
-    " i8[::1], i8, f8, f8[::1])"
+    " i8[::1], i8, f8, f8[::1])",
+    steps=lambda unit, options, trips, chosen, *_: 100 * chosen.size,
 )
 def values(unit, options, trips, chosen, counts, sizes, objective, slack, out):
     """Write the values of many units: row r has its first `sizes[r]` entries."""
@@ -424,7 +430,8 @@ def middle(box, sizes):
 
 @kernel(
     "UniTuple(f8, 2)(Unit, const Option[::1], const f8[::1], i8, Sizes, const f8[::1], const"
-    " f8[::1], Box[::1], Column[::1], i8[:, ::1], f8[:, ::1])"
+    " f8[::1], Box[::1], Column[::1], i8[:, ::1], f8[:, ::1])",
+    steps=lambda unit, options, *_: 1000 * len(options) * (3 + len(unit.passes)),
 )
 def search(
     unit, options, trips, objective, sizes, prices, clients, boxes, columns, chosen, amounts

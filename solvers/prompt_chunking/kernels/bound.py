@@ -92,7 +92,10 @@ def is_within_reach(prompt, most, offset, slope, T):
     return False
 
 
-@kernel("f8(i8, Prompt, f8, f8)")
+@kernel(
+    "f8(i8, Prompt, f8, f8)",
+    steps=lambda most, prompt, *_: 2 * HALVINGS * min(most, 20) * 20 + 4 * len(prompt.stage),
+)
 def lower_bound(most, prompt, low, high):
     """Return a lower bound on the time to first token of every plan: the largest T found to be out
     of reach.

@@ -165,7 +165,10 @@ def copy(chunks, bounds, out):
         out[k] = bounds[k]
 
 
-@kernel("Tuple((i8, f8))(i8, i8, Prompt, b1, Work, i8[::1])")
+@kernel(
+    "Tuple((i8, f8))(i8, i8, Prompt, b1, Work, i8[::1])",
+    steps=lambda chunks, most, prompt, wide, work, bounds: work.left[0],
+)
 def polish(chunks, most, prompt, wide, work, bounds):
     """Improve a plan in place by moving, merging and cutting; return the number of chunks and the
     value.
@@ -263,7 +266,11 @@ def kick(number, chunks, most, bounds, out):
     return count
 
 
-@kernel("i8(i8, Prompt, f8, f8, f8, Work, i8[::1])")
+@kernel(
+    "i8(i8, Prompt, f8, f8, f8, Work, i8[::1])",
+    # about as many chunks as the square root of the places
+    steps=lambda most, prompt, *_: 2000 * min(most, len(prompt.position) ** 0.5),
+)
 def earliest_deadline(most, prompt, bound, value, share, work, out):
     """Fill `out` with chunks by the earliest deadline that they are found to meet; return how many,
     0 if none.

@@ -148,6 +148,9 @@ def append(pool, x, end, first, stages, count, N):
 @kernel(
     "i8(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8[:, ::1], i8[::1], f8[:,"
     " ::1], i8[::1], f8[:, ::1])",
+    steps=lambda row, stop, task, setting, runtimes, *_: (
+        5 * (stop - row) * stop * runtimes.shape[1]
+    ),
 )
 def algorithm_1_rows(row, stop, task, setting, runtimes, stages, boundary, prefix, begins, pool):
     """Run rows i = row..stop-1 of Algorithm 1 and return the first row not run: the pool may be

@@ -42,6 +42,9 @@ Paths = record(  # a depth-first search over them
 @kernel(
     "void(const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[::1], f8[:, :, ::1],"
     " f8[:, :, ::1])",
+    steps=lambda task, setting, runtimes, width, starts, *_: (
+        5 * sum(width) * len(starts) * runtimes.shape[1]
+    ),
 )
 def scenario_tables(task, setting, runtimes, width, starts, d, v):
     """Fill d[s, b, e] and v[s, b, e], the stage times of blocks (e, b) summed over the steps of
@@ -65,7 +68,10 @@ def cost(linear, table, s, e, b):
     return b * table[s, RATE, e] + table[s, FIXED, e] if linear else table[s, b, e]
 
 
-@kernel("void(Costs, i8, f8[:, ::1], f8[:, :, ::1], f8[:, ::1])")
+@kernel(
+    "void(Costs, i8, f8[:, ::1], f8[:, :, ::1], f8[:, ::1])",
+    steps=lambda costs, front, pi, table, value: len(pi) * table.size,
+)
 def compose(costs, front, pi, table, value):
     """Fill the cost of blocks by position from the weights; those of the pool behind the special
     positions'.
@@ -278,7 +284,10 @@ def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths):
         critical_sums(linear, d, v, front, level, path, phi)
         total = 0.0
         for s in range(S):
-            total += phi[s].max()
+            largest = -INFINITY
+            for q in range(phi.shape[1]):
+                largest = max(largest, phi[s, q])
+            total += largest
         if total < upper:
             blocks[found] = level
             found += 1

@@ -22,6 +22,7 @@ from specopt.solvers.serving_latency.kernels.stages import (
 
 @kernel(
     "void(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8, f8, f8[::1], i8[::1])",
+    steps=lambda row, stop, task, setting, runtimes, *_: (stop - row) * stop * runtimes.shape[1],
 )
 def additive_rows(row, stop, task, setting, runtimes, draft_weight, verify_weight, best, boundary):
     """Run rows of the shortest path over batches contiguous in sorted order; equal output lengths.

@@ -262,7 +262,8 @@ def plan_seconds(M, task, setting, runtimes, slot, batches, order, lines):
 
 @kernel(
     "void(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[:, ::1], i8[:, ::1],"
-    " f8[:, ::1], i8[::1], f8[:, ::1], f8[::1])"
+    " f8[:, ::1], i8[::1], f8[:, ::1], f8[::1])",
+    steps=lambda count, M, *_: 20 * count * M,
 )
 def sequences_seconds(count, M, task, setting, runtimes, ends, sizes, batches, order, lines, out):
     """Fill out[k] with T_inf of the first `count` sequences of M blocks each; tasks count as

@@ -14,7 +14,7 @@ import numpy as np
 from specopt.models.sweep import Condition, Point
 from specopt.solvers.speculation_table.schedule import Schedule
 from specopt.solvers.speculation_table.tuning.answers import Answers, Ranges
-from specopt.solvers.speculation_table.tuning.grid import Case
+from specopt.solvers.speculation_table.tuning.grid import Case, grid_of
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
@@ -102,10 +102,67 @@ def advice(
             f"{known_safe}: beyond, every draft length may be slower than no speculation, and"
             " requests would wait"
         )
-    known = predictor.sweep.draft_lengths[-1]
-    if schedule.longest == known:
-        yield f"the longest measured draft, {known}, is taken: a longer one may be better still"
+    if goal.tpot_seconds is not None and tuning.carries:
+        most = max(range(len(every)), key=lambda i: worth[i])
+        name = _name(every[most])
+        if name != tuning.name and worth[most] > tuning.score:
+            fewer = next(one.concurrency for one in tuning.capacity if one.draft_length == name)
+            yield (
+                f"{_words(tuning.name)} carries most requests, {tuning.carries}; {_words(name)}"
+                f" gives most tokens, {worth[most]:.3f}x of {base} against {tuning.score:.3f}x, and"
+                f" carries {fewer}"
+            )
+    yield from _unmeasured(predictor, answers, cases, tuning)
     yield from _contexts(predictor, answers, cases, schedule)
+
+
+def _name(ranges: Ranges) -> int | str:
+    drafts = ranges[0][2]
+    return "table" if len(ranges) > 1 else "none" if drafts is None else drafts
+
+
+def _words(name: int | str) -> str:
+    return {"table": "a table", "none": "no speculation"}.get(str(name), f"{name} drafts")
+
+
+def _unmeasured(
+    predictor: Predictor, answers: Answers, cases: Sequence[Case], tuning: Tuning
+) -> Iterator[str]:
+    """Yield notes on the best length that was not measured, and on longer ones than the longest if
+    that is taken.
+    """
+    measured = [length for length in predictor.sweep.draft_lengths if length]
+    goal, loads = answers.goal, tuning.concurrencies
+    longest, chosen = measured[-1], tuning.schedule.mean_speedup() or 1.0
+    fixed = goal.draft_lengths and set(goal.draft_lengths) <= set(measured)
+    lengths = [] if fixed else [k for k in range(1, longest) if k not in measured]
+    longer = (goal.max_length or longest + 1) > longest and predictor.is_sequential
+    if longer and not fixed and tuning.schedule.longest == longest:
+        lengths.append(longest + 1)
+    if not lengths:
+        return
+    grid = grid_of(predictor, cases, loads, (0, *lengths), goal.prices.idle)
+    weights = goal.shares(loads)
+    found = {
+        k: [
+            float(np.exp(np.average(np.log(of[:, k + 1]), weights=weights)))
+            for of in (grid.mean / grid.mean[:, :1], grid.least, grid.most)
+        ]
+        for k in lengths
+    }
+    inside = [k for k in lengths if k < longest and found[k][0] > chosen * (1.0 + goal.loss)]
+    best = max(inside, key=lambda k: found[k][0], default=None)
+    taken = [row[2] for row in tuning.schedule.ranges]
+    for k in [best, *(k for k in lengths if k > longest)]:
+        if k is not None and k not in taken:
+            mean, low, high = found[k]
+            yield (
+                f"K = {k} is predicted {mean:.2f}x ({low:.2f} to {high:.2f}) over the loads and not"
+                " measured: measure it"
+            )
+    if set(taken) - {None, 0, *measured}:
+        one = max(k or 0 for k in taken if k not in measured)
+        yield f"K = {one}, which is taken, was not measured: measure it"
 
 
 def _flip(
@@ -155,7 +212,7 @@ def _contexts(
     """Yield a note where drafts pay at one context and not at another."""
     contexts = sorted({case[1] for case in cases})
     measured = [length for length in predictor.sweep.draft_lengths if length]
-    if len(contexts) < 2:
+    if len(contexts) < 2 or answers.goal.context_tokens is not None:
         return
     single = max(measured, key=lambda length: schedule.mean_speedup(length) or 0.0)
     for c in answers.concurrencies:

@@ -4,7 +4,7 @@ table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -33,22 +33,26 @@ class Answers:
     relative: bool
 
     def all(self) -> list[Ranges]:
-        """Return the ranges of every answer, none first and the table last."""
+        """Return the ranges of every answer, none first and the table last.
+
+        Ranges with drafts end where they do not hold (`robust`) or do not fit in memory.
+        """
         sizes = self.grid.sizes
+        fitting = len(sizes)
+        if self.goal.room is not None:
+            fitting = int((np.array(sizes) <= self.goal.room[1]).sum())
         found: list[Ranges] = [] if self.relative else [((1, sizes[-1], None),)]
-        holds = np.cumprod(self.value > 0.0, axis=0).sum(axis=0)
+        holds = np.cumprod(self.value[:fitting] > 0.0, axis=0).sum(axis=0)
         known = range(1, self.value.shape[1])
-        least = (
-            1 if self.goal.robust else len(sizes)
-        )  # what does not hold everywhere is capped, or out of the question
+        least = 1 if self.goal.robust else max(1, fitting)
         found += [((1, sizes[holds[k] - 1], k),) for k in known if holds[k] >= least]
         if self.goal.single:
             return found
         left = self.kept[0] if self.goal.robust else self.kept[1]
-        value = self.value * left[:, None]
+        value = self._between_measured() * left[:, None]
         value = np.where(value >= 1.0, value, 0.0) if self.goal.robust else value
         value[:, : self.goal.prices.shortest] = 0.0
-        holding = int(np.cumprod(value.max(axis=1) > 0.0).sum())
+        holding = int(np.cumprod(value[:fitting].max(axis=1) > 0.0).sum())
         if holding:
             rows = fewest_ranges(np.maximum(value[:holding], 1e-300), self.goal.loss)
             ends = [1, *(sizes[low - 1] for low, _, _ in rows[1:]), sizes[holding - 1] + 1]
@@ -59,6 +63,20 @@ class Answers:
             if len(table) > 1:
                 found.append(table)
         return found
+
+    def _between_measured(self) -> Floats:
+        """Return the value as a table takes it: between two measured loads the best length of the
+        nearer one, whatever is predicted there.
+        """
+        grid, value = self.grid, self.value.copy()
+        seen = np.flatnonzero(grid.measured[:, 1:].any(axis=1))
+        best, at = value.argmax(axis=1), np.log(grid.sizes)
+        for row in np.setdiff1d(np.arange(len(at)), seen):
+            around = [*seen[seen < row][-1:], *seen[seen > row][:1]]
+            if len(around) == 2:
+                usual = best[min(around, key=lambda k: round(abs(at[k] - at[row]), 9))]
+                value[row, np.arange(value.shape[1]) != usual] = 0.0
+        return value
 
     def schedule(self, ranges: Ranges, *, judged: bool = False) -> Schedule:
         """Return ranges with their speed-ups at the loads, prices and waiting included; judged: as
@@ -72,6 +90,10 @@ class Answers:
         )
         if len(ranges) > 1:
             worth = worth * (self.kept[0] if judged and self.goal.robust else self.kept[1])[:, None]
+        # lengths that were not measured are no answers, unless they are taken
+        taken = np.isin(np.arange(worth.shape[1]), [k for *_, k in ranges if k is not None])
+        known = grid.measured[:, 1:].any(axis=0) | taken
+        worth = np.where(known, worth, np.nan)
         at = [grid.row(min(c, cap)) for c in self.concurrencies]
         none = [
             grid.mean[row, 0] / grid.mean[grid.row(c), 0]
@@ -99,4 +121,7 @@ class Answers:
         table = len(ranges) > 1
         kept = self.kept if table else (np.ones(len(sizes)),) * 3
         name = "table" if table else length_of(int(columns[0]))
-        return carried(self.grid, times, columns, name, self.goal.tpot_seconds or np.inf, kept)
+        target, room = self.goal.tpot_seconds or np.inf, self.goal.room
+        found = carried(self.grid, times, columns, name, target, kept)
+        full = room is not None and found.concurrency >= room[name != "none"]
+        return replace(found, at_least=found.at_least and not full)

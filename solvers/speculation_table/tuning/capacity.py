@@ -129,6 +129,10 @@ def latency(
             f"for {names} concurrency / throughput counts, an upper bound of the mean time per"
             " token: mean_tpot_ms, or mean_ttft_ms and output_tokens, were not measured"
         )
+    if ttft_seconds is not None:
+        notes.append(
+            "waits for the first token are interpolated between measured loads and have no band"
+        )
     return Latency(share, late, tuple(notes))
 
 

@@ -20,6 +20,7 @@ from specopt.solvers.speculation_table.tuning.predictions import Predictor
 from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
 _FURTHEST = 2  # times the longest measured draft: as far as is extrapolated
+_CAUTION = 0.5  # share of their doubt by which speed-ups that were not measured count less
 _SIZES = 256  # batch sizes up to which each is looked at; beyond, this many and the measured ones
 
 
@@ -41,6 +42,13 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
     names = {case[0] for case in cases}
     measured = sorted({one.concurrency for one in sweep.conditions if one.workload in names})
     largest = goal.max_batch or measured[-1]
+    if goal.room is not None:
+        if goal.room[0] < measured[0]:
+            raise InvalidInput(
+                f"memory: expected room for {measured[0]} requests, the smallest measured"
+                f" concurrency, got room for {goal.room[0]}"
+            )
+        largest = min(largest, goal.room[0])
     if largest > measured[-1] and not goal.extrapolate:
         raise InvalidInput(
             f"max_batch: expected at most {measured[-1]}, the largest measured concurrency, got"
@@ -67,8 +75,11 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
     known = [length for length in sweep.draft_lengths if length]
     if first > 1:
         notes.append(f"batches below {first} take the choice at {first}: they were not measured")
-    sizes = _sizes(first, largest, concurrencies)
+    ends = [room for room in goal.room or () if first <= room <= largest]
+    sizes = _sizes(first, largest, [*concurrencies, *ends])
     grid = grid_of(predictor, cases, sizes, _lengths(known, goal), goal.prices.idle)
+    if goal.context_tokens not in (None, *(case[1] for case in cases)):
+        grid = replace(grid, measured=np.zeros_like(grid.measured))
     shortest = 1 if 0 in sweep.draft_lengths or sweep.zero_is_none else known[0]
     taken = known if goal.tpot_seconds is not None else range(shortest, known[-1] + 1)
     value = _value(grid, goal, taken, (measured[0], measured[-1]))
@@ -157,14 +168,17 @@ def _sizes(first: int, largest: int, concurrencies: Sequence[int]) -> tuple[int,
 def _value(grid: Grid, goal: Goal, lengths: Collection[int], loads: tuple[int, int]) -> Floats:
     """Return the speed-up with 0, 1, ... drafts by batch size as it is judged; 0: not to be taken.
 
-    What lies outside the measured draft lengths and loads is not taken, or, if extrapolation is
-    allowed, counts by the lower end of its band.
+    What was not measured counts less, by a part of its doubt. What lies outside the measured draft
+    lengths and loads is not taken, or, if extrapolation is allowed, counts by the lower end of its
+    band.
     """
     column, size = np.arange(grid.mean.shape[1] - 1), np.array(grid.sizes)[:, None]
     outside = (
         ((column > 0) & ~np.isin(column, list(lengths))) | (size < loads[0]) | (size > loads[1])
     )
-    judged = np.where(outside | goal.robust, grid.least[:, 1:], grid.mean[:, 1:] / grid.mean[:, :1])
+    unsure = np.exp(-_CAUTION * grid.doubt[:, 1:] * ~grid.measured[:, 1:])
+    usual = unsure * grid.mean[:, 1:] / grid.mean[:, :1]
+    judged = np.where(outside | goal.robust, grid.least[:, 1:], usual)
     value = np.where(np.isnan(judged) | (outside & (not goal.extrapolate)), 0.0, judged)
     if goal.robust:
         value = np.where((grid.least[:, 1:] >= 1.0) & ~grid.slower[:, 1:], value, 0.0)

@@ -128,18 +128,32 @@ def cases_of(predictor: Predictor, goal: Goal) -> list[Case]:
         }
     )
     if goal.context_tokens is not None:
-        contexts = sorted({context for _, context in places})
-        if not contexts[0] <= goal.context_tokens <= contexts[-1] and not (
-            goal.extrapolate and contexts[0]
-        ):
-            raise InvalidInput(
-                f"context_tokens: expected {contexts[0]} to {contexts[-1]}, as was measured, got"
-                f" {goal.context_tokens}"
-            )
-        places = sorted({(workload, goal.context_tokens) for workload, _ in places})
+        around = {name: sorted(x for at, x in places if at == name) for name in shares}
+        for name, own in around.items():
+            inside = own[0] <= goal.context_tokens <= own[-1]
+            if not inside and not (goal.extrapolate and own[0]):
+                of = f" of workload {describe(name)}" if name else ""
+                raise InvalidInput(
+                    f"context_tokens: expected {own[0]} to {own[-1]}, as was measured{of}, got"
+                    f" {goal.context_tokens}"
+                )
+        total = sum(shares.values())
+        return [
+            (name, context, share / total * part)
+            for name, share in shares.items()
+            for context, part in _parts(goal.context_tokens, around[name])
+        ]
     count = Counter(workload for workload, _ in places)
     total = sum(shares.values())
     return [
         (workload, context, shares[workload] / total / count[workload])
         for workload, context in places
     ]
+
+
+def _parts(context: int, known: Sequence[int]) -> list[tuple[int, float]]:
+    """Return the measured contexts that stand for one, with the shares of their tokens: seconds per
+    token are linear in the context.
+    """
+    parts = [float(np.interp(context, known, one)) for one in np.eye(len(known))]
+    return [(at, part) for at, part in zip(known, parts, strict=True) if part]

@@ -36,6 +36,8 @@ class Grid:
     least, most
         Limits of the speed-up against no speculation; closer than those of the throughputs, which
         err together.
+    doubt
+        Half the width of the band of the log speed-up that is to hold half of all points.
     measured
         Whether every part of it was measured.
     slower
@@ -48,6 +50,7 @@ class Grid:
     high: Floats
     least: Floats
     most: Floats
+    doubt: Floats
     measured: Truths
     slower: Truths
 
@@ -72,7 +75,8 @@ def grid_of(
     harmonically.
     """
     shape = len(sizes), lengths[-1] + 2
-    inverse, below, above, apart = np.zeros((4, *shape))
+    inverse, below, above = np.zeros((3, *shape))
+    apart = np.zeros((3, *shape))
     measured, slower = np.ones(shape, bool), np.zeros(shape, bool)
     idle = 0 in predictor.sweep.draft_lengths
     options = [None, *(length for length in lengths if length or idle)]
@@ -93,7 +97,8 @@ def grid_of(
         # whatever they do
         below[:, taken] += share * np.log(speed / low) / speed
         above[:, taken] += share * np.log(high / speed) / speed
-        apart[:, taken] += predictor.speedup_reach(found).reshape(every) * share / speed
+        for total, own in zip(apart, (found.less, found.more, found.doubt), strict=True):
+            total[:, taken] += own.reshape(every) * share / speed
         measured[:, taken] &= seen
         slower[:, taken] |= seen & seen[:, :1] & (speed < speed[:, :1])
     absent = np.setdiff1d(np.arange(shape[1]), taken)
@@ -103,8 +108,8 @@ def grid_of(
     if len(cases) == 1:
         mean[:, taken] = speed  # to the last digit
     low, high = mean * np.exp(-below / inverse), mean * np.exp(above / inverse)
-    speedup, reach = mean / mean[:, :1], np.exp(apart / inverse)
-    least, most = speedup / reach, speedup * reach
+    speedup, (less, more, doubt) = mean / mean[:, :1], apart / inverse
+    least, most = speedup * np.exp(-less), speedup * np.exp(more)
     if not idle and predictor.sweep.zero_is_none:
         for array in (mean, low, high, measured):
             array[:, 1] = array[:, 0]
@@ -123,6 +128,7 @@ def grid_of(
         high=high,
         least=least,
         most=most,
+        doubt=np.nan_to_num(doubt),
         measured=measured,
         slower=slower,
     )

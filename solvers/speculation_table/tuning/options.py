@@ -94,16 +94,26 @@ class Options:
                     for row in own[setup][key]
                     if row["draft_length"] != "none" or setup == best.setup
                 ]
+            base = self._mean_none(best)
             data["options"] = [
                 {
                     **named(setup),
                     "draft_length": one.name,
-                    "speedup": one.schedule.mean_speedup(),
+                    "speedup": (
+                        float(np.exp(self._mean(one) - base))
+                        if best.relative
+                        else one.schedule.mean_speedup()
+                    ),
                     **({"capacity": one.carries} if best.capacity else {}),
                 }
                 for setup in self.ranked
                 for one in [self.tunings[setup]]
             ]
+            if best.relative:
+                data["notes"].append(
+                    f"all speed-ups are relative to {_label(best.setup)} with"
+                    f" {self.tuners[best.setup].predictor.sweep.relative} drafts"
+                )
         if len(self._by_class) > 1:
             data["classes"] = self.classes
         if self.second is not None:
@@ -149,17 +159,18 @@ class Options:
                 "workload": name,
                 **named(one.setup),
                 "draft_length": one.name,
-                "speedup": float(np.exp(np.mean([np.log(one.speedup(c)) for c in self.loads]))),
+                "speedup": float(np.exp(self._mean(one) - self._mean_none(shown))),
                 "lost": float(1.0 - np.exp(np.log(shared / self._speeds(one)).mean())),
             }
             for name, (shared, every) in self._by_class.items()
             for one in [max(every, key=self._mean)]
+            for shown in [next(x for x in every if x.setup == self.best.setup)]
         ]
 
     @property
     def second(self) -> dict[str, Any] | None:
-        """The deployment that adds most beside the best one, where it serves what it is better at;
-        None: none does.
+        """The deployment that adds most beside the best one, with one configuration, where it
+        serves what it is better at; None: none does.
         """
         shared = np.array([own for own, _ in self._by_class.values()])
         shares = np.array([(self.best.goal.mix or {}).get(name, 1.0) for name in self._by_class])
@@ -170,26 +181,18 @@ class Options:
             ]
             if len(mine) < len(shared):
                 continue
-            own = np.array([self._speeds(one) for one in mine])
-            gain = (
-                float(
-                    np.exp(
-                        np.log(
-                            (shares @ (1 / shared)) / (shares @ (1 / np.maximum(own, shared)))
-                        ).mean()
-                    )
-                )
-                - 1.0
-            )
-            better = [
-                {"workload": name, "concurrency": c, "draft_length": one.schedule.at(c)}
-                for (name, _), one, row, base in zip(
-                    self._by_class.items(), mine, own, shared, strict=True
-                )
-                for c, speed, usual in zip(self.loads, row, base, strict=True)
-                if speed > usual * (1.0 + one.goal.loss)
-            ]
-            found.append({**named(setup), "gain": gain, "better": better})
+            for answer in [self.tunings[setup], *mine]:
+                several = [replace(one, schedule=answer.schedule, kept=answer.kept) for one in mine]
+                own = np.array([self._speeds(one) for one in several])
+                both = np.log((shares @ (1 / shared)) / (shares @ (1 / np.maximum(own, shared))))
+                better = [
+                    {"workload": name, "concurrency": c, "draft_length": answer.schedule.at(c)}
+                    for name, row, base in zip(self._by_class, own, shared, strict=True)
+                    for c, speed, usual in zip(self.loads, row, base, strict=True)
+                    if speed > usual * (1.0 + self.best.goal.loss)
+                ]
+                gain = float(np.exp(both.mean())) - 1.0
+                found.append({**named(setup), "gain": gain, "better": better})
         best = max(found, key=lambda one: float(one["gain"]), default=None)
         return best if best and best["better"] else None
 
@@ -217,6 +220,9 @@ class Options:
                 )
         return found
 
+    def _mean_none(self, tuning: Tuning) -> float:
+        return float(np.log([tuning.grid.mean[tuning.grid.row(c), 0] for c in self.loads]).mean())
+
     def _mean(self, tuning: Tuning) -> float:
         return float(np.log(self._speeds(tuning)).mean())
 
@@ -224,6 +230,10 @@ class Options:
         """Return the throughput of a choice at the common loads, prices and waiting included."""
         none = [tuning.grid.mean[tuning.grid.row(c), 0] for c in self.loads]
         return np.asarray(np.array([tuning.speedup(c) for c in self.loads]) * none)
+
+
+def _label(setup: Setup) -> str:
+    return setup.drafter or f"mode {setup.mode}"
 
 
 def named(setup: Setup) -> dict[str, Any]:

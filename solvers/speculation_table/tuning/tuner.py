@@ -2,7 +2,7 @@
 small enough.
 
 Best-arm identification with the bands of the predictions, after LUCB: at the concurrency with the
-largest possible regret, the least sure of all options that may be better than what is taken is
+largest possible regret, the best of all options that may be better than what is taken is
 measured. Points asked together are chosen one after the other, each as if those before it had come
 out as predicted.
 """
@@ -107,7 +107,8 @@ class Tuner:
         goal = goal or Goal()
         longest = max((0, *sweep.draft_lengths))
         if asking or goal.extrapolate:
-            longest = goal.max_length or (2 * longest if asking else longest)
+            twice = asking and all(setup.is_sequential for setup in sweep.setups)
+            longest = goal.max_length or (2 * longest if twice else longest)
         tuner = cls(
             {condition.concurrency for condition in sweep.conditions},
             goal.draft_lengths or range((longest or _LONGEST) + 1),
@@ -207,8 +208,8 @@ class Tuner:
     def _most_useful(
         self, tuning: Tuning, known: Sequence[Measurement], asked: Sequence[Point]
     ) -> Point | None:
-        """Return the least certain option that may be better than what is taken, where most may be
-        lost by it.
+        """Return the option with the largest mean of those that may be better than what is taken,
+        where most may be lost by it.
 
         What was measured is measured again, up to `_RUNS` times, only where nothing else can tell
         and noise decides. None if no measurement helps: regret is left where an engine cannot serve
@@ -224,9 +225,7 @@ class Tuner:
             columns = [k for k in {taken, *doubtful} if not grid.measured[row, k]]
             if not columns and grid.mean[row, taken] >= (1.0 - self.regret) * grid.mean[row, rival]:
                 columns = [taken, rival]
-            for column in sorted(
-                columns, key=lambda k: float(grid.low[row, k] / grid.high[row, k])
-            ):
+            for column in sorted(columns, key=lambda k: (-float(grid.mean[row, k]), k)):
                 points = [
                     Point(Condition(concurrency, *case), column - 1 if column else None)
                     for case in self.cases

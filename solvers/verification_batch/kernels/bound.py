@@ -131,7 +131,10 @@ def dual(items, by_time, start, end, D, passes, order):
     return best, best_t, best_memory
 
 
-@kernel("void(i8[::1], Items, f8, f8[::1], f8[::1], f8[::1], u1[::1])")
+@kernel(
+    "void(i8[::1], Items, f8, f8[::1], f8[::1], f8[::1], u1[::1])",
+    steps=lambda ends, items, *_: 4 * len(ends) * len(items.value),
+)
 def bound_thresholds(ends, items, enough, bound, per_second, per_byte, stop):
     """Fill a bound for every threshold of sorted items, and its prices; tight above `enough`.
 

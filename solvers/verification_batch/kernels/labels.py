@@ -68,7 +68,8 @@ def dominated(mem, val, front_mem, front_val, size):
 
 @kernel(
     "Tuple((i8, i8, f8, i8))(i8, i8, i8, BatchLabel[::1], Items, Threshold[::1], f8[:, ::1], f8,"
-    " BatchLabel[::1], i8[::1])"
+    " BatchLabel[::1], i8[::1])",
+    steps=lambda i, count, *_: 100 * count,
 )
 def extend(i, count, base, labels, items, thresholds, rest, enough, out, parents):
     """Offer an item to every label: labels with and without it, merged by time, dominated and

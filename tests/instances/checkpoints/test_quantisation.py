@@ -5,13 +5,19 @@ not change.
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from helpers.model_cases import PUBLISHED, SMALL
 
-from specopt.instances.checkpoints.model_config import ModelConfig, parse_model_config
+from specopt.instances.checkpoints.model_config import (
+    ModelConfig,
+    parse_model_config,
+    read_model_config,
+)
 from specopt.instances.checkpoints.quantisation import Scheme
+from specopt.models.errors import InvalidInput
 
 GPT_OSS_20B = PUBLISHED["gpt-oss-20b"]
 NAMES = ("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj")
@@ -201,3 +207,67 @@ def test_blocks_cover_the_matrix() -> None:
     """
     scheme = Scheme(bits=4, rows=128, columns=128, scale_bits=16)
     assert scheme.bytes(129, 257) == 129 * 257 // 2 + 1 + 2 * 3 * 2
+
+
+FIELD = Path(__file__).parents[2] / "data" / "field"
+BESIDE = "hf_quant_config.json"
+
+
+def folder_with(tmp_path: Path, own: dict[str, Any] | None, beside: dict[str, Any]) -> Path:
+    """A folder with the 70B config, its own quantisation, and ModelOpt's file."""
+    data = json.loads((FIELD / "hf-quant" / "config.json").read_text())
+    data |= {} if own is None else {"quantization_config": own}
+    (tmp_path / "config.json").write_text(json.dumps(data))
+    (tmp_path / BESIDE).write_text(json.dumps(beside))
+    return tmp_path
+
+
+def test_quantisation_beside_the_config() -> None:
+    """Tests that `hf_quant_config.json` counts where `config.json` has no quantisation: 70B
+    parameters in FP8 take about 72 GB, with the cache in bytes; `--dtype` still goes before.
+    """
+    found = read_model_config(FIELD / "hf-quant")
+    assert found.name == "hf-quant"
+    assert found.weight_bytes == pytest.approx(72.7e9, rel=1e-3)
+    assert found.kv_bytes_per_token == 80 * 2 * 8 * 128
+    assert any(note.startswith(BESIDE) for note in found.notes)
+    plain = read_model_config(FIELD / "hf-quant", dtype="bfloat16")
+    assert plain.weight_bytes == 2 * plain.parameters
+
+
+def test_two_files_that_disagree(tmp_path: Path) -> None:
+    """Tests that `config.json` counts where both have a quantisation, and that a disagreement is
+    said, not an agreement.
+    """
+    fp8 = {"quant_algo": "FP8", "kv_cache_quant_algo": "FP8", "exclude_modules": ["lm_head"]}
+    nvfp4 = {"quant_method": "modelopt", "quant_algo": "NVFP4", "ignore": ["lm_head"]}
+    found = read_model_config(folder_with(tmp_path, nvfp4, {"quantization": fp8}))
+    assert found.weight_bytes < 45e9
+    (note,) = (note for note in found.notes if note.startswith(BESIDE))
+    assert "72,656,376,192 bytes of weights and 163,840 of KV cache" in note
+    assert note.endswith("those of config.json are counted")
+    own = {"quant_method": "modelopt", **fp8}
+    found = read_model_config(folder_with(tmp_path, own, {"quantization": fp8}))
+    assert not any(note.startswith(BESIDE) for note in found.notes)
+    with pytest.raises(InvalidInput, match=f"{BESIDE}: quantization: expected an object"):
+        read_model_config(folder_with(tmp_path, None, {"producer": {}}))
+
+
+def test_experts_beside_a_network_that_stays_plain() -> None:
+    """Tests that names of a dense network do not hold for the experts beside it: two layers take
+    2.57 GB.
+    """
+    found = read_model_config(FIELD / "gemma4-moe-nvfp4.config.json")
+    assert found.weight_bytes == pytest.approx(2.57e9, rel=2e-3)
+
+
+def test_names_that_match_nothing() -> None:
+    """Tests that patterns that match no tensor are said, and that of a tied output matrix is
+    not.
+    """
+    kept = ["lm_head", "model.layers.*.mlp", "model.layer.0", "re:.*vision.*"]
+    config = {"quant_method": "fp8", "modules_to_not_convert": kept}
+    found = quantised(SQUARE | {"tie_word_embeddings": True}, json.dumps(config))
+    (note,) = (note for note in found.notes if "match no tensor" in note)
+    assert "2 of its names" in note
+    assert "'model.layer.0', 're:.*vision.*'" in note

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from specopt.instances.reading.csv_rows import csv_rows, decimal, place
+from specopt.instances.reading.fields import CsvFile, decimal
 from specopt.instances.reading.lines import LONGEST_LINE, Lines, open_lines
 from specopt.models.errors import InvalidInput
 
@@ -18,7 +18,9 @@ def read(folder: Path, data: bytes) -> list[tuple[int, list[str]]]:
     path = folder / "f.csv"
     path.write_bytes(data)
     with open_lines(path) as stream:
-        return list(csv_rows(Lines(stream, "f.csv")))
+        table = CsvFile(Lines(stream, "f.csv"))
+        rows = [(row.line, [row.values[name] for name in table.header]) for row in table]
+        return [(table.line, table.header), *rows]
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_columns_that_are_not_there_once(header: str, often: str) -> None:
     """Tests that a column that is missing or there twice is refused."""
     message = re.escape(f"f.csv: line 1: expected one column 'a', the header {often}")
     with pytest.raises(InvalidInput, match=message):
-        place(Lines(io.StringIO(), "f.csv"), 1, header.split(","), "a")
+        CsvFile(Lines(io.StringIO(header), "f.csv")).need("a")
 
 
 @pytest.mark.parametrize(

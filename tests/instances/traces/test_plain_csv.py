@@ -33,6 +33,8 @@ def test_named_columns(table: Path) -> None:
     assert found.names == ("Ada", "Ben")
     assert read_trace(table, "csv", columns=NAMED).arrival_seconds.tolist() == [0.0, 1500.0]
     assert read_trace(table, columns=NAMED).names is None
+    assert "in s, as they are read" in read_trace(table, columns=NAMED).guess
+    assert read_trace(table, columns=NAMED, time_unit="s").guess == ""
 
 
 def test_dates(tmp_path: Path) -> None:

@@ -296,7 +296,7 @@ def test_files_that_cannot_be_read(path: Path, tmp_path: Path) -> None:
             read_trace(place)
     with pytest.raises(
         InvalidInput,
-        match="format: expected one of azure, burstgpt, mooncake, vidur, csv, got 'xml'",
+        match="format: expected one of azure, burstgpt, mooncake, bailian, vidur, csv, got 'xml'",
     ):
         read_trace(path, "xml")
     with pytest.raises(

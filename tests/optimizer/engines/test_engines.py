@@ -103,7 +103,7 @@ def test_engines_do_what_the_schedule_says(
     assert [drafted(config, batch) for batch in batches] == [
         schedule.at(batch) for batch in batches
     ]
-    assert engine.notes(schedule, version)
+    assert engine.written(schedule, version)[1]
 
 
 NOTHING = Schedule(
@@ -123,7 +123,7 @@ def test_what_does_not_pay_is_left_out(name: str) -> None:
     """
     engine = ENGINES[name]
     assert engine.config(NOTHING, NEW) is None
-    (note,) = engine.notes(NOTHING, NEW)
+    (note,) = engine.written(NOTHING, NEW)[1]
     assert note.startswith("leave ")
     assert "the best draft length, 1, reaches 0.592x" in note
 
@@ -136,13 +136,15 @@ def test_a_command_for_every_engine() -> None:
 @pytest.mark.parametrize("name", ["vllm", "sglang", "llama.cpp"])
 def test_other_versions_are_not_vouched_for(name: str) -> None:
     """Tests that a version with rules that are not kept here is not passed over in silence."""
-    assert any("the rules are those of" in note for note in ENGINES[name].notes(MIXED, "0.1"))
-    assert not any("the rules are those of" in note for note in ENGINES[name].notes(MIXED, None))
+    assert any("the rules are those of" in note for note in ENGINES[name].written(MIXED, "0.1")[1])
+    assert not any(
+        "the rules are those of" in note for note in ENGINES[name].written(MIXED, None)[1]
+    )
 
 
 def test_vllm_is_told_its_limits() -> None:
     """Tests that the notes name data parallelism, the old runner, and batches beyond the table."""
-    notes = " ".join(ENGINES["vllm"].notes(MIXED, None))
+    notes = " ".join(ENGINES["vllm"].written(MIXED, None)[1])
     for words in (
         "data parallelism above 1",
         "drafts 2 at every batch size",
@@ -162,7 +164,7 @@ def test_sglang_flags_say_the_same() -> None:
         "speculative_eagle_topk": 1,
         "speculative_num_draft_tokens": 4,
     }
-    notes = ENGINES["sglang"].notes(MIXED, None)
+    notes = ENGINES["sglang"].written(MIXED, None)[1]
     assert (
         "--speculative-num-steps 2 --speculative-eagle-topk 1 --speculative-num-draft-tokens 3 "
         in notes[0]
@@ -215,7 +217,7 @@ def test_llama_cpp_takes_the_best_single_length() -> None:
     config = ENGINES["llama.cpp"].config(MIXED, None)
     assert config == {"--spec-draft-n-max": 1, "--spec-draft-n-min": 0, "--spec-draft-p-min": 0.0}
     RULES["llama.cpp"](config, None)
-    notes = " ".join(ENGINES["llama.cpp"].notes(MIXED, None))
+    notes = " ".join(ENGINES["llama.cpp"].written(MIXED, None)[1])
     assert (
         "1 reaches 1.236x of no speculation on average, a length per batch size 1.409x; 12.3 % are"
         " lost" in notes
@@ -267,8 +269,8 @@ def test_the_rules_can_fail(name: str, config: Any) -> None:
         (Setup("eagle3-head"), {"speculative_algorithm": "EAGLE3"}),
         (Setup("own"), {}),
         (
-            Setup("ngram", mode="adaptive"),
-            {"speculative_algorithm": "NGRAM", "speculative_adaptive": True},
+            Setup("eagle", mode="adaptive"),
+            {"speculative_algorithm": "EAGLE", "speculative_adaptive": True},
         ),
         (
             Setup("eagle", topk=2),
@@ -285,6 +287,56 @@ def test_sglang_is_set_up_as_measured(drafts: Setup, expected: dict[str, Any]) -
     told.
     """
     assert ENGINES["sglang"].setup(drafts) == expected
+
+
+ONE = Schedule(ranges=((1, 64, 4),))
+
+
+@pytest.mark.parametrize("topk", [1, 4])
+@pytest.mark.parametrize("mode", ["fixed", "adaptive", "p-min 0.60", "own"])
+@pytest.mark.parametrize("drafter", ["", "dspark", "eagle3", "ngram"])
+@pytest.mark.parametrize("name", ENGINES)
+def test_every_writer_with_every_mode(name: str, drafter: str, mode: str, topk: int) -> None:
+    """Tests that a configuration has the mode and the trees that were chosen; where the writer does
+    not know them there is none, and a note has the settings to write by hand.
+    """
+    config, notes = ENGINES[name].written(ONE, NEW, Setup(drafter, mode, topk))
+    adaptive = {
+        "vllm": ({"enable_adaptive_verification": True}, ("dspark",)),
+        "sglang": ({"speculative_adaptive": True}, ("", "dspark", "eagle3")),
+    }
+    written: dict[str, Any] | None = {} if mode == "fixed" else None
+    if mode == "adaptive" and topk == 1 and name in adaptive and drafter in adaptive[name][1]:
+        written = adaptive[name][0]
+    elif mode == "p-min 0.60" and name == "llama.cpp":
+        written = {"--spec-draft-p-min": 0.6, "--spec-draft-n-max": 4}
+    if topk > 1:
+        written = {"speculative_eagle_topk": 4} if (name, mode) == ("sglang", "fixed") else None
+    if written is None:
+        assert config is None
+        (note,) = notes
+        assert f"mode {mode}" in note
+        assert "draft length 4 at batch sizes 1 to 64" in note
+        assert (f"top-k {topk}" in note) == (topk > 1)
+        assert drafter in note
+    else:
+        assert config is not None
+        assert config == config | written
+        if mode == "fixed":
+            assert not config.keys() & {"enable_adaptive_verification", "speculative_adaptive"}
+            assert config.get("--spec-draft-p-min", 0.0) == 0.0
+
+
+def test_modes_have_no_table() -> None:
+    """Tests that a table is not written for a mode that chooses lengths by itself, and that the
+    flags of SGLang are those of its configuration.
+    """
+    config, (note,) = ENGINES["sglang"].written(MIXED, None, Setup("eagle", "adaptive"))
+    assert config is None
+    assert "draft length 2 at batch sizes 1 to 4, 1 at batch sizes 5 to 8" in note
+    _, notes = ENGINES["sglang"].written(ONE, None, Setup("eagle", "adaptive"))
+    flags = "--speculative-num-draft-tokens 5 --speculative-algorithm EAGLE --speculative-adaptive"
+    assert notes[0].endswith(flags)
 
 
 def test_llama_cpp_leaves_out_what_pays_at_no_single_length() -> None:

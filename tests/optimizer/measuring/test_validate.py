@@ -706,6 +706,22 @@ def test_a_draft_length_that_the_server_denies_is_refused(
     assert _validate("sweep.csv", "--draft-length", "2") == 0
 
 
+def test_a_server_without_counters_is_taken_not_to_draft(
+    played: type[_Played], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tests that it is said that no drafts are assumed, unless the user says the length or the
+    server counts.
+    """
+    said = "no counters of drafts at http://127.0.0.1:8000/metrics: no drafts are assumed"
+    assert _validate("sweep.csv", "--loads", "1") == 0
+    assert said in capsys.readouterr().err
+    assert _validate("sweep.csv", "--loads", "1", "--draft-length", "2") == 0
+    assert said not in capsys.readouterr().err
+    played.positions = (10.0, 20.0, 5.0, 2.0)
+    assert _validate("sweep.csv", "--loads", "1") == 0
+    assert said not in capsys.readouterr().err
+
+
 def test_what_tune_wrote_is_held_against_the_server(
     played: type[_Played], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -21,6 +21,7 @@ from specopt.solvers.placement import refined
 from specopt.solvers.placement.method import sign
 from specopt.solvers.placement.patterns import all_patterns, count_all, plan_of, valued
 from specopt.solvers.placement.prepare import OBJECTIVES, prepare
+from specopt.solvers.placement.program import Program
 from specopt.solvers.placement.relaxation import Relaxation
 
 EXAMPLES = 60
@@ -179,3 +180,20 @@ def test_patterns_of_many_classes_have_room() -> None:
     relaxation = Relaxation(prepare(PlacementProblem.from_dict(data), exact=True), narrow=np.inf)
     assert relaxation.classes == 70
     assert relaxation.near((np.zeros(70), np.full(1, 1e9), np.zeros(0)), 0.0, lambda: None) == []
+
+
+def test_a_program_that_fails_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that an integer program that HiGHS calls infeasible, although using nothing is a
+    solution, bounds no plan.
+    """
+    honest = Program.solve
+
+    def failing(self: Program, *arguments: Any, **keywords: Any) -> Any:
+        found = honest(self, *arguments, **keywords)
+        return replace(found, bound=-math.inf, amounts=None) if any(self.whole) else found
+
+    optimum = solve(INSTANCES["capacity"], "brute-force").objective
+    monkeypatch.setattr(Program, "solve", failing)
+    monkeypatch.setattr(refined, "first_plans", lambda prepared: [{}])  # using nothing
+    result = solve(INSTANCES["capacity"], "refined")
+    assert result.bound >= optimum

@@ -379,12 +379,61 @@ def test_times_of_the_load_generator_go_first() -> None:
     assert 8 <= carried(times, tpot_seconds=0.02, ttft_seconds=0.3) < 16
 
 
-def test_memory_bounds_the_capacity() -> None:
-    """Tests that no option carries more than fits, with a drafter and without."""
-    sweep = _rows(*((c, "", k, c * 100.0 * f) for c in (1, 64) for k, f in ((None, 1.0), (3, 1.5))))
+def test_memory_bounds_the_choice() -> None:
+    """Tests that no option carries more than fits, that ranges end there, that loads beyond are not
+    averaged, and that drafts are compared at their own largest load.
+    """
+    sweep = _rows(
+        *((c, "", k, c * 100.0 * f) for c in (1, 32, 64) for k, f in ((None, 1.0), (3, 1.5)))
+    )
     found = _decide(sweep, room=(40, 30))
     assert [one.concurrency for one in found.capacity] == [40, 30]
-    assert not found.capacity[0].at_least
+    assert not any(one.at_least for one in found.capacity)
+    assert found.concurrencies == (1, 32)
+    assert found.schedule.ranges == ((1, 30, 3),) and found.cap == 30
+    assert found.speedup(32) == pytest.approx(1.5 * 30 / 32, rel=0.02)
+    assert _decide(sweep, room=(64, 0)).schedule.ranges == ((1, 64, None),)
+    assert _decide(sweep, room=(64, 2)).schedule.ranges == ((1, 64, None),)  # most then wait
+    with pytest.raises(InvalidInput, match="memory: expected room for 1 requests"):
+        _decide(sweep, room=(0, 0))
+
+
+def test_between_measured_loads_their_winners_hold() -> None:
+    """Tests that no other length is set between loads with one winner, and that each of two winners
+    holds as far as its load is the nearer one.
+    """
+    table = {1: (130, 160, 158, 150), 16: (1400, 1700, 1690, 1500), 64: (3000, 3300, 3200, 2600)}
+    lengths = (1, 2, 4, 7)
+    sweep = _rows(
+        *((c, "", None, 70.0 * c**0.85) for c in table),
+        *(
+            (c, "", k, speed)
+            for c, own in table.items()
+            for k, speed in zip(lengths, own, strict=True)
+        ),
+    )
+    free = Prices(FREE, FREE)
+    assert _decide(sweep, prices=free).schedule.ranges == ((1, 64, 2),)
+    loads = ((1, 220.0, 260.0), (64, 4000.0, 3000.0))
+    sweep = _rows(
+        *((c, "", None, 100.0 * c**0.85) for c, *_ in loads),
+        *((c, "", k, s) for c, *own in loads for k, s in zip((1, 5), own, strict=True)),
+    )
+    assert _decide(sweep, prices=free).schedule.ranges == ((1, 8, 5), (9, 64, 1))
+
+
+def test_what_carries_most_and_what_gives_most_are_both_named() -> None:
+    """Tests that a target of latency names the option that gives most tokens, where it is another
+    one.
+    """
+    sweep = _rows(
+        *((c, "", None, c * 100.0 * 0.9) for c in (1, 8)),
+        *((c, "", 1, c * 100.0) for c in (1, 8)),
+        *((c, "", 4, c * 100.0 * f) for c, f in ((1, 3.0), (8, 0.95))),
+    )
+    found = _decide(sweep, tpot_seconds=0.0102, single=True)
+    assert found.schedule.ranges == ((1, 8, 1),)
+    assert any("1 drafts carries most requests, 8; 4 drafts gives most" in n for n in found.notes)
 
 
 def test_break_even_by_hand() -> None:
@@ -462,6 +511,24 @@ def test_contexts_that_disagree_are_named() -> None:
     (note,) = [note for note in _decide(sweep(110.0)).notes if "flips" in note]
     assert "0.79x" in note and "1.10x" in note and "--context" in note
     assert not any("flips" in note for note in _decide(sweep(85.0)).notes)
+
+
+def test_between_measured_contexts_seconds_are_linear() -> None:
+    """Tests that a context between two measured ones has a mean of their seconds per token, and
+    counts as predicted.
+    """
+    sweep = Sweep(
+        tuple(
+            Measurement(Point(Condition(4, "", context), k), speed)
+            for context, none, fast in ((1000, 300.0, 500.0), (9000, 200.0, 190.0))
+            for k, speed in ((None, none), (3, fast))
+        )
+    )
+    grid = _decide(sweep, context_tokens=3000).grid
+    assert grid.mean[0, 0] == pytest.approx(1 / (0.75 / 300 + 0.25 / 200))
+    assert grid.mean[0, 4] == pytest.approx(1 / (0.75 / 500 + 0.25 / 190))
+    assert not grid.measured.any()
+    assert _decide(sweep, context_tokens=9000).grid.measured[0, 4]
 
 
 def test_drafts_shorter_than_measured_are_asked_for_but_not_taken() -> None:

@@ -60,6 +60,7 @@ def test_the_best_drafter_of_a_mix_by_hand(code: float) -> None:
         assert row["drafter"] == max(own, key=lambda s: float(own[s])).drafter
         assert row["lost"] == pytest.approx(1.0 - own[best] / max(own.values()))
     other = ({MTP, DFLASH} - {best}).pop()
+    # one length was measured, so that the other deployment has one configuration anyway
     ratios = [max(1.0, SPEEDS[other][key] / SPEEDS[best][key]) for key in NONE]
     second = data["second"]
     assert second["drafter"] == other.drafter
@@ -70,6 +71,28 @@ def test_the_best_drafter_of_a_mix_by_hand(code: float) -> None:
     names = {(row["drafter"], row["draft_length"]) for row in data["predictions"]}
     assert {("mtp", 3), ("dflash", 3)} <= names
     assert sum(length == "none" for _, length in names) == 1
+
+
+def test_a_second_deployment_has_one_configuration() -> None:
+    """Tests that its gain is that of one draft length for all classes that it serves."""
+    speeds = {
+        2: {"chat": 150.0, "code": 150.0, "math": 150.0},
+        1: {"chat": 160.0, "code": 100.0, "math": 140.0},
+        6: {"chat": 70.0, "code": 200.0, "math": 165.0},
+    }
+    names = ("chat", "code", "math")
+    rows = [Measurement(Point(Condition(1, name), None), 100.0) for name in names]
+    rows += [
+        Measurement(Point(Condition(1, name), k), speed, setup=MTP)
+        for k, own in speeds.items()
+        for name, speed in own.items()
+    ]
+    second = _options(Sweep(tuple(rows)), single=True, draft_lengths=(1, 2, 6)).second
+    assert second is not None
+    shared = sum(1 / 150.0 for _ in names)
+    pair = [sum(1 / max(150.0, speeds[k][name]) for name in names) for k in (1, 6)]
+    assert second["gain"] == pytest.approx(shared / min(pair) - 1.0)
+    assert {one["draft_length"] for one in second["better"]} == {6}
 
 
 def test_a_class_with_fewer_loads_is_left_out() -> None:

@@ -1,0 +1,53 @@
+"""SGLang's gauges ``sglang:spec_accept_length`` and ``sglang:spec_accept_rate``: mean tokens of a
+step, and the share of the drafted tokens that were accepted.
+
+Together they tell the draft length K: length = 1 + rate K. What each position accepts is not known.
+"""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from specopt.models.acceptance import rate_that_yields
+from specopt.models.errors import InvalidInput
+from specopt.models.position_acceptance import PositionAcceptance
+
+LENGTH, RATE = "sglang:spec_accept_length", "sglang:spec_accept_rate"
+WHOLE = 0.1
+"""Largest distance of the draft length from an integer."""
+
+
+def is_gauges(text: str) -> bool:
+    """Return whether a text looks like a scrape of SGLang that speculates."""
+    return LENGTH in text
+
+
+def from_gauges(text: str, where: str) -> PositionAcceptance:
+    """Return one acceptance rate for all positions, of which there are K.
+
+    Raises
+    ------
+    InvalidInput
+        If a gauge is missing or comes several times, or they tell no draft length.
+    """
+    found = []
+    for name in (LENGTH, RATE):
+        values = re.findall(rf"^{name}(?:\{{[^\n]*\}})?[ \t]+([\d.]+)", text, re.MULTILINE)
+        if len(set(values)) != 1:
+            raise InvalidInput(
+                f"{where}: expected one value of {name}, got {', '.join(values) or 'none'}"
+            )
+        found.append(float(values[0]))
+    length, share = found
+    drafts = (length - 1.0) / share if share > 0.0 else 0.0
+    count = round(drafts)
+    if count < 1 or abs(drafts - count) > WHOLE:
+        raise InvalidInput(
+            f"{where}: expected {LENGTH} = 1 + {RATE} x a whole draft length, got {length:g} and"
+            f" {share:g}: scrape both while the draft length is constant"
+        )
+    rates = np.full(count, rate_that_yields(length, count))
+    note = f"{LENGTH} is a mean over drafts of {count}: every position is taken to have one rate"
+    return PositionAcceptance.exactly(rates, (note,))

@@ -1,0 +1,47 @@
+"""The acceptance CSV of speculators' evaluation: counts and cumulative rates by subset."""
+
+from __future__ import annotations
+
+import io
+
+from specopt.instances.acceptance.bench_serve import PREFIX, RATES, from_bench
+from specopt.instances.reading.fields import CsvFile
+from specopt.instances.reading.lines import Lines
+from specopt.models.errors import InvalidInput
+from specopt.models.position_acceptance import LEVEL, PositionAcceptance
+
+POSITION = "acceptance_at_pos_"
+
+
+def is_acceptance_table(text: str) -> bool:
+    """Return whether a text is such a table."""
+    return f"{POSITION}0" in text.partition("\n")[0]
+
+
+def from_acceptance_table(
+    text: str, where: str, subset: str | None, level: float = LEVEL
+) -> PositionAcceptance:
+    """Return the acceptance of one subset.
+
+    Raises
+    ------
+    InvalidInput
+        If there are several subsets and none is named, or a row is malformed.
+    """
+    table = CsvFile(Lines(io.StringIO(text), where))
+    positions = [name for name in table.header if name.startswith(POSITION)]
+    table.need("subset", "num_drafts", "num_draft_tokens", "num_accepted_tokens", *positions)
+    rows = {row.text_of("subset"): row for row in table}
+    if subset not in rows and (subset is not None or len(rows) != 1):
+        known = ", ".join(rows)
+        raise InvalidInput(
+            f"{where}: expected one subset of {known}, got {subset or 'none'}: name it with --mode"
+        )
+    row = rows[subset] if subset else next(iter(rows.values()))
+    counts = {
+        f"{PREFIX}{name}": row.within(f"num_{name}", "a count", 0.0, 1e15)
+        for name in ("draft_tokens", "accepted_tokens")
+    }
+    counts[f"{PREFIX}num_drafts"] = row.within("num_drafts", "a count", 0.0, 1e15)
+    rates = [row.within(name, "a rate in [0, 1]", 0.0, 1.0) for name in positions]
+    return from_bench({RATES: rates, **counts}, where, level)

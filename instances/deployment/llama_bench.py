@@ -1,0 +1,57 @@
+"""The CSV of `llama-bench`: a row for each model, prompt and depth, times in nanoseconds.
+
+A prompt of n tokens (`-p 1,2,3,... -n 0 -d 0,4096`) is a pass of one request with n new tokens. Of
+two models the slower one verifies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from specopt.instances.reading.fields import CsvFile
+from specopt.instances.reading.lines import Lines, open_lines
+from specopt.instances.runtimes.table import TableColumns
+from specopt.models.errors import InvalidInput
+from specopt.models.reading import StrPath
+
+MODEL, TOKENS, ANSWERS, SECONDS = "model_filename", "n_prompt", "n_gen", "avg_ns"
+
+
+def columns_by_model(path: StrPath, roles: Iterable[str]) -> dict[str, TableColumns] | None:
+    """Return the columns and rows of each model; None: the table is another one.
+
+    Parameters
+    ----------
+    path
+        The file.
+    roles
+        "draft", "verify" or both: what the models are for.
+
+    Raises
+    ------
+    InvalidInput
+        If the file has fewer or more models than that, or a row is malformed.
+    """
+    least: dict[str, tuple[float, ...]] = {}
+    with open_lines(path) as stream:
+        table = CsvFile(Lines(stream, str(path)))
+        if not {MODEL, TOKENS, SECONDS} <= set(table.header):
+            return None
+        table.need(MODEL, TOKENS, ANSWERS, SECONDS, "n_depth")
+        for row in table:
+            if row.text_of(ANSWERS) == "0":
+                place = tuple(row.within(name, "a number", 0, 1e15) for name in (TOKENS, SECONDS))
+                name = row.text_of(MODEL)
+                least[name] = min(least.get(name, place), place)
+    wanted, names = sorted(roles), sorted(least, key=lambda name: least[name])
+    if len(names) != len(wanted):
+        raise InvalidInput(
+            f"{path}: expected prompts (n_gen 0) of one model each for {' and '.join(wanted)}, got"
+            f" those of {', '.join(names) or 'none'}"
+        )
+    columns = TableColumns(x=(TOKENS,), y=(SECONDS,), y_unit="ns", cached="n_depth")
+    return {
+        role: replace(columns, where={MODEL: name, ANSWERS: "0"})
+        for role, name in zip(wanted, names, strict=True)
+    }

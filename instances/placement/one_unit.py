@@ -1,0 +1,176 @@
+"""The yield of one unit for identical clients with one source of drafts, from measured passes.
+Lines fitted to a staircase may reverse a verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from specopt.models.fields import Floats
+from specopt.models.pass_time.pieces import PassPieces
+from specopt.models.placement.plan import Place, PlacementPlan
+from specopt.models.placement.problem import PlacementProblem
+
+MAX_CLIENTS = 10_000
+"""A unit is evaluated with at most this many clients."""
+
+SIZES = np.unique(np.concatenate([np.arange(1.0, 257.0), np.exp2(np.arange(8.0, 15.0))]))
+"""Times are computed for these batches and are linear between them, as in a table."""
+
+COARSE = np.unique(np.round(np.exp2(np.arange(0.0, 14.0, 0.25)))).tolist()
+"""The largest throughput is searched for among these batches."""
+
+STEP = 0.97
+"""Successive numbers of clients, in descending order, have this ratio. Closer to 1 is slower but
+exact more often.
+"""
+
+Seconds = Callable[[Floats, float, float], Floats]
+"""A function of this type returns the seconds of passes by sequences, and by new and cached tokens
+of each sequence.
+"""
+
+
+@dataclass(frozen=True, eq=False)
+class MeasuredPieces(PassPieces):
+    """Passes for which the judge uses measured times, and other code uses lines.
+
+    Parameters
+    ----------
+    rows
+        Coefficients of the lines.
+    seconds
+        Times of the measured passes.
+    known
+        Times computed so far, by new and cached tokens of a sequence.
+    """
+
+    seconds: Seconds
+    known: dict[tuple[float, float], Floats] = field(default_factory=dict)
+
+    def at(self, sequences: float, new_tokens: float, cached_tokens: float) -> float:
+        """Return the seconds of one pass."""
+        each = round(new_tokens / sequences, 9), round(cached_tokens / sequences, 9)
+        if each not in self.known:
+            self.known[each] = self.seconds(SIZES, *each)
+        return float(np.interp(sequences, SIZES, self.known[each]))
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The yield of a source of drafts with its best draft length.
+
+    Parameters
+    ----------
+    place
+        Source of the drafts.
+    value
+        Number of clients that a unit serves at their minimum rate; without a minimum rate, tokens
+        per second of each client.
+    draft_tokens
+        Draft length; 0 without drafts.
+    overlap
+        Whether devices draft ahead.
+    batch
+        Mean number of sequences in a pass.
+    band
+        Value in the worst and the best case of the measurements; None if they have no limits.
+    """
+
+    place: Place
+    value: float
+    draft_tokens: int = 0
+    overlap: bool = False
+    batch: float = 0.0
+    band: tuple[float, float] | None = None
+
+
+def places_of(problem: PlacementProblem) -> list[Place]:
+    """Return the possible sources of drafts; the first one is no drafts."""
+    (drafter,), (of,) = problem.drafters, problem.classes
+    there = (True, drafter.beside, drafter.server, of.device_seconds_per_token)
+    places: tuple[Place, ...] = ("none", "beside", "pool", "device")
+    return [place for place, known in zip(places, there, strict=True) if known]
+
+
+def best_length(problem: PlacementProblem, place: Place, value: float = 0.0) -> Figure:
+    """Return the yield of the best draft length of a source, if it exceeds a value. Among equal
+    lengths, the shortest is best.
+    """
+    (of,), found = problem.classes, Figure(place, 0.0)
+    most = 0 if place == "none" else problem.max_draft_tokens
+    for tokens in range(min(1, most), most + 1):
+        for overlap in (False, True) if place == "device" and problem.overlap else (False,):
+            option = Figure(place, 0.0, tokens, overlap)
+
+            def serves(count: int, option: Figure = option) -> bool:
+                return problem.serves(everywhere(problem, option, count))
+
+            if of.min_tokens_per_second:
+                # rates are not monotone in the number of clients: search from above
+                above = count = _limit(problem, option) if serves(1) else 0
+                while count > value and not serves(count):
+                    above, count = count, min(count - 1, int(STEP * count))
+                while above - count > 1:
+                    middle = (above + count) // 2
+                    above, count = (above, middle) if serves(middle) else (middle, count)
+            else:
+                count = of.clients if serves(of.clients) else 0
+            plan = everywhere(problem, option, max(1, count))
+            (group,) = plan.groups
+            unit, entry = problem.unit(plan, group), problem.entry(plan, group, group.clients[0])
+            rate = entry.tokens / unit.seconds[0] if count else 0.0
+            reached = float(count) if of.min_tokens_per_second else rate
+            if reached > value:
+                value, found = reached, Figure(place, reached, tokens, overlap, unit.batch)
+    return found
+
+
+def _limit(problem: PlacementProblem, option: Figure) -> int:
+    """Return an upper limit of the number of clients at their minimum rate, from the tokens of a
+    unit that is always busy.
+    """
+    plan = everywhere(problem, option, 1)
+    (group,), (verifier,), (of,) = plan.groups, problem.verifiers, problem.classes
+    entry = problem.entry(plan, group, group.clients[0])
+    passes, context = verifier.passes, of.context_tokens
+    most = max(size / passes.at(size, size * entry.new_tokens, size * context) for size in COARSE)
+    share = 1.0 - verifier.reserved_share
+    return int(min(MAX_CLIENTS, 1.1 * most * share * entry.tokens / of.min_tokens_per_second))
+
+
+def everywhere(
+    problem: PlacementProblem, option: Figure, clients: int, units: int = 1
+) -> PlacementPlan:
+    """Return the plan with one source of drafts for all clients, who are spread evenly over
+    units.
+    """
+    (of,), (drafter,), (verifier,) = problem.classes, problem.drafters, problem.verifiers
+    least, more = divmod(clients, units)
+    drafts: dict[str, Any] = {"draft_tokens": option.draft_tokens, "drafter": drafter.name}
+    own: dict[str, Any] = {"place": option.place, "overlap": option.overlap}
+    beside, servers = None, []
+    if option.place == "beside":
+        beside = drafts
+    elif option.place == "device":
+        own |= drafts
+    elif option.place == "pool":
+        own |= {"draft_tokens": option.draft_tokens, "draft_group": 0}
+        count = min(clients, problem.draft_pools[0].units)
+        pool = {"pool": problem.draft_pools[0].name, "drafter": drafter.name, "units": count}
+        servers.append(pool | {"per_unit": -(-clients // count)})
+    groups = [
+        {
+            "verifier": verifier.name,
+            "units": count,
+            "beside": beside,
+            "clients": [{"class": of.name, "per_unit": size, **own}],
+        }
+        for size, count in ((least + 1, more), (least, units - more))
+        if size * count
+    ]
+    return PlacementPlan.from_dict({"groups": groups, "draft_groups": servers})

@@ -1,0 +1,220 @@
+"""The fields of one object of JSON, or of one row of a table, checked as they are read."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+
+from specopt.instances.reading.lines import Lines
+from specopt.models.arguments import is_number, number
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import describe, printable
+from specopt.models.files import DECIMAL
+
+_LONGEST_DECIMAL = 60
+
+
+class Fields:
+    """An object of JSON, or a row of a table; what is null, empty or no number (NaN) counts as
+    missing.
+
+    Parameters
+    ----------
+    where
+        The file, for messages.
+    place
+        Where the object stands in it; the names of fields follow it in messages.
+    data
+        The object; hyphens in its keys count as underscores.
+
+    Raises
+    ------
+    InvalidInput
+        If the data is no object.
+    """
+
+    def __init__(self, where: str, place: str, data: object) -> None:
+        self.where, self.place = where, place
+        if not isinstance(data, Mapping):
+            name = place.rstrip("., ") or "the top level"
+            raise InvalidInput(f"{where}: {name}: expected an object, got {describe(data)}")
+        known = {
+            key: value for key, value in data.items() if value not in (None, "") and value == value
+        }
+        self.values = {str(key).replace("-", "_"): value for key, value in known.items()}
+
+    def number(self, *names: str, expected: str = "a number") -> float | None:
+        """Return the first of these fields that is there, as a number; texts may spell it."""
+        name = next((name for name in names if name in self.values), None)
+        if name is None:
+            return None
+        value = self.values[name]
+        spelt = decimal(value) if isinstance(value, str) else value
+        if not is_number(spelt):
+            raise self.refuse(name, expected, value)
+        try:
+            return number(name, spelt)
+        except InvalidInput as error:
+            raise InvalidInput(f"{self.where}: {self.place}{error}") from None
+
+    def numbers(self, names: Mapping[str, str]) -> dict[str, float]:
+        """Return the positive numbers that are there, by the names that they are to have."""
+        found = {name: self.number(field) for name, field in names.items()}
+        return {name: value for name, value in found.items() if value}
+
+    def integer(self, *names: str, expected: str = "an integer") -> int | None:
+        """Return the first of these fields that is there, as an integer."""
+        value = self.number(*names, expected=expected)
+        if value is not None and not value.is_integer():
+            name = next(name for name in names if name in self.values)
+            raise self.refuse(name, expected, self.values[name])
+        return None if value is None else int(value)
+
+    def needed(self, name: str, expected: str = "an integer") -> int:
+        """Return a field that must be there, as an integer."""
+        value = self.integer(name, expected=expected)
+        if value is None:
+            raise self.refuse(name, expected, "")
+        return value
+
+    def text(self, *names: str) -> str:
+        """Return the first of these fields that is there, as a text; empty: none is."""
+        name = next((name for name in names if name in self.values), None)
+        if name is None:
+            return ""
+        value = self.values[name]
+        if not isinstance(value, str):
+            raise self.refuse(name, "a text", value)
+        return value.strip()
+
+    def inner(self, name: str) -> Fields:
+        """Return the object of a field; empty: it is missing."""
+        return Fields(self.where, f"{self.place}{name}.", self.values.get(name, {}))
+
+    def entries(self, name: str) -> list[Fields]:
+        """Return the objects of a field that holds a list of them."""
+        value = self.values.get(name)
+        if not isinstance(value, list):
+            raise self.refuse(name, "a list", value)
+        return [
+            Fields(self.where, f"{self.place}{name}[{i}].", entry) for i, entry in enumerate(value)
+        ]
+
+    def refuse(self, name: str, expected: str, got: object) -> InvalidInput:
+        """Return the exception that names a field, what was expected there and what came."""
+        place = f"{self.place}{printable(name)}"
+        return InvalidInput(f"{self.where}: {place}: expected {expected}, got {describe(got)}")
+
+
+class Row(Fields):
+    """A row of a table, whose cells are texts.
+
+    Parameters
+    ----------
+    where
+        The file, for messages.
+    line
+        The line that it begins on.
+    columns
+        Where each column stands.
+    cells
+        The cells.
+    """
+
+    def __init__(self, where: str, line: int, columns: dict[str, int], cells: list[str]) -> None:
+        self.where, self.line, self.columns, self.cells = where, line, columns, cells
+
+    @property
+    def place(self) -> str:  # type: ignore[override]
+        """The line, for messages."""
+        return f"line {self.line}, "
+
+    @cached_property
+    def values(self) -> dict[str, str]:  # type: ignore[override]
+        """The cells that are not empty."""
+        return {name: text for name in self.columns if (text := self.text_of(name))}
+
+    def text_of(self, name: str) -> str:
+        """Return a cell without spaces around it."""
+        return self.cells[self.columns[name]].strip()
+
+    def within(self, name: str, expected: str, low: float, high: float) -> float:
+        """Return a cell that must hold a number of a range."""
+        text = self.text_of(name)
+        value = decimal(text)
+        if value is None or not low <= value <= high:
+            raise self.refuse(name, expected, text)
+        return value
+
+
+class CsvFile:
+    """A CSV file with a header, read strictly; iterating yields its rows.
+
+    Parameters
+    ----------
+    lines
+        Its lines.
+
+    Attributes
+    ----------
+    header, line
+        Names of the columns, without spaces around them, and the line that they stand on.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no header, or a row is malformed or has another length than it; the message
+        names the line.
+    """
+
+    def __init__(self, lines: Lines) -> None:
+        self.lines = lines
+        self._rows = self._read()
+        self.line, header = next(self._rows, (0, []))
+        self.header = [name.strip() for name in header]
+        if not self.header:
+            raise InvalidInput(f"{lines.where}: expected a table, got an empty file")
+
+    def need(self, *names: str) -> None:
+        """Refuse a header that lacks one of some columns or has it twice."""
+        for name in names:
+            if self.header.count(name) != 1:
+                known = printable(", ".join(self.header))
+                often = "has it twice" if name in self.header else f"has {known}"
+                raise InvalidInput(
+                    f"{self.lines.where}: line {self.line}: expected one column {name!r}, the"
+                    f" header {often}"
+                )
+
+    def __iter__(self) -> Iterator[Row]:
+        header, size, where = self.header, len(self.header), self.lines.where
+        columns = {name: at for at, name in enumerate(header)}
+        for line, cells in self._rows:
+            if len(cells) != size:
+                missing = header[len(cells)] if len(cells) < size else None
+                expected = f"{size} fields, as in the header"
+                raise self.lines.refuse(line, expected, cells, missing)
+            yield Row(where, line, columns, cells)
+
+    def _read(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the line that each row begins on, and its cells; blank lines are skipped."""
+        done = 0  # lines of the rows before
+        try:
+            for cells in csv.reader(self.lines, strict=True):
+                line, done = done + 1, self.lines.number
+                if len(cells) > 1 or "".join(cells).strip():
+                    yield line, cells
+        except csv.Error as error:
+            raise InvalidInput(
+                f"{self.lines.where}: line {done + 1}: expected a row of a CSV file: {error}"
+            ) from None
+
+
+def decimal(text: str) -> float | None:
+    """Return a finite number in decimal notation, spaces around it; None: the text is none."""
+    text = text.strip()
+    if len(text) > _LONGEST_DECIMAL or not DECIMAL.fullmatch(text):
+        return None
+    value = float(text)
+    return value if abs(value) < float("inf") else None

@@ -1,0 +1,49 @@
+"""What `vllm bench serve` prints at its end, pasted into a file: one block or several."""
+
+from __future__ import annotations
+
+import re
+
+from specopt.instances.reading.fields import Fields
+from specopt.instances.sweeps.runs import Run
+from specopt.instances.sweeps.vllm import vllm_run
+
+HEAD = "Serving Benchmark Result"
+NAMES = {
+    "Successful requests": "completed",
+    "Failed requests": "failed",
+    "Maximum request concurrency": "max_concurrency",
+    "Total generated tokens": "total_output_tokens",
+    "Output token throughput (tok/s)": "output_throughput",
+    "Mean TTFT (ms)": "mean_ttft_ms",
+    "Mean TPOT (ms)": "mean_tpot_ms",
+    "Median TPOT (ms)": "median_tpot_ms",
+    "P99 TPOT (ms)": "p99_tpot_ms",
+    "Acceptance length": "spec_decode_acceptance_length",
+    "Drafts": "spec_decode_num_drafts",
+    "Draft tokens": "spec_decode_draft_tokens",
+}
+"""Fields of the JSON of the same benchmark, by what is printed."""
+
+_LINE = re.compile(r"\s*([^:]+):\s*(\S+)\s*")
+
+
+def is_console(head: str) -> bool:
+    """Return whether a text that begins so is such an output."""
+    return HEAD in head
+
+
+def console_runs(text: str, where: str) -> list[Run]:
+    """Return the run of each block.
+
+    Raises
+    ------
+    InvalidInput
+        If a field holds something else than it should; the message names it.
+    """
+    runs = []
+    for number, block in enumerate(text.split(HEAD)[1:], start=1):
+        lines = filter(None, map(_LINE.fullmatch, block.splitlines()))
+        found = {NAMES[match[1]]: match[2] for match in lines if match[1] in NAMES}
+        runs.append(vllm_run(Fields(where, f"block {number}, ", found)))
+    return runs

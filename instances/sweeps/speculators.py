@@ -1,0 +1,42 @@
+"""The `perf_results.csv` of speculators' evaluation: throughput by subset and rate of requests.
+
+Requests at a time are the rate that was reached times the latency (Little's law), rounded.
+"""
+
+from __future__ import annotations
+
+from specopt.instances.reading.fields import CsvFile
+from specopt.instances.reading.lines import Lines
+from specopt.instances.sweeps.rows import Rows
+from specopt.instances.sweeps.runs import Run
+
+COLUMNS = ("rps_median", "latency_median_s", "output_tps_median")
+
+
+def is_perf_results(first_line: str) -> bool:
+    """Return whether a table with this first line is one of them."""
+    return set(COLUMNS) <= set(first_line.strip().split(","))
+
+
+def perf_runs(lines: Lines, rows: Rows) -> list[Run]:
+    """Return the runs in the rows of a table.
+
+    Raises
+    ------
+    InvalidInput
+        If a row is malformed; the message names line and column.
+    """
+    table, runs = CsvFile(lines), []
+    table.need(*COLUMNS)
+    for row in table:
+        rate, latency, speed = (row.within(name, "a number > 0", 1e-9, 1e9) for name in COLUMNS)
+        rows.assume("at as many requests at a time as their rate times their latency")
+        runs.append(
+            Run(
+                fields=row,
+                tokens_per_second=speed,
+                concurrency=max(1, round(rate * latency)),
+                workload=row.text("subset"),
+            )
+        )
+    return runs

@@ -1,0 +1,189 @@
+"""The law of throughput: log(tokens of a step) less a cost, about no speculation.
+
+The log throughput of a request is that of no speculation at its place and load, plus log(1 + a +
+... + a^K) for K drafts accepted at the constant rate a, less a cost of K drafts that grows with the
+load. A place is a workload with a context. It has a logit of its own for the rate of acceptance,
+held near the one of all places; measured acceptance lengths count as observations of it. All is
+fitted by least squares with these priors. What is left of measurements is added again, so that the
+law goes through them. Costs, and what is left, are linear in log(1 + K) and in the log of the load.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from specopt.models.acceptance import expected_tokens
+from specopt.models.fields import Floats
+from specopt.models.sweep import Point
+
+IDLE = 0.07
+"""Log throughput that an engine usually loses by speculating with 0 drafts; counts where draft
+length 0 was not measured."""
+
+_EDGE = 1e-4  # rates closer to 0 or 1 count as this far from them
+_PASS = 0.1  # cost of a draft before there is data, in passes of the verify model
+_LOGIT = 1.0  # of the rate of acceptance, before there is data
+_ROUGH = 0.03  # standard deviation of log throughput about the law
+_STEPS = 12  # of the fit at most
+_FAR = 3.0  # standard deviation of what is hardly known before there is data
+_LEVEL, _LEVELS = 0.1, 1.0  # standard deviation of a place's level: of one context, of several
+_COST, _IDLE = 1.0, 0.06  # the same of the cost of a draft length, and of 0 drafts
+_GROWTH = 0.2  # the same of what the log of 1 + K costs more at a load
+_COMMON, _OWN = 1.0, 0.7  # the same of the logit of all places, and of a place's about it
+_SEEN, _ALONE = 1.5, 0.3  # the same of a logit from acceptance lengths: beside throughput, alone
+
+Place = tuple[str, int]
+
+
+def place_of(point: Point) -> Place:
+    """Return the workload and the context of a point."""
+    return point.condition.workload, point.condition.context_tokens
+
+
+def logit_rate(acceptance_length: Floats, draft_length: Floats) -> Floats:
+    """Return log(a / (1 - a)) of the constant rate a that yields the acceptance lengths; arrays of
+    one shape.
+    """
+    low, high = np.zeros_like(acceptance_length), np.ones_like(acceptance_length)
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        below = expected_tokens(middle, draft_length) < acceptance_length
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    rate = np.clip(0.5 * (low + high), _EDGE, 1.0 - _EDGE)
+    return np.asarray(np.log(rate / (1.0 - rate)))
+
+
+def tokens_of(logit: Floats, draft_length: Floats) -> tuple[Floats, Floats]:
+    """Return the acceptance lengths of rates given by their logits, and d log(AL) / d logit; 1 and
+    0 for K = 0.
+    """
+    rate = np.clip(1.0 / (1.0 + np.exp(-logit)), _EDGE, 1.0 - _EDGE)
+    tokens = expected_tokens(rate, draft_length)
+    powers = rate**draft_length
+    # d/da of (1 - a^(K+1)) / (1 - a)
+    slope = (tokens - (draft_length + 1.0) * powers) / (1.0 - rate)
+    return tokens, slope * rate * (1.0 - rate) / tokens
+
+
+class Law:
+    """The law, fitted.
+
+    Parameters
+    ----------
+    speeds
+        Log throughput of a request at the measured points, at least one.
+    lengths
+        Measured acceptance lengths.
+    """
+
+    def __init__(self, speeds: Mapping[Point, float], lengths: Mapping[Point, float]) -> None:
+        self.places = sorted({place_of(point) for point in [*speeds, *lengths]})
+        self._loads = np.log(sorted({point.condition.concurrency for point in speeds}))
+        drafts = np.array(sorted({0, *(point.draft_length or 0 for point in speeds)}), float)
+        self._drafts = np.log1p(drafts)
+        places, loads = len(self.places), len(self._loads)
+        several = len({context for _, context in self.places}) > 1
+        y = np.array(list(speeds.values()))
+        sizes = [1, places, loads, len(drafts), loads, 1, places]
+        level = _LEVELS if several else _LEVEL
+        spread = np.repeat([_FAR, level, _FAR, _COST, _GROWTH, _COMMON, _OWN], sizes)
+        spread[1 + places + loads] = _IDLE
+        mean = np.zeros(len(spread))
+        mean[[0, -1 - places]] = y.mean(), _LOGIT
+        logits: dict[Place, list[float]] = defaultdict(list)
+        for point, length in lengths.items():
+            told = logit_rate(np.array([length]), np.array([float(point.draft_length or 0)]))
+            logits[place_of(point)].append(float(told[0]))
+        seen = np.array([np.mean(several) for several in logits.values()])
+        rows = np.zeros((len(logits), len(mean)))
+        for row, place in zip(rows, logits, strict=True):
+            row[[-1 - places, self.places.index(place) - places]] = 1.0
+        drafted = {place_of(point) for point in speeds if point.draft_length}
+        doubt = np.array([_SEEN if place in drafted else _ALONE for place in logits])
+        self._found = mean
+        for _ in range(_STEPS):
+            slopes, value = self._expected(list(speeds))
+            weighted = np.vstack([slopes / _ROUGH, rows / doubt[:, None]])
+            missed = np.append((y - value) / _ROUGH, (seen - rows @ self._found) / doubt)
+            change = np.linalg.solve(
+                weighted.T @ weighted + np.diag(spread**-2.0),
+                weighted.T @ missed + (mean - self._found) / spread**2,
+            )
+            change[-1 - places :] = np.clip(change[-1 - places :], -1.0, 1.0)
+            self._found = self._found + change
+            if np.abs(change).max() < _EDGE:
+                break
+        self._left: dict[Place, dict[float, dict[int | None, float]]] = defaultdict(dict)
+        for point, left in zip(speeds, y - self._expected(list(speeds))[1], strict=True):
+            known = self._left[place_of(point)]
+            known.setdefault(math.log(point.condition.concurrency), {})[point.draft_length] = float(
+                left
+            )
+
+    def at(self, points: Sequence[Point]) -> Floats:
+        """Return the log throughput of a request at points of known places."""
+        found = self._expected(points)[1]
+        for k, point in enumerate(points):
+            known = self._at_loads(place_of(point), point.draft_length)
+            if known:
+                load = math.log(point.condition.concurrency)
+                found[k] += np.interp(load, list(known), list(known.values()))
+        return found
+
+    def tokens(self, points: Sequence[Point]) -> Floats:
+        """Return the acceptance lengths that are expected of points of known places."""
+        drafts = np.array([float(point.draft_length or 0) for point in points])
+        return tokens_of(self._logits(points), drafts)[0]
+
+    def _own(self, points: Sequence[Point]) -> Floats:
+        """Return a row for each point with 1 for its place."""
+        of = {place: k for k, place in enumerate(self.places)}
+        return np.eye(len(of))[[of[place_of(point)] for point in points]]
+
+    def _logits(self, points: Sequence[Point]) -> Floats:
+        own = self._found[-len(self.places) :]
+        return np.asarray(self._found[-1 - len(own)] + self._own(points) @ own)
+
+    def _expected(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
+        """Return the derivatives of the law's values by what is fitted, and the values.
+
+        Drafts longer than all that were measured count as the longest.
+        """
+        own, longest = self._own(points), float(np.expm1(self._drafts[-1]))
+        drafts = np.array([min(point.draft_length or 0, longest) for point in points])
+        speculates = np.array([[point.draft_length is not None] for point in points], float)
+        loads = _shares(np.log([point.condition.concurrency for point in points]), self._loads)
+        costs = -speculates * _shares(np.log1p(drafts), self._drafts)
+        tokens, slope = tokens_of(self._logits(points), drafts)
+        linear = np.hstack(
+            [np.ones((len(points), 1)), own, loads, costs, -np.log1p(drafts)[:, None] * loads]
+        )
+        priced = np.log1p(_PASS * np.expm1(self._drafts))
+        usual = IDLE + np.interp(np.log1p(drafts), self._drafts, priced)
+        value = linear @ self._found[: linear.shape[1]] + np.log(tokens) - speculates[:, 0] * usual
+        return np.hstack([linear, slope[:, None], slope[:, None] * own]), value
+
+    def _at_loads(self, place: Place, draft_length: int | None) -> dict[float, float]:
+        """Return what is left of the measurements of a place for a draft length, by the log of the
+        load.
+        """
+        found = {}
+        for load, row in sorted(self._left[place].items()):
+            curve = {math.log1p(k): left for k, left in row.items() if k is not None}
+            if draft_length is not None:
+                if None in row:
+                    curve.setdefault(0.0, row[None])
+                at = sorted(curve)
+                found[load] = float(np.interp(math.log1p(draft_length), at, [curve[x] for x in at]))
+            elif None in row:
+                found[load] = row[None]
+        return found
+
+
+def _shares(at: Floats, knots: Floats) -> Floats:
+    """Return how much each knot counts in a linear interpolation; beyond them the nearest does."""
+    return np.array([np.interp(at, knots, knot) for knot in np.eye(len(knots))]).T

@@ -1,0 +1,128 @@
+"""How much faster than no speculation drafts can be: by the tokens of a step.
+
+No step accepts more tokens than it drafts, and drafting makes no step shorter. So the speed-up at a
+place and load is at most the acceptance length there. For drafters that draft token by token, the
+acceptance length does not fall with the draft length, and grows ever less; beyond the longest
+measured length it grows at most as it did on average.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping
+
+import numpy as np
+
+from specopt.models.sweep import Point
+from specopt.solvers.speculation_table.tuning.law import Place, place_of
+
+SUSPECT = 1.05
+"""A measured speed-up that is more than this multiple of its acceptance length says that the run
+without speculation is slower than it should be. The limits at its load are then wider by as much.
+"""
+
+
+def most_tokens(draft_length: int, known: Mapping[int, float], sequential: bool) -> float:
+    """Return the largest acceptance length that measured ones allow.
+
+    Parameters
+    ----------
+    draft_length
+        Drafts of the step.
+    known
+        Measured acceptance lengths by draft length, at the same place and load.
+    sequential
+        Whether drafts are made token by token, each from those before it.
+    """
+    most = draft_length + 1.0
+    if draft_length in known:
+        return known[draft_length]
+    if not known or not sequential:
+        return most
+    lengths = sorted({0, *known})
+    tokens = [1.0, *(known[k] for k in lengths[1:])]
+    if draft_length > lengths[-1]:
+        return min(most, tokens[-1] + (draft_length - lengths[-1]) * (tokens[-1] - 1) / lengths[-1])
+    after = int(np.searchsorted(lengths, draft_length))
+    most = min(most, tokens[after])
+    for a, b in ((after - 2, after - 1), (after, after + 1)):  # the chords on both sides, prolonged
+        if a >= 0 and b < len(lengths):
+            slope = (tokens[b] - tokens[a]) / (lengths[b] - lengths[a])
+            most = min(most, tokens[a] + slope * (draft_length - lengths[a]))
+    # noise bends measured lengths the other way, too
+    return max(most, float(np.interp(draft_length, lengths, tokens)))
+
+
+class Limits:
+    """Limits of speed-ups, from what was measured.
+
+    Parameters
+    ----------
+    speeds
+        Log throughput at measured points.
+    lengths
+        Measured acceptance lengths.
+    sequential
+        Whether drafts are made token by token.
+    """
+
+    def __init__(
+        self, speeds: Mapping[Point, float], lengths: Mapping[Point, float], sequential: bool
+    ) -> None:
+        self.sequential = sequential
+        self._known: dict[Place, dict[float, dict[int, float]]] = defaultdict(dict)
+        for point in speeds:
+            if point.draft_length is None:
+                self._known[place_of(point)][math.log(point.condition.concurrency)] = {}
+        for point, length in lengths.items():
+            row = self._known[place_of(point)].get(math.log(point.condition.concurrency))
+            if row is not None:
+                row[point.draft_length or 0] = length
+        self._factors: dict[tuple[Place, float], float] = {}
+        suspects = []
+        for point, speed in speeds.items():
+            base = speeds.get(Point(point.condition, None))
+            if base is not None and point.draft_length:
+                place, load = place_of(point), math.log(point.condition.concurrency)
+                ratio = math.exp(speed - base - self._log_tokens(place, load, point.draft_length))
+                if ratio > SUSPECT:
+                    found = max(ratio, self._factors.get((place, load), 1.0))
+                    self._factors[place, load] = found
+                    suspects.append((ratio, point))
+        self.notes = [_note(*max(suspects, key=lambda one: one[0]))] if suspects else []
+
+    def log_speedup(self, point: Point) -> float:
+        """Return the limit of the log speed-up of a point; infinite where nothing is known.
+
+        Between measured loads it is linear in the log of the load, beyond them that of the nearest.
+        """
+        place, drafts = place_of(point), point.draft_length
+        if drafts is None:
+            return 0.0
+        loads = sorted(self._known[place])
+        most = [
+            self._log_tokens(place, load, drafts) + math.log(self._factors.get((place, load), 1.0))
+            for load in loads
+        ]
+        here = math.log(point.condition.concurrency)
+        return float(np.interp(here, loads, most)) if loads else math.inf
+
+    def _log_tokens(self, place: Place, load: float, drafts: int) -> float:
+        return math.log(most_tokens(drafts, self._known[place][load], self.sequential))
+
+
+def _note(ratio: float, point: Point) -> str:
+    at = point.condition
+    where = ", ".join(
+        [
+            f"at {at.concurrency} requests",
+            *([f"workload {at.workload}"] if at.workload else []),
+            *([f"{at.context_tokens:,} tokens of context"] if at.context_tokens else []),
+        ]
+    )
+    return (
+        f"{where}, {point.draft_length} drafts are {ratio:.2f} times as fast as their acceptance"
+        " length allows over no speculation: measure no speculation again; predictions there may"
+        " exceed it as much"
+    )
