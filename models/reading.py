@@ -18,7 +18,7 @@ them.
 """
 
 
-def read_bytes(path: StrPath, limit: int = MAX_BYTES) -> bytes:
+def read_bytes(path: StrPath, cap: int = MAX_BYTES) -> bytes:
     """Return the content of a file, or of a pipe until it is closed.
 
     Raises
@@ -27,11 +27,8 @@ def read_bytes(path: StrPath, limit: int = MAX_BYTES) -> bytes:
         If the file cannot be read, is a device or a directory, or is larger than the limit.
     """
     with opened(path) as stream:
-        if (
-            os.fstat(stream.fileno()).st_size > limit
-            or len(content := stream.read(limit + 1)) > limit
-        ):
-            raise too_large(path, limit)
+        if os.fstat(stream.fileno()).st_size > cap or len(content := stream.read(cap + 1)) > cap:
+            raise too_large(path, cap)
     return content
 
 

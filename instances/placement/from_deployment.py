@@ -189,10 +189,7 @@ def _clients(known: Deployment, base: PlacementProblem) -> tuple[dict[str, Any],
             )
     if trace is not None:
         longest = max(context, int((trace.input_tokens + trace.output_tokens).max()))
-        given["classes.context_tokens"] = (
-            context,
-            f"mean of {known.rows}, within the measured range",
-        )
+        given["classes.context_tokens"] = context, f"mean of {known.rows}, in the measured range"
         given["classes.max_context_tokens"] = longest, f"longest of {known.rows}"
     if fleet.watts and len(fleet.watts) > 2:
         given["classes.device_watts"] = fleet.watts[2], "--power"
