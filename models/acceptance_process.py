@@ -46,8 +46,7 @@ class AcceptanceProcess(Immutable):
         regimes = rates.shape[1]
         if transition.shape != (regimes, regimes):
             raise InvalidInput(
-                f"transition: expected {regimes} x {regimes} probabilities, got shape"
-                f" {transition.shape}"
+                f"transition: expected {regimes} x {regimes} entries, got shape {transition.shape}"
             )
         if (transition < 0.0).any() or np.abs(transition.sum(axis=1) - 1.0).max() > 1e-9:
             raise InvalidInput("transition: expected rows of probabilities >= 0 that sum to 1")

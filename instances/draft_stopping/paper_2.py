@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from specopt.instances.draft_stopping.scores import rounded_probabilities
+from specopt.instances.draft_stopping.scores import as_probabilities
 from specopt.models.arguments import integer, number, positive
 from specopt.models.draft_stopping.problem import AcceptanceRate, DraftStoppingProblem, RoundClass
 from specopt.models.drafting import Scores
@@ -54,7 +54,7 @@ def paper_2(
     rate = number("acceptance_rate", acceptance_rate, 0, 1)
 
     def bits(accepted: float) -> Floats:
-        return rounded_probabilities(np.array([1.0 - accepted, accepted]))
+        return as_probabilities(np.array([1.0 - accepted, accepted]))
 
     return DraftStoppingProblem(
         name=f"paper-2 a={rate:g} L={max_draft}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from specopt.instances.draft_stopping.scores import rounded_probabilities
+from specopt.instances.draft_stopping.scores import as_probabilities
 from specopt.models.arguments import integer, number, random_generator
 from specopt.models.draft_stopping.problem import AcceptanceRate, DraftStoppingProblem, RoundClass
 from specopt.models.drafting import Scores
@@ -64,12 +64,12 @@ def random(
                 probability=part, acceptance_rate=AcceptanceRate.parse(rate, "acceptance_rate")
             )
             for part, rate in zip(
-                rounded_probabilities(rng.uniform(0.2, 1.0, classes)).tolist(), rates, strict=True
+                as_probabilities(rng.uniform(0.2, 1.0, classes)).tolist(), rates, strict=True
             )
         ),
         scores=Scores(
-            accepted=rounded_probabilities(accepted),
-            first_rejection=rounded_probabilities(rejected),
-            after=rounded_probabilities(after),
+            accepted=as_probabilities(accepted),
+            first_rejection=as_probabilities(rejected),
+            after=as_probabilities(after),
         ),
     )

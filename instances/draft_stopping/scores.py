@@ -13,7 +13,7 @@ from specopt.models.fields import Floats
 DIGITS = 6
 
 
-def rounded_probabilities(weights: Floats) -> Floats:
+def as_probabilities(weights: Floats) -> Floats:
     """Return weights as probabilities of six digits that sum to 1."""
     probabilities = np.round(weights / weights.sum(), DIGITS)
     probabilities[np.argmax(probabilities)] += 1.0 - probabilities.sum()
@@ -39,7 +39,7 @@ def normal_scores(signal: float, bins: int, after: float) -> Scores:
 
     def binned(mean: float) -> Floats:
         below = [NormalDist(mean, 1.0).cdf(edge) for edge in edges]
-        return rounded_probabilities(np.diff([0.0, *below, 1.0]))
+        return as_probabilities(np.diff([0.0, *below, 1.0]))
 
     return Scores(
         accepted=binned(0.5 * signal),

@@ -49,7 +49,7 @@ def edge_cloud(
     total = integer("number_of_clients", number_of_clients, 6)
     far, near = number("far", far, 0, 60), number("near", near, 0, 60)
     names, pool = ["cloud", "edge"], "drafting" if integer("pool_units", pool_units, 0) else None
-    trips, lowest = (
+    trips, rate = (
         {"cloud": far, "edge": near},
         0.0 if objective in ("goodput", "fair") else 10.0,
     )
@@ -81,9 +81,9 @@ def edge_cloud(
             drafter("heads", 0.4, names, "parallel"),
         ),
         classes=(
-            clients("phones", phones, 500, rates, {"small": 0.02}, trips, lowest),
-            clients("laptops", laptops, 1000, rates, {"small": 0.006}, trips, lowest),
-            clients("terminals", total - phones - laptops, 500, rates, {}, trips, lowest),
+            clients("phones", phones, 500, rates, {"small": 0.02}, trips, rate),
+            clients("laptops", laptops, 1000, rates, {"small": 0.006}, trips, rate),
+            clients("terminals", total - phones - laptops, 500, rates, {}, trips, rate),
         ),
         max_draft_tokens=integer("max_draft", max_draft, 1, 1000),
         objective=goal,

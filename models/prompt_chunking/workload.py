@@ -243,14 +243,14 @@ class Rounds:
         for _ in range(100):
             rate = 0.5 * (low + high)
             powers = rate ** (gains - 1.0)
-            shares = np.asarray(powers / powers.sum(), np.float64)
-            low, high = (rate, high) if float(shares @ gains) < mean_gained else (low, rate)
+            found = np.asarray(powers / powers.sum(), np.float64)
+            low, high = (rate, high) if float(found @ gains) < mean_gained else (low, rate)
         count = len(gains)
         return cls(
             drafted=np.zeros(count, int),
             sent=np.full(count, sent),
             gained=gains,
-            probabilities=shares,
+            probabilities=found,
         )
 
     @classmethod
