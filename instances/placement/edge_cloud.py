@@ -49,10 +49,7 @@ def edge_cloud(
     total = integer("number_of_clients", number_of_clients, 6)
     far, near = number("far", far, 0, 60), number("near", near, 0, 60)
     names, pool = ["cloud", "edge"], "drafting" if integer("pool_units", pool_units, 0) else None
-    trips, rate = (
-        {"cloud": far, "edge": near},
-        0.0 if objective in ("goodput", "fair") else 10.0,
-    )
+    trips, rate = {"cloud": far, "edge": near}, 0.0 if objective in ("goodput", "fair") else 10.0
     phones, laptops = total // 2, total // 3
     goal: Objective = objective  # type: ignore[assignment]  # the problem checks it
     rates = {"small": 0.65, "heads": 0.75}
