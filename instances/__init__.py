@@ -1,1 +1,1 @@
-"""Where problems come from: families by kind, traces, measurements, checkpoints."""
+"""Sources of problems: families by kind, traces, measurements and checkpoints."""

@@ -19,9 +19,9 @@ class Family:
     Parameters
     ----------
     name
-        KIND/FAMILY, as on the command line.
+        Name KIND/FAMILY, as on the command line.
     build
-        Function of the family's parameters and the seed, both by keyword.
+        Function of the family's parameters and the seed, all keyword arguments.
     """
 
     name: str
@@ -44,12 +44,12 @@ class Family:
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """The family's parameters and their default values, the seed included."""
+        """Default value of each parameter of the family, including the seed."""
         return {p.name: p.default for p in inspect.signature(self.build).parameters.values()}
 
     @property
     def plain(self) -> dict[str, type[Any]]:
-        """The types of those parameters that text can express, but for the seed."""
+        """Types of the parameters that text can express, without the seed."""
         return {
             name: type(value)
             for name, value in self.defaults.items()
@@ -57,12 +57,12 @@ class Family:
         }
 
     def generate(self, *, seed: int = 0, **parameters: Any) -> Any:
-        """Return a problem or a workload: the same parameters and seed give the same one.
+        """Return a problem or a workload, which depends only on the parameters and the seed.
 
         Raises
         ------
         InvalidInput
-            If there is no such parameter.
+            If the family has no such parameter.
         """
         known = self.defaults
         for name in parameters:
@@ -81,6 +81,6 @@ def families(problem: type[Problem], *builds: Callable[..., Any]) -> tuple[Famil
 
 
 def labelled(families: Sequence[Family], *labels: str) -> tuple[Family, ...]:
-    """Return the families with some labels, in the order of the labels."""
+    """Return the families with the given labels, in the order of the labels."""
     by_label = {family.label: family for family in families}
     return tuple(by_label[label] for label in labels)

@@ -1,4 +1,4 @@
-"""Problems in few digits: the same on every machine, and short in files."""
+"""Problems with rounded numbers: identical on every machine, and short in files."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ from specopt.models.markov_chain import TransitionMatrix
 from specopt.models.problem import Problem
 
 DIGITS = 6
-"""Significant digits that are kept: the last bits of exp and log differ between machines."""
+"""Numbers keep this many significant digits. With more, the last bits of exp and log would make
+instances differ between machines.
+"""
 
 
 def rounded(problem: Problem) -> Problem:
-    """Return a problem with six digits of every number that is no integer; rows of transitions
-    still sum to one.
+    """Return a problem with every number that is not an integer rounded to six digits. Rows of
+    transitions still sum to 1.
     """
     data = {name: _rounded(value) for name, value in problem.to_dict().items() if name != "name"}
     for entry in fields(problem):
@@ -37,7 +39,7 @@ def _rounded(value: Any) -> Any:
 
 
 def _row(row: list[float]) -> list[float]:
-    """Round to decimals; what is over or missing goes to the largest entry."""
+    """Round to decimals; the largest entry absorbs the error of the sum."""
     whole = np.round(np.array(row) * 10**DIGITS).astype(np.int64)
     whole[int(np.argmax(whole))] += 10**DIGITS - int(whole.sum())
     return [int(part) / 10**DIGITS for part in whole]

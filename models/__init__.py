@@ -1,1 +1,1 @@
-"""What is being optimised: typed models, problems, plans, results and the judge."""
+"""Typed models, problems, plans, results and the judge."""

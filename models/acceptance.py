@@ -1,4 +1,4 @@
-"""What a round of speculation yields, and how many rounds a response takes (paper 1, Eq. 7-8)."""
+"""Tokens per round of speculation, and rounds per response (paper 1, Eq. 7-8)."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from specopt.models.fields import Floats, Ints
 
 
 def expected_tokens_per_step(acceptance_rate: float, speculation_length: int) -> float:
-    """Return the mean number of output tokens of one decoding step, the server's own included (Eq.
-    7).
+    """Return the mean number of output tokens of one decoding step, including the server's own
+    token (Eq. 7).
 
     Parameters
     ----------
     acceptance_rate
-        Probability alpha in [0, 1] that a draft token is accepted, given that all before it were.
+        Probability alpha in [0, 1] that a draft token is accepted, given that all its predecessors
+        were.
     speculation_length
         Number l >= 0 of draft tokens.
 
@@ -41,8 +42,8 @@ def expected_tokens_per_step(acceptance_rate: float, speculation_length: int) ->
 def rate_that_yields(
     tokens_per_step: float, speculation_length: int, low: float = 1e-9, high: float = 1.0 - 1e-9
 ) -> float:
-    """Return the acceptance rate in an interval at which a step yields this many tokens (Eq. 7),
-    else its nearer end.
+    """Return the acceptance rate in an interval at which a step yields this number of tokens (Eq.
+    7), or the nearer end of the interval if there is no such rate.
 
     Examples
     --------
@@ -62,7 +63,7 @@ def expected_tokens(acceptance_rates: Any, draft_tokens: Any) -> Floats:
     """Return mu = (1 - a^(S+1)) / (1 - a) for arrays of acceptance rates a and draft tokens S
     (paper 5).
 
-    Acceptance rates near 1 lose no digits.
+    The formula keeps all digits for acceptance rates near 1.
 
     Parameters
     ----------
@@ -79,12 +80,12 @@ def expected_tokens(acceptance_rates: Any, draft_tokens: Any) -> Floats:
     rates = np.asarray(acceptance_rates, np.float64)
     logarithms = np.log(
         np.maximum(rates, sys.float_info.min)
-    )  # of a rate of 0 it gives the 1 that it should
+    )  # the lower limit makes a rate of 0 yield the correct value 1
     return -np.expm1((np.asarray(draft_tokens) + 1.0) * logarithms) / (1.0 - rates)
 
 
 def decoding_steps(output_tokens: float, tokens_per_step: float) -> int:
-    """Return the decoding steps that a response takes: the quotient rounded up (Eq. 8).
+    """Return the number of decoding steps of a response: the quotient rounded up (Eq. 8).
 
     A quotient within 1e-12 (relative) of an integer counts as that integer, so that the rounding of
     a division does not add a step.
@@ -102,7 +103,7 @@ def decoding_steps(output_tokens: float, tokens_per_step: float) -> int:
 
 
 def all_decoding_steps(output_tokens: Ints | Floats, tokens_per_step: Floats | float) -> Ints:
-    """Return the decoding steps of many responses, of each those of `decoding_steps`."""
+    """Return the number of decoding steps of each of many responses, as `decoding_steps` does."""
     quotient = output_tokens / tokens_per_step
     nearest = np.rint(quotient)
     found = np.where(
@@ -112,31 +113,31 @@ def all_decoding_steps(output_tokens: Ints | Floats, tokens_per_step: Floats | f
 
 
 NEVER = 1e-18
-"""Probability below which a response does not last any longer."""
+"""The tail of a response's length is cut off below this probability. A larger value shortens it."""
 
 
 @lru_cache(maxsize=1024)
 def round_tails(output_tokens: int, acceptance_rate: float, speculation_length: int) -> Floats:
-    """Return the probabilities that a response takes more than 0, 1, ... rounds, drafts accepted
-    independently.
+    """Return the probabilities that a response takes more than 0, 1, ... rounds if drafts are
+    accepted independently.
     """
     accepted = acceptance_rate ** np.arange(speculation_length + 1.0)
-    gains = np.append(0.0, -np.diff(accepted, append=0.0))  # of 0, 1, ..., l + 1 tokens
+    gains = np.append(0.0, -np.diff(accepted, append=0.0))  # probabilities of 0, ..., l + 1 tokens
     left, tails = np.ones(1), [1.0]
     while tails[-1] > NEVER and len(tails) <= output_tokens:
-        left = np.convolve(left, gains)[:output_tokens]  # by the tokens that there are
+        left = np.convolve(left, gains)[:output_tokens]  # by the number of tokens so far
         tails.append(float(left.sum()))
     return np.minimum(tails, 1.0)
 
 
 def slowest_rounds(responses: Iterable[tuple[int, float]], speculation_length: int) -> int:
-    """Return the expected rounds of the slowest of several responses, rounded up as
-    `decoding_steps` does.
+    """Return the expected number of rounds of the slowest of several responses, rounded up as in
+    `decoding_steps`.
 
     Parameters
     ----------
     responses
-        Output tokens and acceptance rate of each; they do not depend on each other.
+        Output tokens and acceptance rate of each response; responses are independent.
     speculation_length
         Number l >= 0 of draft tokens.
 
@@ -145,10 +146,10 @@ def slowest_rounds(responses: Iterable[tuple[int, float]], speculation_length: i
     >>> slowest_rounds([(9, 0.8)], 4), slowest_rounds([(9, 0.8)] * 8, 4)
     (4, 5)
     """
-    laws = [
+    tails_of_responses = [
         (round_tails(*one, speculation_length), count) for one, count in Counter(responses).items()
     ]
-    done = np.ones(max(len(tails) for tails, _ in laws))
-    for tails, count in laws:
+    done = np.ones(max(len(tails) for tails, _ in tails_of_responses))
+    for tails, count in tails_of_responses:
         done[: len(tails)] *= (1.0 - tails) ** count
     return decoding_steps(float((1.0 - done).sum()), 1.0)

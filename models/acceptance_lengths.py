@@ -1,10 +1,9 @@
-"""Acceptance by draft length: mean tokens of a step for each K, where acceptance depends on K
-itself.
+"""Acceptance by draft length: mean tokens of a step for each K, if acceptance depends on K.
 
-A drafter that fills the whole block in one pass accepts less at every position of a longer block.
-No rates by position serve all lengths; the mean acceptance length AL(K) may even fall from one K to
-the next. What was measured is then a table of AL(K), the engine's own token included, and says
-nothing about other lengths.
+A drafter that fills the whole block in one pass has lower acceptance at every position of a longer
+block. No rates by position describe all lengths; the mean acceptance length AL(K) may even fall
+from one K to the next. The measurement is then a table of AL(K), including the engine's own token,
+and does not determine the means for other lengths.
 """
 
 from __future__ import annotations
@@ -24,22 +23,24 @@ MAX_LENGTH = 1_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AcceptanceLengths(Immutable):
-    """Mean tokens of a step by draft length, the server's own included.
+    """Mean tokens of a step by draft length, including the server's own token.
 
     Parameters
     ----------
     lengths
-        The K that were measured, at least 1, increasing.
+        Measured draft lengths K, at least 1, increasing.
     tokens
-        AL(K) of each, from 1 to 1 + K.
-    lower, upper
-        Limits of the same; the means themselves where none are known.
+        Mean acceptance length AL(K) for each K, from 1 to 1 + K.
+    lower
+        Lower limit of the mean for each K; the mean itself if no limit is known.
+    upper
+        Upper limit of the mean for each K; the mean itself if no limit is known.
     level
-        Confidence of the limits.
+        Confidence level of the limits.
     extrapolate
-        Whether lengths between and beyond those measured are answered, too.
+        Whether means are also computed for lengths between and beyond the measured ones.
     notes
-        What a reader should know, in the user's terms.
+        Notes for the reader, in the user's terms.
     """
 
     lengths: tuple[int, ...]
@@ -71,8 +72,8 @@ class AcceptanceLengths(Immutable):
 
     @classmethod
     def exactly(cls, tokens: dict[int, float], notes: tuple[str, ...] = ()) -> Self:
-        """Return means without limits, by draft length; where they fall with it the notes say
-        so.
+        """Return means by draft length, without limits. A note is added if they fall with the
+        length.
         """
         lengths = tuple(sorted(tokens))
         means = np.array([tokens[length] for length in lengths])
@@ -84,15 +85,15 @@ class AcceptanceLengths(Immutable):
                 *notes,
                 (
                     f"a step yields {tokens[low]:.4g} tokens with {low} drafts and"
-                    f" {tokens[high]:.4g} with {high}: it depends on the length itself, or the"
-                    " means are no surer; no rates by position say this"
+                    f" {tokens[high]:.4g} with {high}: acceptance depends on the draft length,"
+                    " or the means are inaccurate; rates by position cannot describe this"
                 ),
             )
         return replace(found, notes=notes)
 
     @property
-    def most_drafts(self) -> int | None:
-        """Longest draft up to which every length is answered; None: any."""
+    def max_drafts(self) -> int | None:
+        """Longest draft up to which the mean of every length is known; None: no limit."""
         if self.extrapolate:
             return None
         known = [length for i, length in enumerate(self.lengths) if length == i + 1]
@@ -100,20 +101,20 @@ class AcceptanceLengths(Immutable):
 
     @property
     def has_limits(self) -> bool:
-        """Whether limits differ from the means."""
+        """Whether the limits differ from the means."""
         return bool((self.lower < self.upper).any())
 
-    def expected_tokens(self, most: int, which: str = "rates") -> Floats:
-        """Return the mean tokens of a step with 0, 1, ..., `most` drafts, the server's own
-        included.
+    def expected_tokens(self, longest: int, which: str = "rates") -> Floats:
+        """Return the mean tokens of a step with 0, 1, ..., `longest` drafts, including the server's
+        own token.
 
-        Between measured lengths the mean is interpolated linearly. Beyond the last one each further
-        token is worth its predecessor's gain, shrunk as that gain was from the one before. For the
-        lower limit it is worth nothing, for the upper limit as much as the last measured one.
+        Between measured lengths the mean is interpolated linearly. Beyond the last one, the gain of
+        each further token is its predecessor's gain times the last measured ratio of gains. For the
+        lower limit the gain is 0, for the upper limit it stays at the last measured gain.
 
         Parameters
         ----------
-        most
+        longest
             Longest draft.
         which
             ``"rates"`` for the means, or ``"lower"`` or ``"upper"`` for a limit.
@@ -121,17 +122,17 @@ class AcceptanceLengths(Immutable):
         Raises
         ------
         InvalidInput
-            If a length was not measured and `extrapolate` is off.
+            If a length was not measured and `extrapolate` is false.
         """
-        missing = sorted(set(range(1, most + 1)) - set(self.lengths))
+        missing = sorted(set(range(1, longest + 1)) - set(self.lengths))
         if missing and not self.extrapolate:
             raise InvalidInput(
                 f"acceptance: measured for drafts of {', '.join(map(str, self.lengths))} tokens,"
-                f" {missing[0]} is asked for; expected extrapolation to be allowed"
+                f" not {missing[0]}; allow extrapolation or measure this length"
             )
         lengths = np.array([0, *self.lengths])
         values = np.concatenate(([1.0], self.tokens if which == "rates" else getattr(self, which)))
-        asked = np.arange(most + 1.0)
+        asked = np.arange(longest + 1.0)
         tokens = np.interp(asked, lengths, values)
         beyond = np.maximum(0.0, asked - lengths[-1])
         gains = np.maximum(0.0, np.diff(values) / np.diff(lengths))
@@ -145,7 +146,7 @@ class AcceptanceLengths(Immutable):
         return np.asarray(tokens, np.float64)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the means as JSON-like data, which the reader takes back."""
+        """Return the means as JSON-like data that the reader accepts."""
         data: dict[str, Any] = {
             name: {
                 str(length): value
@@ -164,6 +165,6 @@ class AcceptanceLengths(Immutable):
 
 
 Acceptance = PositionAcceptance | AcceptanceLengths
-"""By position or, where it depends on the draft length itself, by that; `expected_tokens` says what
-either yields.
+"""Acceptance by position or, where it depends on the draft length, by draft length. Both classes
+have `expected_tokens`.
 """

@@ -1,4 +1,4 @@
-"""How acceptance rates move from round to round: fixed, drifting, or switching between regimes."""
+"""Acceptance rates that change from round to round: fixed, drifting, or switching regimes."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ MAX_MODES = 5000
 
 @dataclass(frozen=True, eq=False)
 class AcceptanceProcess(Immutable):
-    """The acceptance rates of N clients over the rounds; use the constructors `fixed`, `drifting`
+    """The acceptance rates of N clients over the rounds. Use the constructors `fixed`, `drifting`
     and `switching`.
 
     Parameters
     ----------
     rates
-        Shape (P, R, N), in [0, 1): rate of a client in regime r during round p; the path of P
-        rounds is repeated.
+        Rates of the clients, shape (P, R, N), in [0, 1): the rate of a client in regime r during
+        round p. The path of P rounds is repeated.
     transition
-        Shape (R, R): chances of a client's next regime, by its present one. Every client switches
-        by itself.
+        Probabilities of a client's next regime (column) given its present one (row), shape (R, R).
+        Every client switches independently.
     """
 
     rates: Floats
@@ -46,10 +46,10 @@ class AcceptanceProcess(Immutable):
         regimes = rates.shape[1]
         if transition.shape != (regimes, regimes):
             raise InvalidInput(
-                f"transition: expected {regimes} x {regimes} chances, got shape {transition.shape}"
+                f"transition: expected {regimes} x {regimes} entries, got shape {transition.shape}"
             )
         if (transition < 0.0).any() or np.abs(transition.sum(axis=1) - 1.0).max() > 1e-9:
-            raise InvalidInput("transition: expected rows of chances >= 0 that sum to 1")
+            raise InvalidInput("transition: expected rows of probabilities >= 0 that sum to 1")
         object.__setattr__(self, "rates", rates)
         object.__setattr__(self, "transition", transition)
 
@@ -60,14 +60,16 @@ class AcceptanceProcess(Immutable):
 
     @classmethod
     def drifting(cls, low: ArrayLike, high: ArrayLike, period_rounds: int) -> Self:
-        """Return clients whose rates go up and down in sine waves, each with a phase of its own.
+        """Return clients whose rates follow sine waves with different phases.
 
         Parameters
         ----------
-        low, high
-            Extreme rates of every client.
+        low
+            Minimum rate of every client.
+        high
+            Maximum rate of every client.
         period_rounds
-            Rounds of one wave, at least 2.
+            Number of rounds of one wave, at least 2.
         """
         least, most = _array("low", low, 1), _array("high", high, 1)
         if len(least) != len(most):
@@ -81,16 +83,16 @@ class AcceptanceProcess(Immutable):
 
     @classmethod
     def switching(cls, regimes: Sequence[ArrayLike], mean_rounds: float) -> Self:
-        """Return clients that switch between regimes, each by itself, after a geometric number of
+        """Return clients that switch between regimes independently, after a geometric number of
         rounds.
 
         Parameters
         ----------
         regimes
-            At least two: the rates of all clients in each regime. A client that switches goes to
-            any other regime.
+            Rates of all clients in each regime; at least two regimes. A client that switches enters
+            each other regime with the same probability.
         mean_rounds
-            Mean rounds between two switches of a client, at least 1.
+            Mean number of rounds between two switches of a client, at least 1.
         """
         rates = _array("regimes", regimes, 2)
         count = len(rates)
@@ -115,8 +117,8 @@ class AcceptanceProcess(Immutable):
     def regime_shares(self) -> Floats:
         """Share of rounds that a client spends in each regime in the long run.
 
-        Where regimes fall into several recurrent classes, the client is in each of them with the
-        same chance.
+        If there are several recurrent classes, the client is in each of them with the same
+        probability.
         """
         classes = recurrent_classes(self.transition)
         shares: Floats = np.mean(
@@ -126,12 +128,12 @@ class AcceptanceProcess(Immutable):
 
     def modes(self, path_points: int = 500) -> tuple[Floats, Floats]:
         """Return the rates of all clients in every joint mode, shape (M, N), and the share of
-        rounds of each.
+        rounds of each mode.
 
         Parameters
         ----------
         path_points
-            Maximum number of rounds that stand for a drifting path.
+            Maximum number of rounds that represent a drifting path.
 
         Raises
         ------

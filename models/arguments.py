@@ -1,7 +1,7 @@
-"""Checks of single arguments: each returns the checked value, or says "name: expected ..., got
+"""Checks of single arguments. Each returns the checked value or raises "name: expected ..., got
 ...".
 
-NumPy's scalars count as Python's; a Boolean is no number, and neither is NaN.
+NumPy's scalars are accepted like Python's. A Boolean is not a number, and neither is NaN.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from specopt.models.fields import MAX_TOKENS, describe, is_unicode
 T = TypeVar("T")
 
 LARGEST = 1e100
-"""Largest moment, duration or size that what runs beside a server takes: small multiples and sums
-stay finite.
+"""Programs next to a server accept moments, durations and sizes up to this one, so that small
+multiples and sums of them stay finite.
 """
 
 Key = str | int
-"""What names a client, a request or a task; a Boolean does not."""
+"""A client, a request or a task is named by a string or an integer; Booleans are not accepted."""
 
 
 def integer(name: str, value: object, low: int, high: int | None = None) -> int:
-    """Return an integer from `low` to `high`; None: without an upper end.
+    """Return an integer from `low` to `high`; None means no upper limit.
 
-    An upper end that only guards against typing errors, MAX_TOKENS or more, is named where it is
-    passed.
+    An upper limit that only guards against typing errors, MAX_TOKENS or more, appears in the
+    message only where it is exceeded.
 
     Examples
     --------
@@ -57,9 +57,10 @@ def number(
     above: float | None = None,
     below: float | None = None,
 ) -> float:
-    """Return a finite number from `low` to `high`; `above` and `below` are ends that do not belong.
+    """Return a finite number from `low` to `high`; `above` and `below` are exclusive ends.
 
-    An upper end that only guards the arithmetic, LARGEST or more, is named where it is passed.
+    An upper limit that only guards the arithmetic, LARGEST or more, appears in the message only
+    where it is exceeded.
 
     Examples
     --------
@@ -94,7 +95,7 @@ def positive(name: str, value: object) -> float:
 
 
 def key_of(name: str, value: object) -> Key:
-    """Return what names a client, a request or a task: a text, or an integer of up to 128 bits.
+    """Return the name of a client, a request or a task: a text, or an integer of up to 128 bits.
 
     Examples
     --------
@@ -113,7 +114,7 @@ def key_of(name: str, value: object) -> Key:
 
 
 def sequence(name: str, value: object, size: int | None = None) -> list[Any]:
-    """Return the entries of a list or array, as many as `size` says; None: any number."""
+    """Return the entries of a list or array of the given size; None means any size."""
     listed = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
     good = listed or getattr(value, "ndim", 0) > 0
     word = "a list" if size is None else f"{size} entries"
@@ -126,7 +127,7 @@ def sequence(name: str, value: object, size: int | None = None) -> list[Any]:
 
 
 MAX_LISTED = 20
-"""Maximum number of choices that a message lists; of more, it names only the closest."""
+"""A message lists at most this many choices. If there are more, it names only the closest one."""
 
 
 def one_of(name: str, value: object, choices: Iterable[T]) -> T:
@@ -142,7 +143,7 @@ def one_of(name: str, value: object, choices: Iterable[T]) -> T:
 
 
 def only_fields(data: Mapping[str, Any], known: Collection[str], where: str) -> None:
-    """Refuse fields of JSON-like data that are not known."""
+    """Reject unknown fields of JSON-like data."""
     unknown = sorted(str(key) for key in set(data) - set(known))
     if unknown:
         meant = did_you_mean(unknown[0], known)
@@ -164,9 +165,7 @@ def random_generator(seed: object) -> np.random.Generator:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a number, a Boolean being none; NaN and infinity are numbers
-    here.
-    """
+    """Return whether a value is a number. Booleans are not numbers here; NaN and infinity are."""
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 

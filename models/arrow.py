@@ -1,4 +1,4 @@
-"""Tables of Arrow, which need an optional library."""
+"""Arrow tables, which need an optional library."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from specopt.models.errors import MissingDependency
 
 
 def pyarrow() -> Any:
-    """Return the library.
+    """Return the module `pyarrow`.
 
     Raises
     ------

@@ -1,5 +1,5 @@
-"""Digests of code, and a text of what classes do: their code, that of what it calls, and the
-constants it reads.
+"""Digests of code, and a text that describes classes: their code, the code that they call, and the
+constants that they read.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import msgspec
 
 
 def digest_of(sources: Mapping[str, bytes]) -> str:
-    """Return a short digest of named sources, whatever their order."""
+    """Return a short digest of named sources that does not depend on their order."""
     whole = hashlib.sha256()
     for name in sorted(sources):
         whole.update(f"{name} {len(sources[name])}\n".encode() + sources[name])
@@ -22,14 +22,14 @@ def digest_of(sources: Mapping[str, bytes]) -> str:
 
 
 def text_of(classes: Iterable[type[Any]]) -> str:
-    """Return a text of classes, which need not stand in files: the same in every process with this
-    Python.
+    """Return a text of classes, which need not be defined in files. The text is the same in every
+    process with this Python version.
     """
     found: list[tuple[str, str]] = []
     seen: set[Any] = set()
     queue: list[tuple[str, Any]] = [
         (cls.__name__, cls) for cls in classes
-    ]  # travelling costs qualified names
+    ]  # code that is sent to other processes costs qualified names
     modules = {cls.__module__ for _, cls in queue}
     while queue:
         name, value = queue.pop()

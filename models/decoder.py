@@ -1,13 +1,13 @@
-"""Decoder shapes and what they cost: parameters, floating-point operations, KV cache (paper 1, Eq.
-9-14).
+"""Decoder shapes and their costs: parameters, floating-point operations and KV cache (paper 1,
+Eq. 9-14).
 
 A forward pass of m new tokens over a total length of t tokens (cache and new ones) costs
 ``flops_per_token * m + flops_per_token_pair * m * t + flops_per_logit * logits`` operations in both
 cost models:
 
-* `PaperDecoder` counts 4 h1^2 + 2 h1 h2 weights per layer, as paper 1 does: no gate matrix, no
-  grouped heads, no embeddings, no output head;
-* `ExactDecoder` counts the matrices that a dense decoder has.
+* `PaperDecoder` counts 4 h1^2 + 2 h1 h2 weights per layer, as paper 1 does, without a gate matrix,
+  grouped heads, embeddings or an output head.
+* `ExactDecoder` counts the actual matrices of a dense decoder.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class PaperDecoder(Checked):
     Parameters
     ----------
     layers
-        Number of decoder blocks J.
+        Number J of decoder blocks.
     hidden
         Hidden dimension h1.
     ffn
         Dimension h2 of the feed-forward network.
     name
-        Any label.
+        Label of the model.
 
     Examples
     --------
@@ -48,37 +48,39 @@ class PaperDecoder(Checked):
 
     @staticmethod
     def is_marked(data: Mapping[str, Any]) -> bool:
-        """Return whether JSON-like data means this cost model."""
+        """Return whether JSON-like data has this cost model."""
         return "cost" not in data
 
     @property
     def parameter_count(self) -> int:
-        """Weights of all layers: J (4 h1^2 + 2 h1 h2)."""
+        """Number of weights of all layers: J (4 h1^2 + 2 h1 h2)."""
         return self.layers * (4 * self.hidden**2 + 2 * self.hidden * self.ffn)
 
     @property
     def parameter_bytes(self) -> int:
-        """Bytes of the weights at FP16 (Eq. 9)."""
+        """Size of the weights in bytes at FP16 (Eq. 9)."""
         return 2 * self.parameter_count
 
     @property
     def kv_bytes_per_token(self) -> int:
-        """Bytes of the KV cache per token at FP16: 4 J h1 (Eq. 10)."""
+        """Size of the KV cache per token in bytes at FP16: 4 J h1 (Eq. 10)."""
         return 4 * self.layers * self.hidden
 
     @property
     def flops_per_token(self) -> int:
-        """Operations per new token, attention scores aside: 4 J h1 (2 h1 + h2) (Eq. 11-12)."""
+        """Operations per new token without attention scores: 4 J h1 (2 h1 + h2) (Eq. 11-12)."""
         return 4 * self.layers * self.hidden * (2 * self.hidden + self.ffn)
 
     @property
     def flops_per_token_pair(self) -> int:
-        """Attention operations per new token and token attended to: 4 J h1 (Eq. 11-12)."""
+        """Attention operations per pair of a new token and an attended token: 4 J h1 (Eq.
+        11-12).
+        """
         return 4 * self.layers * self.hidden
 
     @property
     def flops_per_logit(self) -> int:
-        """Operations of the output head per position; the paper counts none."""
+        """Operations of the output head per position; 0, because the paper ignores them."""
         return 0
 
 
@@ -89,11 +91,19 @@ class ExactDecoder:
     Parameters
     ----------
     cost
-        Tells this form from the paper's.
-    layers, hidden, ffn
-        Decoder blocks, hidden dimension, dimension of the feed-forward network.
-    heads, kv_heads, head_dim
-        Query heads, key/value heads, dimension of a head (heads x head_dim may differ from hidden).
+        Cost model; always "exact", which distinguishes this form from `PaperDecoder`.
+    layers
+        Number of decoder blocks.
+    hidden
+        Hidden dimension of the model.
+    ffn
+        Dimension of the feed-forward network.
+    heads
+        Number of query heads.
+    kv_heads
+        Number of key/value heads.
+    head_dim
+        Dimension of a head; heads x head_dim may differ from hidden.
     gated
         Whether the feed-forward network has a gate matrix (three matrices instead of two).
     vocabulary
@@ -103,7 +113,7 @@ class ExactDecoder:
     bytes_per_value
         Bytes of a weight or cached value.
     name
-        Any label.
+        Label of the model.
     """
 
     cost: Literal["exact"] = field(default="exact", metadata={"always": True})
@@ -128,18 +138,20 @@ class ExactDecoder:
 
     @staticmethod
     def is_marked(data: Mapping[str, Any]) -> bool:
-        """Return whether JSON-like data means this cost model."""
+        """Return whether JSON-like data has this cost model."""
         return "cost" in data
 
     @property
     def weights_per_layer(self) -> int:
-        """Entries of the matrices of one layer: attention projections and feed-forward network."""
+        """Number of weights of one layer: attention projections and feed-forward network."""
         attention = self.hidden * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
         return attention + (3 if self.gated else 2) * self.hidden * self.ffn
 
     @property
     def parameter_count(self) -> int:
-        """Entries of all matrices, embeddings once if tied; biases and norms are not in it."""
+        """Number of weights of all matrices, without biases and norms; tied embeddings count
+        once.
+        """
         return (
             self.layers * self.weights_per_layer
             + (1 if self.tied else 2) * self.hidden * self.vocabulary
@@ -147,22 +159,22 @@ class ExactDecoder:
 
     @property
     def parameter_bytes(self) -> int:
-        """Bytes of the weights."""
+        """Size of the weights in bytes."""
         return self.parameter_count * self.bytes_per_value
 
     @property
     def kv_bytes_per_token(self) -> int:
-        """Bytes of the KV cache per token: keys and values of every layer and KV head."""
+        """Size of the KV cache per token in bytes: keys and values of every layer and KV head."""
         return 2 * self.layers * self.kv_heads * self.head_dim * self.bytes_per_value
 
     @property
     def flops_per_token(self) -> int:
-        """Operations per new token, attention scores and output head aside."""
+        """Operations per new token, without attention scores and output head."""
         return 2 * self.layers * self.weights_per_layer
 
     @property
     def flops_per_token_pair(self) -> int:
-        """Attention operations per new token and token attended to."""
+        """Attention operations per pair of a new token and an attended token."""
         return 4 * self.layers * self.heads * self.head_dim
 
     @property

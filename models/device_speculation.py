@@ -1,9 +1,9 @@
 """Drafting on a device while the cloud verifies (paper 4).
 
-While the cloud verifies, the device goes on from the top-k candidates for the token that may be
+While the cloud verifies, the device continues from the top-k candidates for the token that may be
 corrected, for as many steps as fit (Eq. 6).
 
-mu_i of Eq. 6, the tokens of the draft, is another thing than mu^t of Eq. 1, the tokens of a batch.
+mu_i of Eq. 6 is the number of draft tokens; mu^t of Eq. 1 is the number of tokens in a batch.
 """
 
 from __future__ import annotations
@@ -23,21 +23,23 @@ def parallel_steps(
     cloud_seconds: float,
     draft_seconds: float,
 ) -> int:
-    """Return lambda of Eq. 6: steps of parallel drafting that fit while the cloud verifies, without
-    any waiting there.
+    """Return lambda of Eq. 6: the number of parallel drafting steps that fit while the cloud
+    verifies, without any waiting in the cloud.
 
     Parameters
     ----------
     draft_tokens
-        mu_i, tokens of the draft that is verified.
+        Number mu_i of tokens in the draft that is verified.
     bytes_per_token
-        A.
-    uplink_bytes_per_second, downlink_bytes_per_second
-        beta_up, beta_down.
+        Bytes A per token.
+    uplink_bytes_per_second
+        Uplink rate beta_up.
+    downlink_bytes_per_second
+        Downlink rate beta_down.
     cloud_seconds
-        g(mu).
+        Cloud delay g(mu).
     draft_seconds
-        gamma, seconds per step.
+        Drafting time gamma per step.
 
     Examples
     --------

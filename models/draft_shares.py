@@ -1,26 +1,27 @@
-"""How many drafts were long enough for each position, where only totals say so.
+"""Shares of drafts that were long enough for each position, derived from totals alone.
 
 An engine that varies its draft length counts D drafts, T drafted tokens, and A_j tokens accepted at
 position j <= J. Let n_j drafts have j tokens or more (n_1 = D), and q_j = n_j / n_(j-1) in [0, 1].
 Let h_j be the hazard of position j: the probability that its token is accepted, given that it was
-drafted and all before it were accepted. Lengths are chosen without regard to the tokens, as by the
-batch size. Then of the drafts that were accepted up to j - 1 a share q_j has a token at j, so that
-A_j / A_(j-1) measures p_j = q_j h_j, and what is wanted is h_j = p_j / q_j.
+drafted and all its predecessors were accepted. Lengths are assumed independent of the tokens, for
+example chosen by the batch size. Of the drafts that were accepted up to j - 1, a share q_j then has
+a token at j. Therefore A_j / A_(j-1) measures p_j = q_j h_j, and the hazard is h_j = p_j / q_j.
 
-*What totals say about q.* T / D = n_1 / D + ... + n_J / D = 1 + q_2 + q_2 q_3 + ... + q_2 ... q_J
+*What totals imply for q.* T / D = n_1 / D + ... + n_J / D = 1 + q_2 + q_2 q_3 + ... + q_2 ... q_J
 =: f(q), and h_j <= 1 gives p_j <= q_j <= 1. *The limits below are sharp.* f is continuous and rises
 with every q_j. A value q_j belongs to a solution of f(q) = T / D in the box under two conditions. f
-is at most T / D with all others at their lowest, and at least T / D with all others at 1. In
-between the intermediate value theorem applies, as the box is connected. The first holds up to a
-largest q_j, the second from a smallest one on; as f is linear in each q_j, both are quotients.
+is at most T / D with all others at their lower limits, and at least T / D with all others at 1. In
+between the intermediate value theorem applies, because the box is connected. The first condition
+holds up to a largest q_j, the second from a smallest one on. As f is linear in each q_j, both are
+quotients.
 
-*What they say about yields.* A_j / D measures P_j = x_j S_j with x_j = n_j / D and S_j = h_1 ...
-h_j, and a step of K drafts yields 1 + S_1 + ... + S_K = 1 + P_1 / x_1 + ... + P_K / x_K. That is
-convex in x, whose solutions form a polytope, so that tangents bound its smallest value from below
+*What totals imply for yields.* A_j / D measures P_j = x_j S_j with x_j = n_j / D and S_j = h_1 ...
+h_j, and a step of K drafts yields 1 + S_1 + ... + S_K = 1 + P_1 / x_1 + ... + P_K / x_K. This is
+convex in x, whose solutions form a polytope. Tangents therefore bound its smallest value from below
 by a linear program, tightly where they are dense. As the x_j sum up to T / D, not all can be large
-at once: yields are known far better than by the product of the least hazards.
+at once: the limits of yields are much tighter than the product of the smallest hazards.
 
-*If all drafts had J tokens* then T / D = J, the second condition reads q_j >= 1, and h_j = p_j is a
+*If all drafts had J tokens*, then T / D = J, the second condition is q_j >= 1, and h_j = p_j is a
 point.
 """
 
@@ -31,57 +32,59 @@ import numpy as np
 from specopt.models.fields import Floats
 
 TANGENTS = 60
-"""Per position: over a range of 4 the yield is then bounded within 0.01 %."""
+"""Each position has this many tangents. With 60, a yield over a range of 4 is bounded within
+0.01 %.
+"""
 SLACK = 1e-6
-"""Taken off what a linear program finds within its own tolerance."""
+"""The value of a linear program is reduced by this amount to cover its tolerance."""
 
 
-def share_limits(tokens_per_draft: float, least: Floats) -> tuple[Floats, Floats] | None:
-    """Return the smallest and the largest q_1 = 1, q_2, ..., q_J that totals allow.
+def share_limits(tokens_per_draft: float, lowest: Floats) -> tuple[Floats, Floats] | None:
+    """Return the smallest and the largest q_1 = 1, q_2, ..., q_J that the totals allow.
 
     Parameters
     ----------
     tokens_per_draft
-        T / D, from 1 to J.
-    least
-        Lower ends of p_1, ..., p_J; the first is not used.
+        Mean tokens per draft T / D, from 1 to J.
+    lowest
+        Lower limits of p_1, ..., p_J; the first is not used.
 
     Returns
     -------
     tuple or None
-        None if no shares fit: more was accepted than lengths chosen without regard to the tokens
+        None if no shares fit: more tokens were accepted than lengths independent of the tokens
         allow.
     """
-    count = len(least)
+    count = len(lowest)
     lows, highs = np.ones(count), np.ones(count)
-    if tokens_per_draft < _drafted(least) * (1.0 - 1e-12):
+    if tokens_per_draft < _drafted(lowest) * (1.0 - 1e-12):
         return None
     reached = np.cumprod(
-        np.concatenate(([1.0], least[1:]))
-    )  # n_j / D with every share at its lowest
+        np.concatenate(([1.0], lowest[1:]))
+    )  # n_j / D with every share at its lower limit
     for j in range(1, count):
-        behind = 1.0 + float(np.cumprod(least[j + 1 :]).sum())
+        behind = 1.0 + float(np.cumprod(lowest[j + 1 :]).sum())
         free = tokens_per_draft - float(reached[:j].sum())
         slope = float(reached[j - 1]) * behind
-        highs[j] = max(free / slope, least[j]) if free < slope else 1.0
-        lows[j] = min(1.0, max(least[j], (tokens_per_draft - j) / (count - j)))
+        highs[j] = max(free / slope, lowest[j]) if free < slope else 1.0
+        lows[j] = min(1.0, max(lowest[j], (tokens_per_draft - j) / (count - j)))
     return lows, highs
 
 
 def even_hazards(tokens_per_draft: float, measured: Floats) -> Floats:
-    """Return the hazards that fit the totals with one value from position 2 on, more only where p_j
-    alone needs more.
+    """Return hazards that fit the totals and have one value from position 2 on, larger only where
+    p_j requires it.
 
-    One of many solutions, and the right one where acceptance does not depend on the position. With
-    h_j = max(c, p_j) the shares p_j / h_j fall in c, from 1 at c = 0 to p_j at c = 1: bisection
-    finds where they fit T / D.
+    This is one of many solutions, and the correct one if acceptance does not depend on the
+    position. With h_j = max(c, p_j) the shares p_j / h_j fall in c, from 1 at c = 0 to p_j at c =
+    1. Bisection finds the c at which they fit T / D.
 
     Parameters
     ----------
     tokens_per_draft
-        T / D, from 1 to J.
+        Mean tokens per draft T / D, from 1 to J.
     measured
-        p_1, ..., p_J.
+        Measured products p_1, ..., p_J.
     """
     low, high = 0.0, 1.0
     for _ in range(60):
@@ -92,25 +95,27 @@ def even_hazards(tokens_per_draft: float, measured: Floats) -> Floats:
 
 
 def yield_limits(
-    tokens_per_draft: float, least: Floats, low: Floats, high: Floats
+    tokens_per_draft: float, lowest: Floats, low: Floats, high: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the smallest and the largest mean tokens of a step with 0, 1, ..., J drafts that
+    """Return the smallest and the largest mean tokens of a step with 0, 1, ..., J drafts that the
     totals allow.
 
     Parameters
     ----------
     tokens_per_draft
-        T / D, from 1 to J, and allowed by `least`.
-    least
-        Lower ends of p_1, ..., p_J; the first is not used.
-    low, high
-        Ends of P_1, ..., P_J.
+        Mean tokens per draft T / D, from 1 to J, and allowed by `lowest`.
+    lowest
+        Lower limits of p_1, ..., p_J; the first is not used.
+    low
+        Lower limits of P_1, ..., P_J.
+    high
+        Upper limits of P_1, ..., P_J.
     """
     from scipy.optimize import linprog
 
-    count = len(least)
+    count = len(lowest)
     step = np.eye(count, k=-1)[1:]  # picks x_(j-1)
-    order = np.concatenate((np.eye(count)[1:] - step, least[1:, None] * step - np.eye(count)[1:]))
+    order = np.concatenate((np.eye(count)[1:] - step, lowest[1:, None] * step - np.eye(count)[1:]))
     fixed, ends = np.array([np.ones(count), np.eye(count)[0]]), np.array([tokens_per_draft, 1.0])
 
     def smallest(x: int) -> float:
@@ -140,5 +145,5 @@ def yield_limits(
 
 
 def _drafted(shares: Floats) -> float:
-    """Return f: tokens per draft with these shares; the first counts as 1."""
+    """Return f, the tokens per draft with these shares; the first share counts as 1."""
     return 1.0 + float(np.cumprod(shares[1:]).sum())

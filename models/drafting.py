@@ -1,13 +1,14 @@
-"""When to stop drafting: rejection predictors and what a round yields (paper 2, Sec. 3.2 and 4.1).
+"""Stopping rules for drafting: rejection predictors and the yield of a round (paper 2, Sec. 3.2 and
+4.1).
 
-A round drafts up to `most_tokens` tokens. Each is accepted with probability alpha, independently,
-until the first rejection; what is drafted after it is wasted. Behind each drafted token a predictor
-reads a score. What is assumed of it: the score's distribution depends only on whether the token is
-accepted, the first rejection, or comes after it.
+A round drafts up to `max_tokens` tokens. Each is accepted with probability alpha, independently,
+until the first rejection; the tokens drafted after it are wasted. After each draft token a
+predictor reads a score. The distribution of the score is assumed to depend only on whether the
+token is accepted, is the first rejection, or comes after it.
 
-A token whose score is read has been drafted: reading costs its drafting time. Eq. 25 then withholds
-the token that is predicted rejected, although sending it would cost no drafting time;
-`sends_flagged` is the other way.
+A token whose score is read has already been drafted, so reading costs its drafting time. Eq. 25
+then withholds the token that is predicted rejected, although sending it would cost no drafting
+time. With `sends_flagged` it is sent.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from specopt.models.fields import (
 )
 
 ACCEPTED, FIRST_REJECTION, AFTER = 1, 0, -1
-"""What a drafted token turned out to be, as a `DraftLog` counts it."""
+"""A `DraftLog` records one of these outcomes for each draft token."""
 
 
 # ---------------------------------------------------------------------------- predictors
@@ -45,17 +46,17 @@ ACCEPTED, FIRST_REJECTION, AFTER = 1, 0, -1
 
 @dataclass(frozen=True, kw_only=True)
 class BinaryPredictor(Checked):
-    """A rejection predictor that says only "accepted" or "rejected".
+    """A rejection predictor with two answers, "accepted" and "rejected".
 
     Parameters
     ----------
     false_accept
-        f, the probability of "accepted" at the first rejection (Table 4's FPR).
+        Probability f of "accepted" at the first rejection (Table 4's FPR).
     false_reject
-        g, the probability of "rejected" at an accepted token (1 - Rec_1).
+        Probability g of "rejected" at an accepted token (1 - Rec_1).
     goes_on_after
-        h, the probability of "accepted" behind the first rejection; f if None. The paper does not
-        give it.
+        Probability h of "accepted" after the first rejection; f if None. The paper does not print
+        it.
     """
 
     false_accept: Unit
@@ -64,7 +65,7 @@ class BinaryPredictor(Checked):
 
     @property
     def after(self) -> float:
-        """The probability h to go on after the first rejection."""
+        """Probability h of continuing after the first rejection."""
         return self.false_accept if self.goes_on_after is None else self.goes_on_after
 
     @property
@@ -79,14 +80,16 @@ class BinaryPredictor(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Scores(Checked):
-    """Distribution of a rejection predictor's score over B bins; the more bins, the less of the
-    score is lost.
+    """Distribution of a rejection predictor's score over B bins. More bins lose less of the score.
 
     Parameters
     ----------
-    accepted, first_rejection, after
-        Probability of each bin at an accepted token, at the first rejection, and behind it; each
-        sums to 1.
+    accepted
+        Probability of each bin at an accepted token; sums to 1.
+    first_rejection
+        Probability of each bin at the first rejection; sums to 1.
+    after
+        Probability of each bin after the first rejection; sums to 1.
     """
 
     accepted: Given[Annotated[Floats, Column(Unit, "bin")], FloatsLike] = required()
@@ -104,7 +107,7 @@ class Scores(Checked):
         return len(self.accepted)
 
     def cut(self, first_accepted_bin: int) -> BinaryPredictor:
-        """Return the binary predictor that says "accepted" from a bin on."""
+        """Return the binary predictor that answers "accepted" from a given bin on."""
         return BinaryPredictor(
             false_accept=_clipped(self.first_rejection[first_accepted_bin:]),
             false_reject=_clipped(self.accepted[:first_accepted_bin]),
@@ -119,11 +122,11 @@ class ExpectedRound:
     Parameters
     ----------
     accepted
-        E[N], tokens sent and accepted.
+        Mean number E[N] of tokens sent and accepted.
     wasted
-        E[W], tokens sent at or behind the first rejection.
+        Mean number E[W] of tokens sent at or after the first rejection.
     drafted
-        Tokens drafted: those sent, and the one that was withheld if the rule withholds it.
+        Mean number of draft tokens: those sent, and the withheld one if the rule withholds it.
     """
 
     accepted: float
@@ -132,13 +135,13 @@ class ExpectedRound:
 
     @property
     def sent(self) -> float:
-        """E[K] = E[N] + E[W]."""
+        """Mean number of tokens sent, E[K] = E[N] + E[W]."""
         return self.accepted + self.wasted
 
 
 def first_flag_round(
     acceptance_rate: float,
-    most_tokens: int,
+    max_tokens: int,
     predictor: BinaryPredictor,
     *,
     sends_flagged: bool = False,
@@ -151,12 +154,14 @@ def first_flag_round(
 
     Parameters
     ----------
-    acceptance_rate, most_tokens
-        Per-token alpha and the longest draft.
+    acceptance_rate
+        Acceptance rate alpha per token.
+    max_tokens
+        Maximum draft length Kmax.
     predictor
-        Its operating point.
+        Predictor at its operating point.
     sends_flagged
-        Whether the token that is predicted rejected is sent too; Eq. 25 withholds it.
+        Whether the token that is predicted rejected is sent as well; Eq. 25 withholds it.
 
     Examples
     --------
@@ -168,13 +173,13 @@ def first_flag_round(
     f, g, h = predictor.false_accept, predictor.false_reject, predictor.after
     p, q = acceptance_rate * (1.0 - g), (1.0 - acceptance_rate) * f
     tokens = [
-        expected_tokens_per_step(p, most_tokens - 1 - j) for j in range(most_tokens)
+        expected_tokens_per_step(p, max_tokens - 1 - j) for j in range(max_tokens)
     ]  # S(p, Kmax - j), Eq. 7
     accepted = p * tokens[0]
     wasted = q * sum(h**j * of for j, of in enumerate(tokens))
-    going, gone_wrong = 1.0, 0.0  # still going on with all accepted, and past a rejection
+    going, gone_wrong = 1.0, 0.0  # still drafting: all accepted, and after a rejection
     drafted = 0.0
-    for _ in range(most_tokens):
+    for _ in range(max_tokens):
         drafted += going + gone_wrong
         going, gone_wrong = going * p, going * q + gone_wrong * h
     if sends_flagged:
@@ -184,7 +189,7 @@ def first_flag_round(
 
 
 def check_sum(name: str, probabilities: Floats) -> None:
-    """Refuse probabilities that do not sum to 1, within 1e-9."""
+    """Reject probabilities that do not sum to 1 within 1e-9."""
     total = float(probabilities.sum())
     if abs(total - 1.0) > 1e-9:
         raise InvalidInput(
@@ -197,19 +202,19 @@ def check_sum(name: str, probabilities: Floats) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DraftLog(Immutable):
-    """Logged drafted tokens: what the device saw, and what became of each.
+    """Log of draft tokens: the features that the device saw and the outcome of each token.
 
     Parameters
     ----------
     features
-        One row per token.
+        Features of the tokens, one row per token.
     outcomes
-        1 accepted, 0 the first rejection of its round, -1 behind it.
+        Outcome of each token: 1 accepted, 0 the first rejection of its round, -1 after it.
     names
         Names of the features.
     rounds
-        Round of each token, for splits that keep rounds together; None: every token is a round of
-        its own.
+        Round of each token, for splits that keep rounds together; None puts every token in a
+        separate round.
     """
 
     features: Floats
@@ -264,13 +269,13 @@ class DraftLog(Immutable):
 
     @property
     def judged(self) -> Truths:
-        """Which tokens a predictor is trained on: accepted ones and first rejections."""
+        """Mask of the tokens that a predictor is trained on: accepted ones and first rejections."""
         judged: Truths = self.outcomes != AFTER
         return judged
 
     @property
     def acceptance_rate(self) -> float:
-        """Share of accepted tokens among the judged ones: the per-token alpha."""
+        """Share of accepted tokens among the judged ones: the acceptance rate alpha per token."""
         judged = self.outcomes[self.judged]
         if not len(judged):
             raise InvalidInput(
@@ -279,7 +284,7 @@ class DraftLog(Immutable):
         return float(judged.mean())
 
     def split(self, share: float = 0.7, *, seed: int = 0) -> tuple[DraftLog, DraftLog]:
-        """Return two logs, the first with this share of the rounds; no round is in both."""
+        """Return two logs, the first with the given share of the rounds; no round is in both."""
         if not 0.0 < share < 1.0:
             raise InvalidInput(f"share: expected a number > 0 and < 1, got {describe(share)}")
         assert self.rounds is not None

@@ -1,4 +1,4 @@
-"""The exceptions of specopt: bad input and impossible requests, never outcomes of a solve."""
+"""The exceptions of specopt, for bad input and impossible requests, not for results of a solve."""
 
 from __future__ import annotations
 
@@ -7,22 +7,24 @@ from collections.abc import Iterable
 from typing import Any
 
 
-def shortened(text: str, most: int) -> str:
-    """Return a text cut in the middle to a given length."""
-    if len(text) <= most:
+def shortened(text: str, limit: int) -> str:
+    """Return a text shortened to a given length by a cut in the middle."""
+    if len(text) <= limit:
         return text
-    tail = most // 5
-    return f"{text[: most - tail - 5].rstrip()} ... {text[-tail:].lstrip()}"
+    tail = limit // 5
+    return f"{text[: limit - tail - 5].rstrip()} ... {text[-tail:].lstrip()}"
 
 
 def did_you_mean(name: object, names: Iterable[str]) -> str:
-    """Return ", did you mean ...?" for a name that is close to one of `names`, else nothing."""
+    """Return ", did you mean ...?" for a name that is close to one of `names`, otherwise an
+    empty text.
+    """
     close = difflib.get_close_matches(str(name), list(names), 1)
     return f", did you mean {close[0]!r}?" if close else ""
 
 
 MAX_CHARACTERS = 1000
-"""Of a message: names in files are as long as their authors like."""
+"""Longer messages are shortened to this length, because names in files can be of any length."""
 
 
 class SpecoptError(Exception):
@@ -35,7 +37,7 @@ class SpecoptError(Exception):
 class InvalidInput(SpecoptError, ValueError):
     """A problem, plan, option or file that breaks its contract.
 
-    The message names the field, what was expected and what came.
+    The message names the field, the expected value and the actual value.
     """
 
 
@@ -44,7 +46,7 @@ class NotWritten(SpecoptError, OSError):
 
 
 class Unsupported(SpecoptError):
-    """A method that cannot take a problem, or does not exist; the message says which can."""
+    """A method does not exist or does not support a problem; the message names methods that do."""
 
 
 class MissingDependency(SpecoptError, ImportError):
@@ -52,35 +54,35 @@ class MissingDependency(SpecoptError, ImportError):
 
 
 class BrokenPlugin(SpecoptError):
-    """A method or family of another distribution that cannot be used; the message names it and says
-    why.
+    """A method or family of another distribution cannot be used; the message names it and the
+    reason.
     """
 
 
 class InternalError(SpecoptError):
-    """A method returned what the judge refuses: a defect of ours; the message says where the case
-    was saved.
+    """A method returned a plan that the judge rejects: a defect in specopt. The message names the
+    file with the case.
     """
 
 
 class RefutedProof(UserWarning):
-    """A bound, or a proof that there is no plan, that the method's own plan refutes: a defect of
-    ours, the plan holds.
+    """A bound or a proof of infeasibility is refuted by the method's plan: a defect in specopt. The
+    plan is valid.
 
-    The message says where the case was saved.
+    The message names the file with the case.
     """
 
 
 class Infeasible(SpecoptError):
-    """Raised inside a method when the problem has no plan: why, in the user's terms; `solve` turns
-    it into a result.
+    """Raised inside a method when the problem has no plan. The message gives the reason in the
+    user's terms; `solve` turns it into a result.
 
     Parameters
     ----------
     message
-        Why.
+        Reason in the user's terms.
     conflicts
-        The same as data: each a `Conflict`.
+        Reason as data: a list of `Conflict`.
     """
 
     def __init__(self, message: str | None, conflicts: Iterable[Any] = ()) -> None:
@@ -93,14 +95,14 @@ class OutOfTime(SpecoptError):
 
 
 class OutOfWork(OutOfTime):
-    """Raised inside a method when the work allowed where no time is limited is spent; other methods
-    may go on.
+    """Raised inside a method when the work limit that replaces a time limit is used up. Other
+    methods may continue.
     """
 
 
 class OutOfMemory(SpecoptError):
-    """Raised inside a method before it would hold more than the memory limit; `solve` returns the
-    best plan.
+    """Raised inside a method before it would exceed the memory limit; `solve` returns the best
+    plan.
     """
 
 
@@ -111,4 +113,4 @@ class Stopped(SpecoptError):
 
 
 class ServerFailed(SpecoptError):
-    """A server that answers wrongly, too late or not at all; the message is one line."""
+    """A server answers incorrectly, too late or not at all; the message is one line."""

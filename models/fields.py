@@ -6,10 +6,10 @@ A problem or plan is a frozen dataclass whose annotations carry their domain, fo
 derives
 
 * the checks of a directly constructed object (`check`, called in ``__post_init__``),
-* the strict reader of JSON-like data (`parse`; msgspec refuses unknown fields and wrong types), and
+* the strict reader of JSON-like data (`parse`; msgspec rejects unknown fields and wrong types), and
 * the JSON Schema (`specopt.models.schema`).
 
-Every refusal is an `InvalidInput` that names the field, what was expected and what came.
+Every rejection is an `InvalidInput` that names the field, the expected value and the actual value.
 """
 
 from __future__ import annotations
@@ -47,24 +47,23 @@ from specopt.models.errors import InvalidInput, did_you_mean, shortened
 T = TypeVar("T")
 
 MAX_TOKENS = 10_000_000
-"""Largest token count that a field takes: a guard against, say, bytes given as tokens."""
+"""Fields accept token counts up to this one, which detects, for example, bytes given as tokens."""
 
 MAX_BUDGET = 10**15
-"""Largest token budget that a field takes: floating point still counts every token of it."""
+"""Fields accept token budgets up to this one. Floating point represents every integer up to it."""
 
 SMALLEST = sys.float_info.min
-"""Smallest positive number with all its digits, 2.2250738585072014e-308: smaller ones are denormal.
-"""
+"""Smaller positive numbers, below 2.2250738585072014e-308, are denormal and lose digits."""
 
 MAX_KEY_CHARACTERS = 60
-"""Longest name of an unknown field that a message shows as it stands."""
+"""A message shortens the name of an unknown field that is longer than this."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """Marks an array field: the type of its items and the label of its length.
+    """Mark of an array field, with the type of its items and the label of its length.
 
-    Columns of one object that share a label must have one length.
+    Columns of one object that share a label must have the same length.
     """
 
     item: Any
@@ -73,8 +72,8 @@ class Column:
 
 
 class Immutable:
-    """Base of values that do not change: their arrays are read-only, and copies and pickles are
-    built as they were.
+    """Base of values that do not change. Their arrays are read-only; copies and pickles are built
+    by the constructor.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -93,7 +92,7 @@ class Immutable:
 
 
 def frozen(value: T) -> T:
-    """Return a value whose arrays are read-only: a writeable array is copied, as its owner may
+    """Return a value whose arrays are read-only. A writeable array is copied, because its owner may
     change it.
     """
     found: Any = value
@@ -108,8 +107,8 @@ def frozen(value: T) -> T:
 
 
 class Custom(Immutable, ABC):
-    """A field value that reads and writes its own JSON form, for what columns and objects cannot
-    hold compactly.
+    """A field value with its own JSON form, for data that columns and objects cannot hold
+    compactly.
     """
 
     @classmethod
@@ -120,7 +119,7 @@ class Custom(Immutable, ABC):
         Raises
         ------
         InvalidInput
-            If the data is not the value's JSON form.
+            If the data does not have the value's JSON form.
         """
 
     @abstractmethod
@@ -143,7 +142,7 @@ HalfOpenUnit = Annotated[float, Meta(ge=0, lt=1)]
 Unit = Annotated[float, Meta(ge=0, le=1)]
 TokenBudget = Annotated[int, Meta(ge=0, le=MAX_BUDGET)]
 
-# of data that is read as it is: the bounds exclude infinity, and NaN with it
+# For data that is read unchanged: the bounds exclude infinity and NaN.
 Number = Annotated[float, Meta(ge=-sys.float_info.max, le=sys.float_info.max)]
 Amount = Annotated[float, Meta(ge=0, le=sys.float_info.max)]
 Count = Annotated[int, Meta(ge=0, le=2**53)]
@@ -168,8 +167,8 @@ else:
 
 
 def required() -> Any:
-    """Declare a `Given` field without a default: mypy reads what such a field accepts only where
-    there seems to be one.
+    """Declare a `Given` field without a default. mypy reads the accepted type of such a field only
+    if it appears to have a default.
     """
     return dataclasses.field()
 
@@ -194,7 +193,7 @@ Truths = NDArray[np.bool_]
 
 
 def parse(cls: type[T], data: object, where: str = "") -> T:
-    """Build a declared dataclass from JSON-like data, refusing whatever it does not declare.
+    """Build a declared dataclass from JSON-like data, and reject undeclared fields.
 
     Parameters
     ----------
@@ -203,7 +202,7 @@ def parse(cls: type[T], data: object, where: str = "") -> T:
     data
         Mappings, lists, strings, numbers, booleans and None.
     where
-        Path of `data` inside its file, for messages; empty at the top.
+        Path of `data` inside its file, for messages; empty at the top level.
 
     Raises
     ------
@@ -224,7 +223,7 @@ def parse(cls: type[T], data: object, where: str = "") -> T:
 
 
 def dump(obj: Any) -> dict[str, Any]:
-    """Return the JSON-like form of a declared dataclass; fields at their defaults are left out."""
+    """Return the JSON-like form of a declared dataclass; fields with default values are omitted."""
     out: dict[str, Any] = {}
     for field in dataclasses.fields(obj):
         value = getattr(obj, field.name)
@@ -236,12 +235,12 @@ def dump(obj: Any) -> dict[str, Any]:
 
 
 def json_name(name: str) -> str:
-    """Return what files call a field: keywords of Python have an underscore behind them in code."""
+    """Return the name of a field in files. In code, Python keywords have a trailing underscore."""
     return name.rstrip("_")
 
 
 class Checked(Immutable):
-    """Base of dataclasses whose declared fields are checked, and nothing besides."""
+    """Base of dataclasses that only check their declared fields."""
 
     def __post_init__(self) -> None:
         check(self)
@@ -250,12 +249,12 @@ class Checked(Immutable):
 def check(obj: Any) -> None:
     """Check and normalise every declared field of a dataclass in its ``__post_init__``.
 
-    Columns become read-only arrays, numpy scalars become Python numbers.
+    Columns become read-only arrays; numpy scalars become Python numbers.
 
     Raises
     ------
     InvalidInput
-        If a value is of the wrong type or outside its domain, or two columns disagree in length.
+        If a value has the wrong type or is outside its domain, or if two columns differ in length.
     """
     sizes: dict[str, tuple[str, int]] = {}
     cls: type = type(obj)
@@ -274,16 +273,16 @@ def check(obj: Any) -> None:
 
 
 def refuse_denormal(value: object, where: str = "") -> None:
-    """Refuse numbers other than 0 that are too small for floating point to hold all digits of,
-    wherever they are.
+    """Reject numbers other than 0 that are too small for floating point to represent with full
+    precision.
 
-    Products with them round to few digits or to 0, so that no bound that is computed from them
-    holds.
+    Products with them round to few digits or to 0, so bounds that are computed from them are not
+    reliable.
 
     Raises
     ------
     InvalidInput
-        If a number in a declared object, array or tuple is one.
+        If a declared object, array or tuple contains such a number.
     """
     if isinstance(value, float):
         if 0 < abs(value) < SMALLEST:
@@ -305,7 +304,7 @@ def refuse_denormal(value: object, where: str = "") -> None:
 
 
 def count_numbers(value: object) -> int:
-    """Return how many numbers an object, array, mapping or tuple holds, wherever they are; a text
+    """Return the number of numbers in an object, array, mapping or tuple, at any depth. A text
     counts as one.
     """
     if isinstance(value, np.ndarray):
@@ -323,12 +322,12 @@ def read(hint: Any, data: object, where: str, hints: Mapping[str, Any] | None = 
     Raises
     ------
     InvalidInput
-        If the data does not fit; the message names the place below `where`.
+        If the data does not fit; the message names the location below `where`.
     """
     try:
         try:
             return msgspec.convert(data, hint, strict=True)
-        except msgspec.ValidationError:  # NumPy's numbers and arrays count as JSON's
+        except msgspec.ValidationError:  # NumPy's numbers and arrays are accepted like JSON's
             data = without_numpy(data)
             return msgspec.convert(data, hint, strict=True)
     except msgspec.ValidationError as error:
@@ -340,7 +339,9 @@ def read(hint: Any, data: object, where: str, hints: Mapping[str, Any] | None = 
 
 
 def without_numpy(value: object) -> object:
-    """Return JSON-like data with lists and Python's numbers in the place of NumPy's."""
+    """Return JSON-like data with lists and Python's numbers instead of NumPy's arrays and
+    numbers.
+    """
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     if isinstance(value, (list, tuple)):
@@ -362,30 +363,30 @@ def describe(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def printable(text: str, most: int = 400) -> str:
-    """Return a text as one line that can be shown anywhere: what is no printable character escaped,
-    the middle cut.
+def printable(text: str, limit: int = 400) -> str:
+    """Return a text as one line that can be shown anywhere, with characters that are not printable
+    escaped and the middle cut.
 
-    Names in files may hold anything, escape sequences of terminals as well.
+    Names in files may contain anything, including escape sequences of terminals.
 
     Examples
     --------
-    >>> printable("a\\x1b[31mb"), printable("0123456789", most=8)
+    >>> printable("a\\x1b[31mb"), printable("0123456789", limit=8)
     ('a\\\\x1b[31mb', '01 ... 9')
     """
-    if len(text) > 2 * most:
-        text = text[:most] + text[-most:]
-    return shortened(escaped(text), most)
+    if len(text) > 2 * limit:
+        text = text[:limit] + text[-limit:]
+    return shortened(escaped(text), limit)
 
 
 def escaped(text: str) -> str:
-    """Return a text with what is no printable character escaped, line ends as well."""
+    """Return a text with all characters escaped that are not printable, including line ends."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether a text can be written: JSON can spell half of a surrogate pair, which no
-    encoding takes.
+    """Return whether a text can be encoded. JSON can contain half of a surrogate pair, which has no
+    encoding.
     """
     try:
         text.encode()
@@ -406,7 +407,7 @@ def hints_of(cls: type) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Expected:
-    """What the annotation of a field says, read once."""
+    """The content of a field's annotation, read once."""
 
     hint: Any
     optional: bool
@@ -414,12 +415,12 @@ class _Expected:
     custom: type[Custom] | None
     classes: tuple[type, ...]
     item: Any | None
-    """Of a tuple of dataclasses; None for all else."""
+    """Class of the items of a tuple of dataclasses; None for other fields."""
 
 
 @cache
 def _expected_of(cls: type) -> dict[str, _Expected]:
-    """Return what the fields of a declared dataclass expect."""
+    """Return the expectations of a declared dataclass by field."""
     return {
         name: _Expected(
             hint,
@@ -441,7 +442,7 @@ def _parts(hint: Any) -> tuple[Any, ...]:
 
 
 def column_of(hint: Any) -> Column | None:
-    """Return what marks an array field, or None."""
+    """Return the mark of an array field, or None."""
     for part in _parts(hint):
         if get_origin(part) is Annotated:
             for mark in part.__metadata__:
@@ -451,7 +452,7 @@ def column_of(hint: Any) -> Column | None:
 
 
 def custom_of(hint: Any) -> type[Custom] | None:
-    """Return the class of a value with a JSON form of its own, or None."""
+    """Return the class of a value with its own JSON form, or None."""
     return next(
         (part for part in _parts(hint) if isinstance(part, type) and issubclass(part, Custom)), None
     )
@@ -459,14 +460,14 @@ def custom_of(hint: Any) -> type[Custom] | None:
 
 @cache
 def dataclasses_in(hint: Any) -> tuple[type, ...]:
-    """Return the dataclasses of a hint: one, several in a union, or none."""
+    """Return the dataclasses of a hint: one, several for a union, or an empty tuple."""
     return tuple(
         part for part in _parts(hint) if isinstance(part, type) and dataclasses.is_dataclass(part)
     )
 
 
 def item_of_tuple(hint: Any) -> Any | None:
-    """Return X of ``tuple[X, ...]``, annotated or not, where X is a dataclass; else None."""
+    """Return X of ``tuple[X, ...]``, annotated or not, if X is a dataclass; otherwise None."""
     for part in _parts(get_args(hint)[0] if get_origin(hint) is Annotated else hint):
         if get_origin(part) is tuple and dataclasses_in(get_args(part)[0]):
             return get_args(part)[0]
@@ -474,7 +475,7 @@ def item_of_tuple(hint: Any) -> Any | None:
 
 
 def fewest_entries(hint: Any) -> int:
-    """Return how many entries an annotated tuple must have."""
+    """Return the minimum number of entries of an annotated tuple."""
     return max((mark.min_length or 0 for mark in getattr(hint, "__metadata__", ())), default=0)
 
 
@@ -485,7 +486,7 @@ def is_required(field: dataclasses.Field[Any]) -> bool:
 
 @cache
 def _wire(cls: type) -> type[msgspec.Struct]:
-    """Return the strict msgspec struct behind a dataclass; nested objects stay mappings here."""
+    """Return the strict msgspec struct of a dataclass; nested objects stay mappings here."""
     fields: list[Any] = []
     optional = {f.name for f in dataclasses.fields(cls) if not is_required(f)}
     for name, hint in hints_of(cls).items():
@@ -514,7 +515,7 @@ def wire_type(hint: Any) -> Any:
 
 
 def _choose(cls: Any, data: object) -> Any:
-    """Pick the member of a union by the keys of the data: each member says what marks it."""
+    """Return the member of a union that fits the keys of the data, by the marks of each member."""
     options = dataclasses_in(cls)
     if len(options) == 1:
         return options[0]
@@ -573,10 +574,10 @@ def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):
-        array = np.empty((0, 0), object)  # no column
+        array = np.empty((0, 0), object)  # not a column
     allowed = "iu" if kind is int else "iuf"
     if isinstance(value, (list, tuple)) and bool in map(type, value):
-        allowed = ""  # numpy takes them for numbers
+        allowed = ""  # numpy accepts them as numbers
     if array.ndim == 1 and len(array) == 0:
         array = array.astype(np.int64 if kind is int else np.float64)
     if array.ndim != 1 or array.dtype.kind not in allowed:
@@ -588,7 +589,7 @@ def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
         )
     array = array.astype(
         np.int64 if kind is int else np.float64
-    )  # always a copy: the caller's array stays theirs
+    )  # always a copy: the caller keeps its array
     good = np.isfinite(array)
     rules = []
     for bound, symbol, test in (
@@ -637,10 +638,10 @@ _STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<index>\d+)\]")
 
 
 def _explain(message: str, data: object, where: str, hint: Any, hints: Mapping[str, Any]) -> str:
-    """Turn a msgspec message into ours: path first, then what was expected and what came.
+    """Turn a msgspec message into a message of specopt: path, expected value, actual value.
 
-    `hints` are those of the fields of the object that was read: a field with few choices lists
-    them.
+    `hints` are those of the fields of the object that was read. For a field with few choices, the
+    message lists them.
     """
     found = _AT.match(message)
     assert found is not None

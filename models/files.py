@@ -1,4 +1,4 @@
-"""Problems and results as files: strict on reading, all or nothing on writing."""
+"""Problems and results as files: strict when reading, all or nothing when writing."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from specopt.models.workload import WORKLOADS, Workload
 STDOUT = "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"
 
 stdout = 1
-"""The descriptor that standard output goes to; that of the command is a duplicate."""
+"""This file descriptor receives standard output; the command uses a duplicate."""
 
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
-"""Failures of the system rather than of the path."""
+"""These error numbers report a failure of the system. Others report a problem with the path."""
 
 T = TypeVar("T", bound=Problem[Any] | Result[Any] | Workload)
 
@@ -51,16 +51,16 @@ def load(path: StrPath, expected: Any = None) -> Any:
     Parameters
     ----------
     path
-        The file.
+        Path of the file.
     expected
-        What it is to hold: a class of problems, `Result`, or a result of some plans such as
-        `Result[PromptChunkingPlan]`. None: a problem or a result.
+        Expected content: a class of problems, `Result`, or a result of certain plans such as
+        `Result[PromptChunkingPlan]`. None accepts a problem or a result.
 
     Raises
     ------
     InvalidInput
-        If the file cannot be read, is no JSON, breaks the format (in a field that is named), or
-        holds something else.
+        If the file cannot be read, is not JSON, violates the format (the message names the field),
+        or contains something else.
     """
     data = read_json(path)
     try:
@@ -85,14 +85,14 @@ def _words(wanted: object) -> str:
 
 
 def save(obj: Problem | Result | Workload, path: StrPath) -> None:
-    """Write a problem, a result or a workload to a JSON file; an existing file is replaced as a
-    whole or not at all.
+    """Write a problem, a result or a workload to a JSON file. An existing file is replaced
+    completely or not at all.
 
     Raises
     ------
     InvalidInput
-        If the file cannot be written, or the class of the problem is a subclass of that of its
-        kind.
+        If the file cannot be written, or if the class of the problem is a subclass of the class of
+        its kind.
     """
     if not isinstance(obj, (Problem, Result, Workload)):
         raise InvalidInput(
@@ -104,7 +104,9 @@ def save(obj: Problem | Result | Workload, path: StrPath) -> None:
 
 
 def from_dict(data: object) -> Problem | Result | Workload:
-    """Build a problem, a result or a workload from JSON-like data: a `status` makes it a result."""
+    """Build a problem, a result or a workload from JSON-like data. Data with a `status` is a
+    result.
+    """
     if not isinstance(data, Mapping):
         raise InvalidInput(f"the top level: expected an object, got {describe(data)}")
     if "kind" not in data:
@@ -158,7 +160,8 @@ def read_json(path: StrPath) -> object:
     Raises
     ------
     InvalidInput
-        As `read_bytes`, and if it is no JSON, has a key twice, or a number beyond floating point.
+        If the file cannot be read, is not JSON, repeats a key, or contains a number beyond floating
+        point.
     """
     raw = read_bytes(path)
     try:
@@ -166,7 +169,7 @@ def read_json(path: StrPath) -> object:
             raw.decode("utf-8"), parse_constant=refuse_constant, object_pairs_hook=unique_keys
         )
         if rb"\u" in raw and not is_unicode(json.dumps(data, ensure_ascii=False)):
-            raise ValueError("half of a surrogate pair is no text")
+            raise ValueError("half of a surrogate pair is not text")
         if _LARGE.search(raw):
             _refuse_infinite(data, "")
         return data
@@ -177,7 +180,7 @@ def read_json(path: StrPath) -> object:
 
 
 _LARGE = re.compile(rb"[eE]\+?\d\d|\d{99}")
-"""In every file with a number beyond floating point."""
+"""This pattern matches in every file that contains a number beyond floating point."""
 
 
 def _refuse_infinite(data: object, where: str) -> None:
@@ -191,19 +194,21 @@ def _refuse_infinite(data: object, where: str) -> None:
 
 
 def to_json(data: Mapping[str, Any]) -> str:
-    """Return JSON text with one line per top-level field: readable, and short for long columns."""
+    """Return JSON text with one line per top-level field, which keeps long columns short to
+    read.
+    """
     lines = (f" {json_text(key)}: {json_text(value)}" for key, value in data.items())
     return "{\n" + ",\n".join(lines) + "\n}"
 
 
 def json_text(data: Any, indent: int | None = None) -> str:
-    """Return JSON in printable ASCII; NaN is refused."""
+    """Return JSON in printable ASCII; NaN is rejected."""
     return json.dumps(data, indent=indent, allow_nan=False).replace("\x7f", "\\u007f")
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """Return rows as CSV; what a spreadsheet would run as a formula begins with an apostrophe
-    there: names are text.
+    """Return rows as CSV. Cells that a spreadsheet would run as a formula get a leading apostrophe,
+    because names are text.
 
     Examples
     --------
@@ -223,18 +228,18 @@ def _inert(cell: Any) -> Any:
 
 
 def written_cell(cell: str) -> str:
-    """Return the text that `csv_text` wrote as a cell."""
+    """Return the text from which `csv_text` wrote a cell."""
     return cell[1:] if cell.startswith("'") and _runs(cell[1:]) else cell
 
 
 def _runs(text: str) -> bool:
-    """Return whether a spreadsheet would run a text, with or without apostrophes before it."""
+    """Return whether a spreadsheet would run a text, with or without leading apostrophes."""
     return _FORMULA.match(text) is not None and not DECIMAL.fullmatch(text)
 
 
 _FORMULA = re.compile(r"'*[-=+@\t\r].", re.DOTALL)
 DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-"""A number in a table."""
+"""This pattern matches a number in a table."""
 
 
 def write_text(path: StrPath, text: str) -> None:
@@ -243,15 +248,15 @@ def write_text(path: StrPath, text: str) -> None:
 
 
 def write_bytes(path: StrPath, content: bytes) -> None:
-    """Write a file through a temporary one beside it, so that nothing half-written remains.
+    """Write a file through a temporary file next to it, so that no incomplete file remains.
 
-    A symbolic link stays and what it points to is replaced. What is no regular file, such as a
-    device or a pipe, is written into, and so is the file that standard output goes to.
+    A symbolic link stays, and its target is replaced. Files that are not regular, such as devices
+    and pipes, are written into, and so is the file that standard output goes to.
 
     Raises
     ------
     InvalidInput
-        If no file can be written there.
+        If no file can be written to the path.
     NotWritten
         If the system fails to write it, for example because the disk is full.
     """
@@ -284,12 +289,12 @@ def unwritten(path: StrPath, error: OSError | ValueError) -> SpecoptError:
 
 
 def is_replaced(path: StrPath) -> bool:
-    """Return whether a file that is written appears as a whole: it is a regular one, or new.
+    """Return whether writing replaces the file as a whole, because it is a regular file or new.
 
     Raises
     ------
     InvalidInput
-        If no file can have the path.
+        If the path is not valid for a file.
     """
     try:
         return stat.S_ISREG(os.stat(path).st_mode) and not is_stdout(path)
@@ -300,11 +305,11 @@ def is_replaced(path: StrPath) -> bool:
 
 
 def is_stdout(path: StrPath) -> bool:
-    """Return whether a path leads to where standard output goes: /dev/stdout, or the file behind
-    it.
+    """Return whether a path leads to standard output: /dev/stdout, or the file that it is
+    redirected to.
     """
     try:
-        found = os.stat(path)  # before links are followed: it refuses a circle of them
+        found = os.stat(path)  # before links are followed: it rejects a cycle of links
         while (name := os.fspath(path)) not in STDOUT and os.path.islink(name):
             path = os.path.join(os.path.dirname(name), os.readlink(name))
         return name in STDOUT or os.path.samestat(found, os.fstat(stdout))
@@ -319,12 +324,12 @@ def _umask() -> int:
 
 
 def refuse_constant(name: str) -> float:
-    """Refuse NaN and infinities; for `json.loads`."""
+    """Reject NaN and infinities; for `json.loads`."""
     raise ValueError(f"{name} is not a number of JSON")
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object whose keys come once each; for `json.loads`."""
+    """Return an object in which every key occurs once; for `json.loads`."""
     out = dict(pairs)
     if len(out) != len(pairs):
         keys = [key for key, _ in pairs]

@@ -1,5 +1,5 @@
-"""Tables of integers as fields: what samples of lengths and transitions of an automaton have in
-common.
+"""Tables of integers as fields: the common base of samples of lengths and of transitions of an
+automaton.
 """
 
 from __future__ import annotations
@@ -20,34 +20,39 @@ class IntegerTable(Custom):
 
     Attributes
     ----------
-    size, fewest_rows, most_rows
-        How many rows there may be, in words and in numbers.
-    entry, least, most
-        What an entry may be.
+    size
+        Allowed number of rows, in words.
+    min_rows
+        Minimum number of rows.
+    max_rows
+        Maximum number of rows.
+    entry
+        Allowed entry, in words.
+    min_entry
+        Minimum of an entry.
+    max_entry
+        Maximum of an entry.
 
     Parameters
     ----------
     rows
-        The table.
+        Rows of the table.
     """
 
     size: ClassVar[str]
-    fewest_rows: ClassVar[int] = 0
-    most_rows: ClassVar[float] = math.inf
+    min_rows: ClassVar[int] = 0
+    max_rows: ClassVar[float] = math.inf
     entry: ClassVar[str]
-    least: ClassVar[int]
-    most: ClassVar[int]
+    min_entry: ClassVar[int]
+    max_entry: ClassVar[int]
 
     rows: Ints
 
     @classmethod
     def parse(cls, data: object, where: str) -> Self:
-        """Build it from a list of rows of one length, or from an array."""
+        """Build the table from a list of rows of one length, or from an array."""
         given = without_numpy(data)
-        if (
-            not isinstance(given, (list, tuple))
-            or not cls.fewest_rows <= len(given) <= cls.most_rows
-        ):
+        if not isinstance(given, (list, tuple)) or not cls.min_rows <= len(given) <= cls.max_rows:
             raise InvalidInput(f"{where}: expected a list of {cls.size}, got {describe(data)}")
         for index, row in enumerate(given):
             if not isinstance(row, (list, tuple)) or not row or len(row) != len(given[0]):
@@ -55,7 +60,7 @@ class IntegerTable(Custom):
                     f"{where}[{index}]: expected a row as long as the first, got {describe(row)}"
                 )
             for place, value in enumerate(row):
-                if type(value) is not int or not cls.least <= value <= cls.most:
+                if type(value) is not int or not cls.min_entry <= value <= cls.max_entry:
                     raise InvalidInput(
                         f"{where}[{index}][{place}]: expected {cls.entry}, got {describe(value)}"
                     )

@@ -1,4 +1,4 @@
-"""The judge: what a plan is worth, and what it violates, from the problem's data alone."""
+"""The judge: the objective and the violations of a plan, from the problem's data alone."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from specopt.models.result import Result
 
 @dataclass(frozen=True)
 class Report(Shown):
-    """What the judge says of a result, from the problem's data alone.
+    """Report of the judge on a result, from the problem's data alone.
 
     Parameters
     ----------
-    objective, terms
-        Recomputed objective and its parts; None and empty if the plan makes no sense for the
-        problem.
+    objective
+        Recomputed objective; None if the plan does not match the problem.
+    terms
+        Parts of the recomputed objective; empty if the plan does not match the problem.
     violations
-        One sentence per violated constraint.
+        Sentences, one per violated constraint.
     feasible
-        Whether there are none.
+        Whether there are no violations.
     matches
-        Whether the objective that the result claims is the recomputed one (relative tolerance
-        1e-9).
+        Whether the objective claimed by the result is the recomputed one (relative tolerance 1e-9).
     size
         Sum of the absolute terms of the objective.
     """
 
-    objective: float | Any  # None where the plan makes no sense
+    objective: float | Any  # None if the plan does not match the problem
     violations: list[str]
     terms: dict[str, Any] = field(default_factory=dict)
     matches: bool = True
@@ -42,17 +42,19 @@ class Report(Shown):
 
     @property
     def feasible(self) -> bool:
-        """Whether the plan violates nothing."""
+        """Whether the plan has no violations."""
         return not self.violations
 
 
 class Proof(NamedTuple):
-    """What a claimed bound proves of an objective.
+    """Statement about an objective that a claimed bound proves.
 
     Parameters
     ----------
-    bound, gap
-        As a result may state them; None where nothing is proven.
+    bound
+        Proven bound, as a result may state it; None if nothing is proven.
+    gap
+        Proven gap, as a result may state it; None if nothing is proven.
     refuted
         Whether the objective lies beyond the bound by more than rounding.
     """
@@ -70,18 +72,22 @@ def proof_of(
     scale: Sequence[float] = (),
     size: float = 0.0,
 ) -> Proof:
-    """Return what a bound proves of a feasible plan's objective.
+    """Return the proof that a bound gives for a feasible plan's objective.
 
     Parameters
     ----------
     kind
-        The kind of problem.
-    objective, bound
-        As the judge computed it, and as it is claimed.
+        Kind of problem.
+    objective
+        Objective computed by the judge.
+    bound
+        Claimed bound.
     tolerance
-        Relative gap that is rounding: it is reported as 0.
-    scale, size
-        See `Problem.distance`.
+        Largest relative gap that is treated as rounding and reported as 0.
+    scale
+        Scale of the distance; see `Problem.distance`.
+    size
+        Size of the objective's terms; see `Problem.distance`.
     """
     if bound is None:
         return Proof()
@@ -89,7 +95,7 @@ def proof_of(
     distance = kind.distance(objective, bound, scale, size)
     if distance <= tolerance:
         return Proof(objective if crossed else bound, 0.0)
-    if crossed or math.isnan(distance):  # NaN: outside the range of the objective it is no bound
+    if crossed or math.isnan(distance):  # NaN: outside the range of the objective, not a bound
         return Proof(refuted=crossed)
     return Proof(bound, distance if math.isfinite(distance) else None)
 
@@ -100,8 +106,8 @@ def verify(problem: Problem, result: Result | Plan) -> Report:
     Raises
     ------
     InvalidInput
-        If the result belongs to another problem, or holds no plan, or the class of the problem is a
-        subclass of that of its kind.
+        If the result belongs to another problem or has no plan, or if the class of the problem is a
+        subclass of the class of its kind.
     """
     if not isinstance(result, Result | Plan):
         raise InvalidInput(f"result: expected a result or a plan, got {describe(result)}")

@@ -1,5 +1,5 @@
-"""What models need of upper layers: the front door names these functions, and they are loaded when
-they are first called, because models import nothing above them.
+"""Functions of upper layers that models call. The front door registers their names, and they are
+loaded at their first call, because models import nothing above them.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from typing import Any, Protocol
 from specopt.models.reading import StrPath
 
 LATE: dict[str, str] = {}
-"""The module of each of these functions."""
+"""Each function is imported from this module."""
 
 
 def late(name: str) -> Callable[..., Any]:
-    """Return the function of that name."""
+    """Return the function with a given name."""
     found: Callable[..., Any] = getattr(import_module(LATE[name]), name)
     return found
 
 
 class Picture(Protocol):
-    """A picture: a notebook shows it, and `save` writes it to a file."""
+    """A picture that a notebook shows and `save` writes to a file."""
 
     def save(self, path: StrPath, *, dark: bool = False) -> None:
-        """Write a PNG, PDF or SVG, as the file's name ends."""
+        """Write a PNG, PDF or SVG, depending on the file's extension."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the picture as Vega-Lite."""

@@ -1,4 +1,4 @@
-"""What a server did under a load."""
+"""Measurements of a server under a load."""
 
 from __future__ import annotations
 
@@ -10,31 +10,35 @@ from msgspec import Meta
 from specopt.models.fields import Count, NonNegative
 
 PARTS = 5
-"""Of a load, whose spread says how sure its mean is."""
+"""A load is measured in this many parts, whose spread gives the standard error of the mean."""
 
 HALF = 0.5
-"""Drafts of a step: engines that draft by a table are farther off the length that they are
-configured with.
+"""The configured draft length is used if the drafts per step differ from it by at most this much.
+Engines that draft by a table differ by more.
 """
 
 
 @dataclass(frozen=True)
 class Load:
-    """What was measured.
+    """Measurements under one load.
 
     Parameters
     ----------
-    tokens_per_second, first_token_seconds
-        Output of all requests together, and their mean wait for a first token.
+    tokens_per_second
+        Output of all requests together.
+    first_token_seconds
+        Mean time to the first token.
     acceptance_length
-        Mean tokens of a step with drafts; None: not known.
+        Mean tokens of a step with drafts; None if unknown.
     deviation
-        Standard error of the output's logarithm; 0 where one figure is all there is.
+        Standard error of the output's logarithm; 0 if there is only one figure.
     counted
-        Drafts, their tokens, and those accepted by position; empty where the engine counts none.
-    requests, failed
-        How many requests were made, and how many of these failed twice; 0 where another program
-        counts them.
+        Numbers of drafts, of draft tokens, and of accepted tokens by position; empty if the engine
+        does not count them.
+    requests
+        Number of requests; 0 if another program counts them.
+    failed
+        Number of requests that failed twice; 0 if another program counts them.
     """
 
     tokens_per_second: Annotated[float, Meta(gt=0.0, le=1e12)]
@@ -52,8 +56,8 @@ class Load:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a server did with so many requests at a time, and the draft length that it is configured
-    with (or None).
+    """Measurements of a server at a number of concurrent requests, with its configured draft length
+    (or None).
     """
 
     concurrency: int
@@ -62,12 +66,14 @@ class Seen:
 
     @property
     def place(self) -> tuple[int, int | None]:
-        """Load and drafts of a step: as counted, where an engine drafts by a table."""
+        """Load and drafts per step; the drafts are those counted if the engine drafts by a
+        table.
+        """
         drafts, tokens, *_ = self.load.counted or (1.0, self.configured or 0.0)
         length, mean = self.configured, tokens / max(drafts, 1.0)
         return self.concurrency, round(mean) if length and abs(mean - length) > HALF else length
 
 
 def name_of(length: int | None) -> int | str:
-    """Return a draft length as files spell it."""
+    """Return a draft length as it is written in files."""
     return "none" if length is None else length

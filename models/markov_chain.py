@@ -1,8 +1,8 @@
-"""Finite Markov chains: the transition matrix as a field of a problem, recurrent classes, the
+"""Finite Markov chains: the transition matrix as a field of a problem, recurrent classes and the
 stationary distribution.
 
-The diagonal counts as one minus the rest of its row, and a row that sums to 1 but for rounding is
-scaled to do so. A chain that hardly ever leaves a state is then as well defined as its small
+The diagonal is computed as one minus the rest of its row, and a row that sums to 1 up to rounding
+is scaled to sum to 1. A chain that hardly ever leaves a state is then as well defined as its small
 entries.
 """
 
@@ -18,28 +18,28 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Custom, Floats, describe, frozen
 
 ROW_TOLERANCE = 1e-9
-"""What the sum of a row may differ from 1 by."""
+"""The sum of a row may differ from 1 by this much."""
 
 BLOCK = 64
-"""States that are eliminated together."""
+"""This many states are eliminated together, which affects only the speed."""
 
 
 @dataclass(frozen=True, eq=False)
 class TransitionMatrix(Custom):
-    """Probabilities of going from one state (row) to another (column) in one step.
+    """Probabilities of moving from one state (row) to another (column) in one step.
 
     Its JSON form is the list of its rows.
 
     Parameters
     ----------
     rows
-        Shape (S, S), entries >= 0, rows that sum to 1 within 1e-9; as given, not scaled.
+        Rows of the matrix, shape (S, S), with entries >= 0 that sum to 1 within 1e-9; not scaled.
     """
 
     rows: Floats
 
     def __post_init__(self) -> None:
-        rows = np.array(self.rows, np.float64)  # always a copy: the caller's array stays theirs
+        rows = np.array(self.rows, np.float64)  # always a copy: the caller keeps its array
         if rows.ndim != 2 or rows.shape[0] != rows.shape[1] or not len(rows):
             raise InvalidInput(
                 f"rows: expected a square matrix with at least one row, got shape {rows.shape}"
@@ -117,15 +117,15 @@ def _numbers(row: Any, size: int, where: str) -> Floats:
 
 
 def recurrent_classes(transition: Floats) -> list[list[int]]:
-    """Return the recurrent classes of a chain, each as its states in order: the sets that are never
-    left.
+    """Return the recurrent classes of a chain, the sets that are never left. Each is a sorted list
+    of states.
 
     They are the strongly connected components that no transition leaves.
 
     Parameters
     ----------
     transition
-        Shape (S, S); positive entries are the possible transitions.
+        Matrix of shape (S, S); positive entries are the possible transitions.
     """
     from scipy.sparse.csgraph import connected_components
 
@@ -138,20 +138,21 @@ def recurrent_classes(transition: Floats) -> list[list[int]]:
 
 
 def stationary_distribution(transition: Floats, recurrent: list[int]) -> Floats:
-    """Return the long-run share of steps in each state, shape (S,): of a chain with one recurrent
-    class.
+    """Return the long-run share of steps in each state of a chain with one recurrent class, shape
+    (S,).
 
     States are eliminated one by one (Grassmann, Taksar and Heyman, 1985). No subtraction occurs, so
-    every share is right to a few units of rounding, also in chains that hardly mix and in periodic
-    ones. O(S^3). Whole blocks of them are taken off the rest at once: memory is slower than
-    arithmetic. No product is left to BLAS, whose last bits depend on threads and processor.
+    every share is accurate to a few units of rounding, even for chains that hardly mix and for
+    periodic ones. The time is O(S^3). Whole blocks of states are eliminated at once, because memory
+    is slower than arithmetic. No product is computed by BLAS, whose last bits depend on threads and
+    processor.
 
     Parameters
     ----------
     transition
-        Shape (S, S), rows that sum to 1; the diagonal is not looked at.
+        Matrix of shape (S, S) whose rows sum to 1; the diagonal is not read.
     recurrent
-        The states of the recurrent class; the shares of all others are 0.
+        States of the recurrent class; the shares of all others are 0.
     """
     part = transition[np.ix_(recurrent, recurrent)].copy()
     for end in range(len(part), 0, -BLOCK):

@@ -1,4 +1,4 @@
-"""The memory that is free to this process."""
+"""The free memory of this process."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 
 def free_memory() -> float:
-    """Return the bytes of main memory that are free to this process, limits on it included;
-    infinity if unknown.
+    """Return the bytes of main memory that this process can still use, within its limits; infinity
+    if unknown.
     """
     found = [math.inf]
     try:
@@ -25,14 +25,14 @@ def free_memory() -> float:
                     resource.getpagesize() * int(Path("/proc/self/statm").read_text().split()[0])
                 )
             )
-        limit = float(Path("/sys/fs/cgroup/memory.max").read_text())  # "max" where there is none
+        limit = float(Path("/sys/fs/cgroup/memory.max").read_text())  # "max" if there is no limit
         counts = dict(
             line.split() for line in Path("/sys/fs/cgroup/memory.stat").read_text().splitlines()
         )
         held = int(Path("/sys/fs/cgroup/memory.current").read_text())
         found.append(
             limit - held + int(counts["inactive_file"]) + int(counts["active_file"])
-        )  # caches give way
+        )  # caches can be freed
     except (OSError, ValueError, LookupError):
         pass
     return min(found)

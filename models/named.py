@@ -1,4 +1,4 @@
-"""Fields that hold a value for each of several names: what a class has by drafter, or a drafter by
+"""Fields that hold one value per name: the values of a class by drafter, or of a drafter by
 machine.
 """
 
@@ -33,14 +33,14 @@ class Named(Custom, Generic[V]):
     Parameters
     ----------
     values
-        By name, in the order of the file.
+        Values by name, in the order of the file.
     """
 
     values: Mapping[str, V]
 
     @classmethod
     def parse(cls, data: object, where: str) -> Self:
-        """Build it from a mapping."""
+        """Build the values from a mapping."""
         if not isinstance(data, Mapping) or not all(isinstance(name, str) for name in data):
             raise InvalidInput(f"{where}: expected an object, got {describe(data)}")
         for name in data:
@@ -128,7 +128,7 @@ class _ClosedRates(Rates):
 
 
 class NamedRates(_NamedFloats):
-    """Acceptance by drafter: a probability for every position, or one for each."""
+    """Acceptance by drafter: one probability for all positions, or one for each."""
 
     @classmethod
     def _read(cls, data: object, where: str) -> Floats:

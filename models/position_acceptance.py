@@ -1,9 +1,9 @@
-"""Acceptance by draft position: what speculation of each length yields, and how sure that is.
+"""Acceptance by draft position: the tokens of a step for each draft length, and their limits.
 
-alpha_j is the probability that draft token j is accepted, given that all before it were. A step of
-K drafts yields 1 + alpha_1 + alpha_1 alpha_2 + ... tokens on average, the server's own included.
-Engines report *cumulative* rates, r_j = alpha_1 ... alpha_j; the share of drafted tokens that are
-accepted ("draft acceptance rate") is neither.
+alpha_j is the probability that draft token j is accepted, given that all its predecessors were. A
+step of K drafts yields 1 + alpha_1 + alpha_1 alpha_2 + ... tokens on average, including the
+server's own token. Engines report *cumulative* rates, r_j = alpha_1 ... alpha_j; the share of draft
+tokens that are accepted ("draft acceptance rate") is neither.
 """
 
 from __future__ import annotations
@@ -20,31 +20,35 @@ from specopt.models.fields import Floats, Immutable, describe, frozen
 
 LEVEL = 0.95
 MAX_BOUNDED = 32
-"""Most positions for which totals bound the yields jointly: a linear program each."""
+"""Up to this many positions, totals bound the yields jointly, with one linear program each."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PositionAcceptance(Immutable):
-    """Conditional acceptance rates by position, with confidence intervals where counts are known.
+    """Conditional acceptance rates by position, with confidence intervals if counts are known.
 
     Parameters
     ----------
     rates
-        alpha_1, ..., alpha_J, each in [0, 1].
-    lower, upper
-        Confidence limits of the same; the rates themselves where there are no counts.
+        Conditional acceptance rates alpha_1, ..., alpha_J, each in [0, 1].
+    lower
+        Lower confidence limits of the rates; the rates themselves without counts.
+    upper
+        Upper confidence limits of the rates; the rates themselves without counts.
     reached
-        How often each position was drafted after an accepted prefix; None without counts.
+        Number of drafts that reached each position with an accepted prefix; None without counts.
     level
-        Confidence of each interval.
-    tokens_lower, tokens_upper
-        Limits of the mean tokens of a step with 0, 1, ..., J drafts where they are known better
-        than by the limits of each position; None: they are not.
+        Confidence level of each interval.
+    tokens_lower
+        Lower limits of the mean tokens of a step with 0, 1, ..., J drafts; None if the limits of
+        the rates are the tightest known ones.
+    tokens_upper
+        Upper limits of the mean tokens of a step with 0, 1, ..., J drafts; None if the limits of
+        the rates are the tightest known ones.
     extends
-        Whether positions beyond the last have its rate: so for a single rate that is meant for
-        every position.
+        Whether positions beyond the last one have its rate, as for a single rate for all positions.
     notes
-        What a reader should know, in the user's terms.
+        Notes for the reader, in the user's terms.
     """
 
     rates: Floats
@@ -93,7 +97,7 @@ class PositionAcceptance(Immutable):
 
     @classmethod
     def from_cumulative(cls, rates: ArrayLike) -> Self:
-        """Return conditional rates alpha_j = r_j / r_(j-1) of cumulative ones, without
+        """Return the conditional rates alpha_j = r_j / r_(j-1) of cumulative ones, without
         intervals.
         """
         cumulative = _rates("cumulative acceptance rates", rates)
@@ -115,18 +119,19 @@ class PositionAcceptance(Immutable):
 
         Parameters
         ----------
-        reached, accepted
-            By position: how often it was drafted after an accepted prefix, and how often it was
-            then accepted.
+        reached
+            Number of drafts that reached each position with an accepted prefix.
+        accepted
+            Number of these drafts whose token at the position was accepted.
         level
-            Confidence of each interval.
+            Confidence level of each interval.
         notes
-            What a reader should know.
+            Notes for the reader.
 
         Raises
         ------
         InvalidInput
-            If counts are negative, accepted exceeds reached, or nothing was drafted at all.
+            If counts are negative, accepted exceeds reached, or nothing was drafted.
         """
         n, k = _counts(reached, accepted, level)
         lower, upper = _clopper_pearson(n, k, (1.0 - level) / 2.0)
@@ -142,25 +147,27 @@ class PositionAcceptance(Immutable):
         *,
         name: str = "counts",
     ) -> Self:
-        """Return rates from totals over drafts of any lengths, with intervals that contain the
-        truth.
+        """Return rates from totals over drafts of any lengths, with intervals that contain the true
+        rates.
 
         If all drafts had all positions, every position is identified, as from counts. Otherwise a
-        token that was not accepted may not have been drafted, and only the first position is. The
-        intervals then hold for every choice of lengths without regard to the tokens that gives
-        these totals (see `draft_shares`), sampling error included. The rates are the solution with
-        one rate from position 2 on.
+        token that was not accepted may not have been drafted, and only the first position is
+        identified. The intervals then hold for every choice of lengths that is independent of the
+        tokens and gives these totals (see `draft_shares`), including the sampling error. The rates
+        are the solution with one rate from position 2 on.
 
         Parameters
         ----------
-        drafts, draft_tokens
-            How many drafts, of at least one token each, and tokens in them.
+        drafts
+            Number of drafts, of at least one token each.
+        draft_tokens
+            Number of draft tokens.
         accepted
-            By position: how many tokens were accepted there.
+            Number of accepted tokens by position.
         level
-            Confidence of each interval.
+            Confidence level of each interval.
         name
-            Of the totals, for messages.
+            Name of the totals, for messages.
 
         Raises
         ------
@@ -182,8 +189,8 @@ class PositionAcceptance(Immutable):
         n, seen = _counts(reached, k, level)
         mean = max(1.0, draft_tokens / drafts)
         unseen = np.zeros(len(k) - len(n))
-        # every interval rests on the lower ends of all: together they miss with the probability
-        # that one may
+        # every interval depends on the lower ends of all: together they are wrong with the
+        # probability with which one of them may be wrong
         lower, upper = _clopper_pearson(n, seen, (1.0 - level) / 2.0 / len(k))
         shares = share_limits(mean, np.concatenate((lower, unseen)))
         tokens = None
@@ -194,8 +201,8 @@ class PositionAcceptance(Immutable):
                 np.maximum(seen / n, seen[0] / n[0]),
             )
             cause = (
-                "more was accepted than lengths chosen without regard to the tokens allow, as where"
-                " drafting stops at doubt: any rate above the lower limits is possible"
+                "more was accepted than lengths independent of the tokens allow, for example"
+                " because drafting stops when in doubt: any rate above the lower limits is possible"
             )
         else:
             least, most_shares = (share[: len(n)] for share in shares)
@@ -206,17 +213,17 @@ class PositionAcceptance(Immutable):
                 )
                 tokens = yield_limits(mean, np.concatenate((lower, unseen)), *of_all)
             cause = (
-                "the limits hold for all lengths that the totals allow if these are chosen without"
-                " regard to the tokens, as by the batch size; the rates take one rate from position"
-                " 2 on"
+                "the limits hold for all lengths that the totals allow if the lengths are"
+                " independent of the tokens, for example chosen by the batch size; the rates assume"
+                " one rate from position 2 on"
             )
         lower = np.divide(lower, most_shares, out=np.zeros_like(lower), where=most_shares > 0.0)
         upper = np.minimum(1.0, np.divide(upper, least, out=np.ones_like(upper), where=least > 0.0))
-        said = (lower > 0.0) | (upper < 1.0)  # else not even whether the position was ever drafted
+        said = (lower > 0.0) | (upper < 1.0)  # otherwise the position may never have been drafted
         size = len(said) if said.all() else int(said.argmin())
         note = (
             f"drafts had {mean:.3g} tokens on average, not all {len(k)}: {cause}; only statistics"
-            " per request that tell draft lengths apart (acceptance_histogram_by_draft_length,"
+            " per request that distinguish draft lengths (acceptance_histogram_by_draft_length,"
             " per_step_drafted) identify every position"
         )
         return cls(
@@ -232,38 +239,40 @@ class PositionAcceptance(Immutable):
 
     @property
     def has_limits(self) -> bool:
-        """Whether limits differ from the rates."""
+        """Whether the limits differ from the rates."""
         return bool((self.lower < self.upper).any())
 
     @property
-    def most_drafts(self) -> int | None:
-        """Longest draft that the rates say anything about; None: any."""
+    def max_drafts(self) -> int | None:
+        """Longest draft for which the rates are known; None: no limit."""
         return None if self.extends else len(self.rates)
 
-    def expected_tokens(self, most: int, which: str = "rates") -> Floats:
-        """Return the mean tokens of a step with 0, 1, ..., `most` drafts, the server's own
-        included.
+    def expected_tokens(self, longest: int, which: str = "rates") -> Floats:
+        """Return the mean tokens of a step with 0, 1, ..., `longest` drafts, including the server's
+        own token.
 
         Parameters
         ----------
-        most
+        longest
             Longest draft.
         which
-            ``"rates"``, or ``"lower"`` or ``"upper"`` for a limit; the yield rises with every rate,
-            so these give limits of it, at more than the confidence of one interval; tighter ones
-            where they are known.
+            ``"rates"``, or ``"lower"`` or ``"upper"`` for a limit. The yield rises with every rate,
+            so limits of the rates give limits of the yield, with more than the confidence of one
+            interval. Tighter limits are used if they are known.
 
         Raises
         ------
         InvalidInput
-            If the rates end before that.
+            If the rates end before that length.
         """
-        if not self.extends and most > len(self.rates):
+        if not self.extends and longest > len(self.rates):
             raise InvalidInput(
-                f"acceptance: known for {len(self.rates)} draft positions, {most} are asked for"
+                f"acceptance: known for {len(self.rates)} draft positions, not for {longest}"
             )
-        values: Floats = getattr(self, which)[:most]
-        values = np.append(values, np.full(most - len(values), values[-1] if len(values) else 0.0))
+        values: Floats = getattr(self, which)[:longest]
+        values = np.append(
+            values, np.full(longest - len(values), values[-1] if len(values) else 0.0)
+        )
         tokens = np.concatenate(([1.0], 1.0 + np.cumsum(np.cumprod(values))))
         known = (
             None
@@ -274,15 +283,16 @@ class PositionAcceptance(Immutable):
         )
         if known is None:
             return tokens
-        mean = self.expected_tokens(most)
+        mean = self.expected_tokens(longest)
         tighter = np.append(
-            known[: most + 1], known[-1] + tokens[len(known) :] - tokens[min(most, len(known) - 1)]
+            known[: longest + 1],
+            known[-1] + tokens[len(known) :] - tokens[min(longest, len(known) - 1)],
         )
         ends = (tokens, mean) if which == "lower" else (mean, tokens)
         return np.asarray(np.clip(tighter, *ends), np.float64)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the rates as JSON-like data, which the reader takes back."""
+        """Return the rates as JSON-like data that the reader accepts."""
         data: dict[str, Any] = {
             "acceptance_rates": self.rates.tolist(),
             "lower": self.lower.tolist(),
@@ -318,8 +328,8 @@ def _counts(reached: ArrayLike, accepted: ArrayLike, level: float) -> tuple[Floa
 
 
 def _clopper_pearson(n: Floats, k: Floats, tail: float) -> tuple[Floats, Floats]:
-    """Return exact limits of the probabilities of which k of n came true, missed by `tail` on each
-    side.
+    """Return exact limits of the probabilities of events that occurred k times of n. Each limit is
+    wrong with probability `tail`.
     """
     from scipy.stats import beta
 
@@ -331,7 +341,7 @@ def _clopper_pearson(n: Floats, k: Floats, tail: float) -> tuple[Floats, Floats]
 def _conditional(cumulative: Floats) -> Floats:
     previous = np.concatenate(([1.0], cumulative[:-1]))
     known = previous > 0.0
-    if not known.all():  # a position that is never reached says nothing: the rates end there
+    if not known.all():  # the rates end where a position is never reached
         cumulative, previous = cumulative[: int(known.argmin())], previous[: int(known.argmin())]
     return np.asarray(np.minimum(1.0, cumulative / previous), np.float64)
 

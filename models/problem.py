@@ -1,4 +1,4 @@
-"""What every problem and plan has in common: declared fields, a JSON form, and a judge."""
+"""Common base of all problems and plans: declared fields, a JSON form, and a judge."""
 
 from __future__ import annotations
 
@@ -33,46 +33,46 @@ Sense = Literal["minimize", "maximize"]
 FORMAT = "specopt/1"
 
 LONG_COLUMN = 1000
-"""Entries from which a column is worth a look at how it is written."""
+"""Columns with at least this many entries are checked for a faster way to write them."""
 
 
 TOLERANCE = 1e-9
-"""Relative: what a constraint on amounts may be missed by, and within what a bound proves an
-objective optimal.
+"""A constraint on amounts may be violated by this relative amount, and a bound proves an objective
+optimal within it.
 """
 
 ROUNDING = 1e-11
-"""Relative: by how much a bound is widened for the rounding of the sums behind it, 90,000 times
-half a unit in the last place. A bound that cancels, or that a solver with tolerances gives, pays
-for that itself."""
+"""A bound is widened by this relative amount, 90,000 times half a unit in the last place, for the
+rounding of its sums. A bound with cancellation, or of a solver with tolerances, needs its own
+margin.
+"""
 
 
 def exceeds(amount: float, limit: float, readings: float = 0.0) -> bool:
-    """Return whether a constraint amount <= limit is violated, whatever its unit.
+    """Return whether a constraint amount <= limit is violated, in any unit.
 
-    The terms of every amount here have one sign, so that its size is the sum of theirs. Counts are
-    compared as they are, never here; a limit that is a difference of two clock readings brings what
-    these may be off, their spacing.
+    The terms of every amount have one sign, so its size is the sum of their sizes. Counts are
+    compared exactly, not by this function. For a limit that is a difference of two clock readings,
+    `readings` is their error, the spacing of floating-point numbers.
     """
     return amount > limit + TOLERANCE * max(abs(limit), abs(amount)) + readings
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """What the judge says of a plan.
+    """Evaluation of a plan by the judge.
 
     Parameters
     ----------
     objective
-        Its objective.
+        Objective of the plan.
     terms
-        Parts of it, or other figures worth showing.
+        Parts of the objective, or other figures to report.
     size
-        Sum of the absolute terms that the objective consists of: what an objective of 0 is held
-        against.
+        Sum of the absolute terms of the objective, with which an objective of 0 is compared.
     key
-        Plans of a problem are compared by it, in the sense of the objective. The objective, unless
-        that has too few digits.
+        Number by which plans of a problem are compared, in the sense of the objective. It is the
+        objective, unless that has too few digits.
     """
 
     objective: float
@@ -117,17 +117,19 @@ else:
 
 
 class Filed(Immutable):
-    """Base of what a file holds under its kind: declared dataclasses with a JSON form."""
+    """Base of the values that a file holds under their kind: declared dataclasses with a JSON
+    form.
+    """
 
     kind: ClassVar[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON-like data, fields at their defaults left out."""
+        """Return the value as JSON-like data without fields that have their default."""
         return {"format": FORMAT, "kind": self.kind, **dump(self)}
 
     @classmethod
     def from_dict(cls, data: object) -> Self:
-        """Build it from JSON-like data.
+        """Build the value from JSON-like data.
 
         Raises
         ------
@@ -139,18 +141,20 @@ class Filed(Immutable):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem(Filed, Shown, ABC, Generic[P]):
-    """A question that `solve` answers; the subclasses declare its fields and its judge.
+    """A problem that `solve` solves; the subclasses declare its fields and its judge.
 
     Parameters
     ----------
-    name, notes
-        Free text; not part of the problem's identity.
+    name
+        Name in free text; not part of the problem's identity.
+    notes
+        Notes in free text; not part of the problem's identity.
     """
 
     plan_type: ClassVar[type[Plan]]
     sense: ClassVar[Sense]
     objective_label: ClassVar[str]
-    worth_label: ClassVar[str] = "objective"  # what `worth` returns, and gaps are shares of
+    worth_label: ClassVar[str] = "objective"  # the result of `worth`, of which gaps are shares
 
     name: str | None = None
     notes: str | None = None
@@ -162,7 +166,7 @@ class Problem(Filed, Shown, ABC, Generic[P]):
             if (held.__module__, held.__qualname__) == (
                 cls.__module__,
                 cls.__qualname__,
-            ):  # it is written anew
+            ):  # a dataclass decorator may define the class again
                 _TYPES[cls.kind] = cls
 
     def __post_init__(self) -> None:
@@ -171,12 +175,12 @@ class Problem(Filed, Shown, ABC, Generic[P]):
 
     @abstractmethod
     def evaluate(self, plan: Any) -> Evaluation:
-        """Return the objective of a plan and its terms, straight from the paper's equations.
+        """Return the objective of a plan and its terms, directly from the paper's equations.
 
         Raises
         ------
         InvalidInput
-            If the plan is not a plan for this problem, so that the equations make no sense.
+            If the plan does not match this problem, so that the equations do not apply.
         """
 
     @abstractmethod
@@ -184,7 +188,7 @@ class Problem(Filed, Shown, ABC, Generic[P]):
         """Return one sentence for every constraint that the plan violates; empty if feasible."""
 
     def expect_plan(self, plan: object) -> None:
-        """Refuse what is not a plan for this kind of problem."""
+        """Reject anything that is not a plan for this kind of problem."""
         if not isinstance(plan, self.plan_type):
             raise InvalidInput(
                 f"plan: expected a {self.plan_type.__name__}, got {describe(plan)}"
@@ -192,39 +196,40 @@ class Problem(Filed, Shown, ABC, Generic[P]):
             )
 
     def plot(self, plan: Any) -> Picture:
-        """Return the picture of a plan, or of a result's: a notebook shows it, `save` writes it.
+        """Return a picture of a plan, or of the plan of a result. A notebook shows it, `save`
+        writes it.
 
         Raises
         ------
         InvalidInput
-            If the plan is none of this kind, or violates the problem.
+            If the plan is not of this kind, or violates the problem.
         """
         picture: Picture = late("picture")(self, plan)
         return picture
 
     @property
     def scale(self) -> tuple[float, ...]:
-        """What `worth` needs to know of the problem."""
+        """Data of the problem that `worth` needs."""
         return ()
 
     @classmethod
     def sense_of(cls, scale: Sequence[float] = ()) -> Sense:
-        """Return the sense of problems of a scale: where it differs from problem to problem, the
-        scale says it.
+        """Return the sense of problems with a given scale. The scale determines the sense if it
+        differs from problem to problem.
         """
         return cls.sense
 
     @classmethod
     def worth(cls, value: float, scale: Sequence[float] = ()) -> float:
-        """Return what gaps are taken on: the objective itself, unless it has no natural zero; NaN
-        if out of range.
+        """Return the value on which gaps are computed: the objective, unless it has no natural
+        zero. The value is NaN if it is out of range.
         """
         return value
 
     @classmethod
     def widened(cls, bound: float, scale: Sequence[float] = ()) -> float:
-        """Return a bound that the rounding of sums does not take across the truth: by its worth
-        `ROUNDING` further.
+        """Return a bound that stays valid after the rounding of sums, further by a relative
+        `ROUNDING` of its worth.
         """
         return bound * (
             1.0 + ROUNDING
@@ -236,17 +241,19 @@ class Problem(Filed, Shown, ABC, Generic[P]):
     def distance(
         cls, objective: float, bound: float, scale: Sequence[float] = (), size: float = 0.0
     ) -> float:
-        """Return the relative distance of a bound, `|objective - bound| / |objective|`, each by its
-        worth.
+        """Return the relative distance of a bound, `|objective - bound| / |objective|`, on the
+        scale of `worth`.
 
         Parameters
         ----------
-        objective, bound
-            Values of the objective of one problem.
+        objective
+            Objective of a plan.
+        bound
+            Bound on the objective of the same problem.
         scale
-            The problem's.
+            Scale of the problem.
         size
-            Sum of the absolute terms of the objective: what an objective of 0 is held against.
+            Sum of the absolute terms of the objective, with which an objective of 0 is compared.
         """
         objective, bound = cls.worth(objective, scale), cls.worth(bound, scale)
         if objective == bound:
@@ -255,12 +262,12 @@ class Problem(Filed, Shown, ABC, Generic[P]):
         return abs(objective - bound) / size if size else math.inf
 
     def gap(self, objective: float, bound: float, size: float = 0.0) -> float:
-        """Return the relative distance of a bound on this problem's objective; see `distance`."""
+        """Return the relative distance of a bound from this problem's objective; see `distance`."""
         return self.distance(objective, bound, self.scale, size)
 
     @cached_property
     def numbers(self) -> int:
-        """How many numbers the fields hold."""
+        """Number of numbers that the fields hold."""
         return count_numbers(tuple(getattr(self, one.name) for one in fields(self)))
 
     @cached_property
@@ -277,10 +284,10 @@ class Problem(Filed, Shown, ABC, Generic[P]):
         body = schema(cls)
         header = {
             "$schema": described(
-                {"type": "string"}, "$schema", "Where an editor finds this schema; not read."
+                {"type": "string"}, "$schema", "Location of this schema for editors; not read."
             ),
-            "format": described({"const": FORMAT}, "format", "The version of the format."),
-            "kind": described({"const": cls.kind}, "kind", "The kind of problem."),
+            "format": described({"const": FORMAT}, "format", "Version of the format."),
+            "kind": described({"const": cls.kind}, "kind", "Kind of problem."),
         }
         header["$schema"]["default"] = None
         return {
@@ -303,7 +310,7 @@ class Problem(Filed, Shown, ABC, Generic[P]):
 
 
 _TYPES: dict[str, type[Problem]] = {}
-"""The problem classes by kind, each entered where it is defined."""
+"""Each problem class is added under its kind when it is defined."""
 
 
 def problem_type(kind: object) -> type[Problem]:
@@ -315,19 +322,19 @@ def problem_type(kind: object) -> type[Problem]:
         If there is no such kind.
     """
     if isinstance(kind, str) and kind not in _TYPES:
-        late("plugged_kinds")(kind)  # importing it defines the kinds of this distribution
+        late("plugged_kinds")(kind)  # its import defines the kinds of this distribution
     if not isinstance(kind, str) or kind not in _TYPES:
         raise InvalidInput(f"kind: expected one of {', '.join(sorted(_TYPES))}, got {kind!r}")
     return _TYPES[kind]
 
 
 def refuse_subclass(problem: Problem) -> None:
-    """Refuse a problem whose class is a subclass of the problem class of its kind.
+    """Reject a problem whose class is a subclass of the problem class of its kind.
 
     Raises
     ------
     InvalidInput
-        If it is one: the methods, files and tables of a kind are for its problem class alone.
+        If it is an instance of a subclass: methods, files and tables support only the class itself.
     """
     own, base = type(problem), problem_type(problem.kind)
     if own is not base:
@@ -339,11 +346,11 @@ def refuse_subclass(problem: Problem) -> None:
 
 
 def canonical_json(data: Mapping[str, Any]) -> bytes:
-    """Return the JSON text that identities are digests of: sorted keys, no spaces, numbers as
+    """Return the JSON text from which identities are computed: sorted keys, no spaces, numbers as
     Python writes them.
 
-    Long columns of numbers that need no exponent go through msgspec, which writes those alike and
-    much faster.
+    Long columns of numbers without exponents are written by msgspec, which writes them identically
+    and much faster.
     """
     parts = []
     for key in sorted(data):
@@ -357,7 +364,7 @@ def canonical_json(data: Mapping[str, Any]) -> bytes:
 
 
 def _needs_no_exponent(column: list[Any]) -> bool:
-    """Tell so of a column, or of a matrix as a list of rows."""
+    """Return whether no number of a column, or of a matrix as a list of rows, needs an exponent."""
     if not isinstance(column[0], (int, float, list)):
         return False
     try:
@@ -371,13 +378,12 @@ def _needs_no_exponent(column: list[Any]) -> bool:
 
 
 def strip_header(data: object, kind: str) -> dict[str, Any]:
-    """Check `format` and `kind` of JSON-like data and return the rest, without what `$schema` says
-    to editors.
+    """Check `format` and `kind` of JSON-like data and return the rest without `$schema`.
 
     Raises
     ------
     InvalidInput
-        If the data is no object, or its format or kind is another.
+        If the data is not an object, or its format or kind is a different one.
     """
     if not isinstance(data, Mapping):
         raise InvalidInput(f"the top level: expected an object, got {describe(data)}")

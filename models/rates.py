@@ -1,5 +1,5 @@
-"""Rates of acceptance, and seconds by draft length: a field that is a number where all are the
-same, else a list.
+"""Acceptance rates, and seconds by draft length: a field that is a number if all values are equal,
+otherwise a list.
 """
 
 from __future__ import annotations
@@ -17,20 +17,19 @@ from specopt.models.fields import Custom, Floats, describe
 
 @dataclass(frozen=True, eq=False)
 class Rates(Custom):
-    """Probabilities in (0, 1), one for each of several; where all share one, the field is that
-    number instead.
+    """Several probabilities in (0, 1). If all are equal, the field is a number instead.
 
     Attributes
     ----------
     closed
-        Whether 0 and 1 belong to them.
+        Whether 0 and 1 are allowed.
     below
-        What all others are below.
+        Exclusive upper limit of the values if 0 and 1 are not allowed.
 
     Parameters
     ----------
     values
-        Shape (K,).
+        Values of shape (K,).
     """
 
     closed: ClassVar[bool] = False
@@ -81,8 +80,8 @@ class Rates(Custom):
 
 @dataclass(frozen=True, eq=False)
 class SecondsByLength(Rates):
-    """Seconds by the number of drafts, the first without any; where they do not count, the field is
-    a number.
+    """Seconds by the number of drafts, starting with no draft. If they do not depend on it, the
+    field is a number.
     """
 
     closed: ClassVar[bool] = True
@@ -94,7 +93,7 @@ class SecondsByLength(Rates):
 
 
 def by_length(seconds: float | SecondsByLength, longest: int, where: str) -> Floats:
-    """Return the seconds of 0 to `longest` drafts; `where` names the field, for messages.
+    """Return the seconds of 0 to `longest` drafts; `where` is the name of the field, for messages.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Files as input: bytes up to a limit, and a refusal that says what is wrong with anything else."""
+"""Reading of input files: bytes up to a limit, and clear messages for everything else."""
 
 from __future__ import annotations
 
@@ -13,32 +13,32 @@ from specopt.models.errors import InvalidInput
 StrPath = str | os.PathLike[str]
 
 MAX_BYTES = 256 * 2**20
-"""Most bytes read of a file that is held as a whole: a problem of a million tasks has about a fifth
-of them.
+"""Files with more bytes are not read into memory. A problem of a million tasks has about a fifth of
+them.
 """
 
 
-def read_bytes(path: StrPath, most: int = MAX_BYTES) -> bytes:
-    """Return the content of a file, or what comes through a pipe until it is closed.
+def read_bytes(path: StrPath, cap: int = MAX_BYTES) -> bytes:
+    """Return the content of a file, or of a pipe until it is closed.
 
     Raises
     ------
     InvalidInput
-        If it cannot be read, is a device or a directory, or is larger than the limit.
+        If the file cannot be read, is a device or a directory, or is larger than the limit.
     """
     with opened(path) as stream:
-        if os.fstat(stream.fileno()).st_size > most or len(content := stream.read(most + 1)) > most:
-            raise too_large(path, most)
+        if os.fstat(stream.fileno()).st_size > cap or len(content := stream.read(cap + 1)) > cap:
+            raise too_large(path, cap)
     return content
 
 
 def read_text(path: StrPath) -> str:
-    """Return the content of a file in UTF-8, without a mark of byte order.
+    """Return the content of a UTF-8 file without a byte order mark.
 
     Raises
     ------
     InvalidInput
-        As `read_bytes`, and if it is no UTF-8.
+        If `read_bytes` raises it, or if the content is not UTF-8.
     """
     try:
         return read_bytes(path).decode("utf-8-sig")
@@ -47,41 +47,41 @@ def read_text(path: StrPath) -> str:
 
 
 def expect_path(path: object) -> None:
-    """Refuse what is not a path."""
+    """Reject anything that is not a path."""
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidInput(f"path: expected a path, got {path!r}")
 
 
 @contextmanager
 def opened(path: StrPath) -> Iterator[BinaryIO]:
-    """Open a file to read it; what the system refuses until it is closed is an `InvalidInput`.
+    """Open a file for reading. System errors until it is closed become `InvalidInput`.
 
     Raises
     ------
     InvalidInput
-        If it cannot be read. Devices are no files, but for a terminal, at which somebody types.
+        If the file cannot be read, or is a device other than a terminal.
     """
     expect_path(path)
     if "\0" in os.fspath(path):
-        raise InvalidInput(f"{path}: cannot be read (a path holds no NUL)")
+        raise InvalidInput(f"{path}: cannot be read (a path cannot contain NUL)")
     try:
         with open(path, "rb") as stream:
             mode = os.fstat(stream.fileno()).st_mode
             if stat.S_ISBLK(mode) or (stat.S_ISCHR(mode) and not stream.isatty()):
-                raise InvalidInput(f"{path}: cannot be read (is a device)")
+                raise InvalidInput(f"{path}: cannot be read (it is a device)")
             yield stream
     except (
         OSError,
         UnicodeEncodeError,
-    ) as error:  # the latter: half of a surrogate pair in the path
+    ) as error:  # UnicodeEncodeError: half of a surrogate pair in the path
         raise InvalidInput(
             f"{path}: cannot be read ({getattr(error, 'strerror', None) or error})"
         ) from None
 
 
-def too_large(path: StrPath, most: int) -> InvalidInput:
-    """Return the refusal of a file beyond the limit of bytes."""
+def too_large(path: StrPath, limit: int) -> InvalidInput:
+    """Return the exception for a file beyond the limit of bytes."""
     return InvalidInput(
-        f"{path}: is too large: at most {most // 2**20} MiB are read; leave out what is not needed,"
+        f"{path}: is too large: at most {limit // 2**20} MiB are read; remove unneeded parts"
         " or split it"
     )

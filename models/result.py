@@ -1,4 +1,4 @@
-"""The outcome of a solve: a plan, the judge's objective, a bound, and why it stopped."""
+"""The result of a solve: a plan, the judge's objective, a bound, and the reason of the stop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from specopt.models.problem import FORMAT, P, Plan, Problem
 
 
 class Status(StrEnum):
-    """What the plan is."""
+    """Status of the plan."""
 
     OPTIMAL = "optimal"
     FEASIBLE = "feasible"
@@ -22,7 +22,7 @@ class Status(StrEnum):
 
 
 class Termination(StrEnum):
-    """Why the method stopped."""
+    """Reason why the method stopped."""
 
     CONVERGED = "converged"
     GAP = "gap"
@@ -35,17 +35,21 @@ class Termination(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Conflict:
-    """A constraint that no plan meets.
+    """A constraint that no plan satisfies.
 
     Parameters
     ----------
-    constraint, index
-        The field that sets it, and the task or client that it is of; None: of all together.
-    needs, has
-        What the least of its kind needs, and what there is, in the field's unit.
+    constraint
+        Field that sets the constraint.
+    index
+        Index of the task or client; None if the constraint applies to all together.
+    needs
+        Minimum requirement, in the field's unit.
+    has
+        Available amount, in the field's unit.
     least_change
-        By field, the nearest value that, changed alone, leaves this problem a plan; empty where
-        none is known.
+        Nearest value of each field that makes this problem feasible if it alone is changed; empty
+        if no such value is known.
     """
 
     constraint: str
@@ -55,33 +59,37 @@ class Conflict:
     least_change: dict[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the conflict as JSON-like data, without an index where it has none."""
+        """Return the conflict as JSON-like data; without an index if that is None."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 SOLVED: WeakValueDictionary[str, Problem] = WeakValueDictionary()
-"""The problems that were solved and are in memory, by their digest."""
+"""Solved problems that are still in memory are found here by their digest."""
 
 GO_ON = (
-    "the work allowed without a time limit is spent: a time limit of some minutes, or of inf,"
-    " goes on"
+    "the work allowed without a time limit is used up; set a time limit of some minutes, or of inf,"
+    " to continue"
 )
 
 
 @dataclass(frozen=True)
 class Progress:
-    """What a callback sees while a method runs.
+    """Progress of a running method, as passed to a callback.
 
     Parameters
     ----------
     seconds
         Time since the start of the solve.
-    objective, bound, gap
-        Of the best plan so far; None where there is none yet.
+    objective
+        Objective of the best plan so far; None without a plan.
+    bound
+        Best bound so far; None without a bound.
+    gap
+        Gap between both; None without one of them.
     plan
-        The best plan so far, judged; None where there is none yet.
+        Best plan so far, judged; None without a plan.
     improvements
-        How many plans were the best when they were found.
+        Number of plans that were the best when they were found.
     """
 
     seconds: float
@@ -94,39 +102,48 @@ class Progress:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Result(Shown, Generic[P]):
-    """The outcome of `specopt.solve`.
+    """The result of `specopt.solve`.
 
     Parameters
     ----------
-    kind, problem_sha256
-        The problem that was solved: its kind and identity.
-    method, options
-        The method that ran, and its options.
+    kind
+        Kind of the solved problem.
+    problem_sha256
+        Identity of the solved problem.
+    method
+        Method that ran.
+    options
+        Options of the method.
     status
         Whether the plan is proven optimal, feasible, or absent (proven infeasible, or none found in
         time).
     termination
-        Why the method stopped: the plan is proven (`converged`), or within the gap asked for
-        (`gap`), or the problem is proven to have none (`infeasible`). Without a proof, a limit
-        ended it (`time_limit`, `work_limit`), the caller, a failed solver or missing memory did
-        (`interrupted`), or it has done all it does and more time changes nothing (`exhausted`).
-    plan, objective, terms
-        The plan, its objective as the judge computed it, and the parts of the objective. None and
-        empty if absent.
-    bound, gap
-        A valid bound on every plan's objective, and the relative distance to it; None where the
-        method has none.
+        Reason why the method stopped: the plan is proven optimal (`converged`) or within the
+        requested gap (`gap`), or the problem is proven infeasible (`infeasible`). Without a proof,
+        a limit was reached (`time_limit`, `work_limit`), the caller, a failed solver or missing
+        memory stopped it (`interrupted`), or the method has finished and more time changes nothing
+        (`exhausted`).
+    plan
+        Plan; None if absent.
+    objective
+        Objective computed by the judge; None without a plan.
+    terms
+        Parts of the objective; empty without a plan.
+    bound
+        Valid bound on the objective of every plan; None if the method has no bound.
+    gap
+        Relative distance of the objective from the bound; None if the method has no bound.
     seconds
-        Everything from the call of `solve` on, compilation included.
+        Time since the call of `solve`, including compilation.
     stats
-        Counters of the method; of a portfolio, `members` that ran, and which found the plan
-        (`plan_by`) and proved the bound (`bound_by`).
+        Counters of the method. For a portfolio, `members` that ran, and the members that found the
+        plan (`plan_by`) and proved the bound (`bound_by`).
     explanation
-        In the user's terms, why there is no plan; None otherwise.
+        Reason, in the user's terms, why there is no plan; None otherwise.
     conflict
-        The same as data, where the problem is infeasible.
+        Reason as data if the problem is infeasible.
     versions
-        Of specopt and the libraries that decide the outcome.
+        Versions of specopt and of the libraries that affect the result.
     """
 
     kind: str
@@ -135,13 +152,13 @@ class Result(Shown, Generic[P]):
     options: dict[str, Any] = field(default_factory=dict)
     status: Status
     termination: Termination
-    # None where absent; `Any` lets users compare and print without asserting that it is not
+    # None if absent; `Any` lets users compare and print without an assertion
     objective: float | Any = None
     bound: float | Any = None
     gap: float | Any = None
     seconds: float = 0.0
     plan: P | Any = (
-        # or None: `Any` lets `solve(problem).plan.batch` pass type checkers, misspelt fields do not
+        # or None: `Any` lets `solve(problem).plan.batch` pass type checkers; misspelt fields do not
         None
     )
     terms: dict[str, Any] = field(default_factory=dict)
@@ -152,14 +169,14 @@ class Result(Shown, Generic[P]):
 
     @property
     def by(self) -> str:
-        """The method; of a portfolio, also which member found the plan and which the bound."""
+        """Method; for a portfolio, also the members that found the plan and the bound."""
         plan, bound = self.stats.get("plan_by"), self.stats.get("bound_by")
         if plan is None and bound is None:
             return self.method
         return f"{self.method} ({plan if plan == bound else f'plan: {plan}, bound: {bound}'})"
 
     def row(self) -> dict[str, Any]:
-        """Return what a table says of the result."""
+        """Return the entries of the result in a table."""
         names = (
             "kind",
             "method",
@@ -179,13 +196,13 @@ class Result(Shown, Generic[P]):
         return SOLVED.get(self.problem_sha256)
 
     def plot(self) -> Picture:
-        """Return the picture of the plan: a notebook shows it, `save` writes it.
+        """Return a picture of the plan. A notebook shows it, `save` writes it.
 
         Raises
         ------
         InvalidInput
-            If there is no plan, or the problem is no longer in memory; `problem.plot(result)` draws
-            it then.
+            If there is no plan, or if the problem is no longer in memory; `problem.plot(result)`
+            draws it then.
         """
         if self.problem is None:
             raise InvalidInput(

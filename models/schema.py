@@ -1,9 +1,9 @@
-"""JSON Schemas of declared dataclasses: types and ranges from annotations, words from docstrings,
-units from names.
+"""JSON Schemas of declared dataclasses: types and ranges from annotations, descriptions from
+docstrings, units from names.
 
-Every field has its meaning (`description`), its unit (`unit`; "1" for numbers without one, else
-"none") and its domain (`range`, in words, beside the keywords of JSON Schema). It has a `default`
-or is required.
+Every field has a description (`description`), a unit (`unit`; "1" for numbers without a unit,
+"none" for other values) and a domain (`range`, in words, in addition to the keywords of JSON
+Schema). It has a `default` or is required.
 """
 
 from __future__ import annotations
@@ -48,10 +48,10 @@ UNITS = {
     "watts": "W",
     "spread": "s",
 }
-"""Units by the word of a field's name that says them."""
+"""The word in a field's name determines the unit."""
 
 COUNTS = ("pipeline_length",)
-"""Numbers without a unit whose names end as if they had one."""
+"""These numbers have no unit, although their names end as if they had one."""
 
 Schema = dict[str, Any]
 
@@ -80,7 +80,7 @@ def schema(cls: Any) -> Schema:
 def described(
     body: Schema, name: str, words: str, field: dataclasses.Field[Any] | None = None
 ) -> Schema:
-    """Return the schema of a field with what people ask of it."""
+    """Return the schema of a field with its description, unit, range and default."""
     out = {
         "description": words,
         **body,
@@ -93,7 +93,7 @@ def described(
 
 
 def unit_of(name: str) -> str:
-    """Return the unit that the name of a number says; "1" if it says none.
+    """Return the unit in the name of a number; "1" if there is none.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def unit_of(name: str) -> str:
 
 
 def range_of(body: Schema) -> str:
-    """Return in words what a value may be."""
+    """Return the domain of a value in words."""
     if "anyOf" in body:
         found = dict.fromkeys(range_of(one) for one in body["anyOf"] if one.get("type") != "null")
         return " or ".join(found) + (", or null" if {"type": "null"} in body["anyOf"] else "")
@@ -139,7 +139,7 @@ def summary_of(documented: object) -> str:
 
 @cache
 def descriptions(cls: type) -> dict[str, str]:
-    """Return what the docstrings of a class and of those it inherits from say of its parameters."""
+    """Return the descriptions of parameters in the docstrings of a class and of its bases."""
     found: dict[str, str] = {}
     for part in reversed(cls.__mro__):
         lines = (
@@ -149,7 +149,7 @@ def descriptions(cls: type) -> dict[str, str]:
         )
         names: list[str] = []
         for line in lines:
-            if re.fullmatch(r"-{3,}", line):  # the next heading's
+            if re.fullmatch(r"-{3,}", line):  # that of the next heading
                 break
             if line and not line.startswith(" "):
                 names = [name.strip() for name in line.split(",")]
@@ -160,12 +160,14 @@ def descriptions(cls: type) -> dict[str, str]:
 
 
 ONE_OF = "one of"
-"""Default of a field that only some forms of an object have: one of the forms is given."""
+"""A field that only some forms of an object have is shown with this default; one form is
+required.
+"""
 
 
 def rows(body: Schema) -> list[dict[str, str]]:
-    """Return a row per field of a schema, those of objects inside after theirs; what forms share
-    comes once.
+    """Return a row for each field of a schema, followed by those of objects inside. Fields that
+    several forms share appear once.
     """
     return list({tuple(row.values()): row for row in _rows(body, "")}.values())
 
@@ -210,7 +212,7 @@ def _type_of(hint: Any) -> Schema:
 
 
 def _is_numeric(body: Schema) -> bool:
-    """Return whether a value is a number, or all that it holds are."""
+    """Return whether a value is a number, or contains only numbers."""
     if "anyOf" in body:
         return all(_is_numeric(one) for one in body["anyOf"] if one.get("type") != "null")
     if body.get("type") == "array":

@@ -1,13 +1,13 @@
-"""The fields that both kinds of serving problems share, and what follows from them without a plan's
-timing.
+"""The fields that both kinds of serving problems share, and the quantities that follow from them
+without the timing of a plan.
 
 The kinds are `serving-latency` (fixed batches) and `continuous-serving` (batches that change
-between decoding steps). The seconds of the two stages, drafting and verifying a batch in one
-decoding step (paper 1), and how they follow each other (Eq. 20), are here too.
+between decoding steps). This module also contains the seconds of the two stages, drafting and
+verifying a batch in one decoding step (paper 1), and the order of the stages (Eq. 20).
 
-The tokens that a batch of b tasks has reached before the step: its longest prompt in the first one,
-I_m + (n - 1) L in step n of a static batch. Shapes broadcast: one row per batch, one column per
-step.
+The argument `reached` is the number of tokens of a batch of b tasks before the step: its longest
+prompt in the first one, I_m + (n - 1) L in step n of a static batch. Shapes broadcast: one row per
+batch, one column per step.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ DRAFTING_FIELDS = (
     "acceptance_rate",
     "max_speculation_length",
 )
-"""What every mechanism but the autoregressive one needs."""
+"""Every mechanism except the autoregressive one requires these fields."""
 
 SHORTEST_SECONDS, LONGEST_SECONDS = 1e-100, 1e100
-"""Seconds that a problem may ask for: floating-point numbers hold their sums, products with counts,
-and quotients.
+"""Problems whose seconds are outside these limits are rejected. Sums, quotients and products with
+counts then stay finite.
 """
 
 
 SMALLEST_SHARE = 1e-201
-"""Smallest share of the bandwidth that a plan may give: the longest upload and the sum of all
+"""A plan with a smaller bandwidth share is rejected, so that the longest upload and the sum of all
 uploads stay finite.
 """
 
@@ -74,16 +74,17 @@ TaskShares = Given[Annotated[Floats, Column(float, "task")], FloatsLike]
 TaskRates = Given[OpenUnit | Rates | None, float | FloatsLike | Rates | None]
 Samples = Given[TokenSamples | None, TokenSamples | Sequence[IntsLike] | Ints | None]
 """Types of fields. The classes of the kinds declare these fields again, because mypy reads an
-inherited field of a frozen dataclass as what the constructor accepts.
+inherited field of a frozen dataclass as the type that the constructor accepts.
 """
 
 
 def stage_ends(
     mechanism: Mechanism, draft_done: Any, done: Any, T_d: Any, T_v: Any, larger: Any = np.maximum
 ) -> tuple[Any, Any]:
-    """Return when the draft and the verify stage have ended with one more batch of a step (Eq. 20).
+    """Return the times at which the draft and the verify stage end after one more batch of a step
+    (Eq. 20).
 
-    Arrays, or numbers with `larger` for them.
+    The arguments are arrays, or numbers with a `larger` for numbers.
     """
     if mechanism == "pipelined":
         draft_done = draft_done + T_d
@@ -92,7 +93,7 @@ def stage_ends(
 
 
 def too_much(needed: float, which: str, limit: float) -> str:
-    """Return the sentence about a batch that does not fit."""
+    """Return the sentence about a batch that does not fit into memory."""
     return (
         f"needs {needed / 1e9:.3f} GB of {which}-model memory, {limit / 1e9:.3f} GB are available"
     )
@@ -100,7 +101,7 @@ def too_much(needed: float, which: str, limit: float) -> str:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServingPlan(Plan):
-    """The part of a plan that both kinds share; the classes of the kinds describe it."""
+    """The part of a plan that both kinds share; the classes of the kinds document it."""
 
     speculation_length: NonNegativeInt
     bandwidth_share: TaskShares = required()
@@ -112,7 +113,7 @@ S = TypeVar("S", bound=ServingPlan, covariant=True)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServingData(Problem[S]):
-    """The fields that both kinds share; the classes of the kinds describe them."""
+    """The fields that both kinds share; the classes of the kinds document them."""
 
     sense: ClassVar[Sense] = "minimize"
     objective_label = "total serving latency (s)"
@@ -157,7 +158,7 @@ class ServingData(Problem[S]):
         self._check_range()
 
     def _check_samples(self) -> None:
-        """Refuse lists of another length than the tasks', and samples that are missing."""
+        """Reject lists whose length differs from the number of tasks, and missing samples."""
         if self.output_lengths == "predicted" and self.output_samples is None:
             raise InvalidInput(
                 "output_samples: required field is missing (output_lengths 'predicted')"
@@ -174,14 +175,14 @@ class ServingData(Problem[S]):
                 )
 
     def _check_range(self) -> None:
-        """Refuse runtimes and links whose seconds leave the range of floating-point numbers in any
-        plan of use.
+        """Reject runtimes and links whose seconds leave the range of floating-point numbers in any
+        practical plan.
         """
         with np.errstate(all="ignore"):
             alone = self.uploads("pipelined", np.ones(self.tasks))  # over the whole band
         if not (
             alone.min() >= SHORTEST_SECONDS and alone.sum() <= LONGEST_SECONDS
-        ):  # not a number is refused, too
+        ):  # NaN is rejected, too
             task = (
                 int(np.argmin(alone)) if alone.min() < SHORTEST_SECONDS else int(np.argmax(alone))
             )
@@ -206,12 +207,12 @@ class ServingData(Problem[S]):
                 slowest = float((passes * (one + self.moving_seconds))[0])
             if not slowest <= LONGEST_SECONDS:
                 raise InvalidInput(
-                    f"{name}_runtime: expected at most {LONGEST_SECONDS:g} seconds in all, got"
+                    f"{name}_runtime: expected a total of at most {LONGEST_SECONDS:g} seconds, got"
                     f" {slowest:g}"
                 )
 
     def shared_fields(self) -> dict[str, Any]:
-        """Return the values of the fields that problems of both kinds have."""
+        """Return the values of the fields that problems of both kinds share."""
         return {field.name: getattr(self, field.name) for field in fields(ServingData)}
 
     @property
@@ -221,7 +222,7 @@ class ServingData(Problem[S]):
 
     @property
     def tables(self) -> list[str]:
-        """Which runtimes are measured passes."""
+        """Names of the models whose runtimes are measured passes."""
         return [
             name
             for name in ("draft_runtime", "verify_runtime")
@@ -235,8 +236,8 @@ class ServingData(Problem[S]):
 
     @property
     def longest_output(self) -> int:
-        """O_max: as given, else the largest output length; the largest sampled one where they are
-        predicted.
+        """Maximum output length O_max: as given, otherwise the largest output length, or the
+        largest sampled one if lengths are predicted.
         """
         if self.output_lengths == "predicted" and self.output_samples is not None:
             return int(self.output_samples.rows.max())
@@ -244,21 +245,19 @@ class ServingData(Problem[S]):
 
     @property
     def scenarios(self) -> tuple[Ints, ...]:
-        """The output lengths that a plan is judged with, equally likely: one array, or every
-        sample.
-        """
+        """Equally likely output lengths with which a plan is judged: one array, or all samples."""
         if self.output_lengths == "predicted" and self.output_samples is not None:
             return tuple(self.output_samples.rows)
         return (self.planned_output_tokens,)
 
     @property
     def common_rate(self) -> float:
-        """The acceptance rate where all tasks have the same.
+        """Acceptance rate that all tasks share.
 
         Raises
         ------
         InvalidInput
-            If they have not, or nothing is drafted.
+            If the rates differ, or nothing is drafted.
         """
         if not isinstance(self.acceptance_rate, float):
             raise InvalidInput(
@@ -268,7 +267,7 @@ class ServingData(Problem[S]):
 
     @property
     def rates(self) -> Floats:
-        """Acceptance rate of each task, shape (K,); 0 where nothing is drafted."""
+        """Acceptance rate of each task, shape (K,); 0 if nothing is drafted."""
         rate = self.acceptance_rate
         return rate.values if isinstance(rate, Rates) else np.full(self.tasks, rate or 0.0)
 
@@ -287,9 +286,9 @@ class ServingData(Problem[S]):
     ) -> tuple[Floats, Floats]:
         """Return T^d and T^v of batches in one step (Eq. 13-14, 18-19).
 
-        A verify pass takes the guesses and the last token, or the prompt where `prefill`. A draft
-        pass takes one token. The first one takes what the draft model has not seen: the prompt
-        where `prefill`, else one token unless given.
+        A verify pass processes the draft tokens and the last token, or the prompt if `prefill` is
+        set. A draft pass processes one token. The first draft pass processes the tokens that the
+        draft model has not seen: the prompt if `prefill` is set, otherwise `unseen` tokens.
         """
         new = np.where(prefill, reached + length, 1.0 + length)
         verify = pass_seconds(
@@ -304,7 +303,7 @@ class ServingData(Problem[S]):
 
     @property
     def planned_output_tokens(self) -> Ints:
-        """Output length that each task counts with: its own if known, else O_max."""
+        """Output length with which each task is planned: its own if known, otherwise O_max."""
         if self.output_lengths == "known":
             return self.output_tokens
         return np.full(self.tasks, self.longest_output, np.int64)
@@ -315,9 +314,7 @@ class ServingData(Problem[S]):
         return MECHANISMS if self.mechanism == "any" else (self.mechanism,)
 
     def bits_per_token(self, mechanism: Mechanism) -> float:
-        """Return lambda: as given, else 16 bits per hidden dimension of every model that takes
-        part.
-        """
+        """Return lambda: as given, otherwise 16 bits per hidden dimension of every model in use."""
         if self.embedding_bits_per_token is not None:
             return self.embedding_bits_per_token
         hidden = self.verify.hidden
@@ -326,13 +323,13 @@ class ServingData(Problem[S]):
         return 16.0 * hidden
 
     def mechanism_of(self, plan: ServingPlan) -> Mechanism:
-        """Return the mechanism that a plan runs with.
+        """Return the mechanism of a plan.
 
         Raises
         ------
         InvalidInput
-            If the plan names none where the problem leaves the choice, or another one than the
-            problem's.
+            If the plan names no mechanism but the problem leaves the choice open, or if it names
+            another one than the problem.
         """
         if self.mechanism == "any":
             if plan.mechanism is None:
@@ -347,14 +344,14 @@ class ServingData(Problem[S]):
         return self.mechanism
 
     def uploads(self, mechanism: Mechanism, shares: Floats) -> Floats:
-        """Return what the upload of each task's input takes with bandwidth shares, in seconds (Eq.
+        """Return the upload time of each task's input with bandwidth shares, in seconds (Eq.
         15).
         """
         bits = np.asarray(self.bits_per_token(mechanism) * self.input_tokens, np.float64)
         return upload_seconds(bits, shares, self.bandwidth_hz, self.snr)
 
     def limited_models(self, mechanism: Mechanism) -> list[tuple[str, Decoder, float]]:
-        """Return the models that take part and have a limit on their memory: name, shape, bytes."""
+        """Return name, shape and memory of the models in use whose memory is limited."""
         models = [("verify", self.verify, self.verify_memory_bytes)]
         if mechanism != "autoregressive":
             assert self.draft is not None
@@ -363,10 +360,10 @@ class ServingData(Problem[S]):
 
     @abstractmethod
     def batch_defects(self, plan: Any) -> list[str]:
-        """Return why the batches of a plan are not batches of this problem."""
+        """Return the reasons why the batches do not match this problem."""
 
     def defects(self, plan: ServingPlan) -> list[str]:
-        """Return why the plan is no plan for this problem at all ((24c)-(24e), shapes)."""
+        """Return the reasons why the plan does not match this problem ((24c)-(24e), shapes)."""
         try:
             mechanism = self.mechanism_of(plan)
         except InvalidInput as error:
@@ -392,14 +389,14 @@ class ServingData(Problem[S]):
             plan.bandwidth_share > 1 / SMALLEST_SHARE
         ).any():
             found.append(
-                f"bandwidth_share: expected shares from {SMALLEST_SHARE:g} on, each task's upload"
-                " must end"
+                f"bandwidth_share: expected shares of at least {SMALLEST_SHARE:g}, so that each"
+                " task's upload ends"
             )
         return found + self.batch_defects(plan)
 
     def share_and_length_violations(self, plan: ServingPlan, total_share: float) -> list[str]:
-        """Return whether a plan breaks (24a), given the largest sum of the shares held at one time,
-        or (24f).
+        """Return the violations of (24a), given the largest sum of the shares in use at one time,
+        and of (24f).
         """
         found = []
         if exceeds(total_share, 1.0):

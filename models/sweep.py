@@ -1,4 +1,4 @@
-"""Measured throughput of an engine by load and draft length: what `specopt tune` chooses from."""
+"""Measured throughput of an engine by load and draft length: the input of `specopt tune`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe, refuse_denormal
 
 BLOCKS = ("dflash", "dspark", "domino", "p-eagle", "peagle", "pard", "medusa")
-"""Parts of the names of drafters that draft a block in one pass."""
+"""A drafter whose name contains one of these parts drafts a block in one pass."""
 
 MAX_CONCURRENCY = 65_536
 MAX_DRAFTS = 1_000
@@ -28,7 +28,7 @@ ALSO = (
     "joules_per_request",
     "watts",
 )
-"""What a run may say beside its throughput."""
+"""A run may have these optional measurements."""
 
 
 @dataclass(frozen=True, order=True)
@@ -38,11 +38,11 @@ class Condition:
     Parameters
     ----------
     concurrency
-        Requests at a time.
+        Number of concurrent requests.
     workload
-        Name of what they ask for; empty: there is only one.
+        Name of the workload; empty if there is only one.
     context_tokens
-        Tokens of their context; 0: not said.
+        Number of tokens of a request's context; 0 if unknown.
     """
 
     concurrency: int
@@ -52,16 +52,16 @@ class Condition:
 
 @dataclass(frozen=True, order=True)
 class Setup:
-    """What drafts, and how: an option beside the draft length.
+    """Drafter and mode of drafting: an option in addition to the draft length.
 
     Parameters
     ----------
     drafter
-        Its name; empty: there is only one.
+        Name of the drafter; empty if there is only one.
     mode
-        "fixed", or the engine's own, such as "adaptive", whose draft length is its longest.
+        Mode "fixed", or a mode of the engine such as "adaptive", whose draft length is its maximum.
     topk
-        Candidates of a position; more than 1: drafts are trees.
+        Number of candidates per position; drafts are trees if it is more than 1.
     """
 
     drafter: str = ""
@@ -70,28 +70,28 @@ class Setup:
 
     @property
     def is_sequential(self) -> bool:
-        """Whether each draft follows from those before it: no tree, no block in one pass, and the
-        draft length is that of every step.
+        """Whether each draft depends on its predecessors: no tree, no block in one pass, and the
+        same draft length at every step.
         """
         blocks = any(name in self.drafter.lower() for name in BLOCKS)
         return self.topk == 1 and self.mode == "fixed" and not blocks
 
 
 ONLY = Setup()
-"""Of a sweep that does not name any."""
+"""A sweep that does not name any setup has this one."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """What can be measured: a load, and drafts per step.
+    """A point of measurement: a load and a number of drafts per step.
 
     Parameters
     ----------
     condition
-        The load.
+        Load on the engine.
     draft_length
-        Tokens drafted per step; 0: the engine speculates, yet drafts nothing; None: no speculation
-        is configured.
+        Number of tokens drafted per step. 0 means that the engine speculates but drafts nothing;
+        None means that no speculation is configured.
     """
 
     condition: Condition
@@ -105,15 +105,15 @@ class Measurement:
     Parameters
     ----------
     point
-        What was run.
+        Point of the run.
     tokens_per_second
-        Output of all requests together; None where only the acceptance is known.
+        Output of all requests together; None if only the acceptance is known.
     acceptance_length
-        Mean tokens of a step, the engine's own included; None: not reported.
+        Mean tokens of a step, including the engine's own; None if not reported.
     setup
-        What drafted.
+        Setup of the run.
     also
-        What else was measured, by the names in `ALSO`.
+        Other measurements, by the names in `ALSO`.
     """
 
     point: Point
@@ -144,7 +144,7 @@ class Measurement:
                 )
         if self.tokens_per_second is None and (self.acceptance_length is None or not length):
             raise InvalidInput(
-                "output_tokens_per_second: expected a number where no acceptance length is given"
+                "output_tokens_per_second: expected a number, because no acceptance length is given"
                 " either"
             )
 
@@ -156,16 +156,16 @@ class Sweep:
     Parameters
     ----------
     measurements
-        The runs, at least one.
+        Runs, at least one.
     notes
-        What a reader should know, such as rows that were dropped.
+        Notes for the reader, for example on rows that were dropped.
     zero_is_none
-        Whether draft length 0 was measured and stands for no speculation; see `with_none`.
+        Whether draft length 0 was measured and represents no speculation; see `with_none`.
     relative
-        The draft length that stands for no speculation, as nothing else does; None: no need; see
-        `with_none`.
+        Draft length that represents no speculation because nothing else does; None if not needed;
+        see `with_none`.
     unit
-        What `tokens_per_second` counts.
+        Unit of `tokens_per_second`.
     """
 
     measurements: tuple[Measurement, ...]
@@ -181,11 +181,11 @@ class Sweep:
             )
         said = {m.point.condition.context_tokens > 0 for m in self.measurements}
         if len(said) > 1:
-            raise InvalidInput("context_tokens: expected it in every row, or in none")
+            raise InvalidInput("context_tokens: expected it in all rows or in no row")
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """The loads, sorted."""
+        """Loads, sorted."""
         return tuple(sorted({m.point.condition for m in self.measurements}))
 
     @property
@@ -201,12 +201,12 @@ class Sweep:
 
     @property
     def setups(self) -> tuple[Setup, ...]:
-        """What drafted, sorted."""
+        """Setups, sorted."""
         drafting = {m.setup for m in self.measurements if m.point.draft_length is not None}
         return tuple(sorted(drafting)) or (ONLY,)
 
     def of(self, setup: Setup) -> Sweep:
-        """Return the runs of one setup; those without speculation belong to every one, unless they
+        """Return the runs of one setup. Runs without speculation belong to every setup, unless they
         name a drafter.
         """
         kept = [
@@ -218,21 +218,21 @@ class Sweep:
         return replace(self, measurements=tuple(kept))
 
     def per_joule(self) -> Sweep:
-        """Return tokens per joule in the place of tokens per second, of the runs that tell their
+        """Return a sweep with tokens per joule instead of tokens per second, from the runs with
         energy.
 
         Raises
         ------
         InvalidInput
-            If no run does.
+            If no run has an energy.
         """
         kept = [
             replace(m, tokens_per_second=per) for m in self.measurements if (per := _per_joule(m))
         ]
         if not kept:
             raise InvalidInput(
-                "--per joule: expected joules_per_token, joules_per_request or watts, got a sweep"
-                " without"
+                "--per joule: the sweep has no energy; add a column joules_per_token,"
+                " joules_per_request or watts"
             )
         lost = len(self.measurements) - len(kept)
         notes = (*self.notes, *([f"left out: {lost} runs without energy"] if lost else ()))
@@ -240,7 +240,7 @@ class Sweep:
 
     @property
     def energy(self) -> str:
-        """What a joule yields: tokens, or requests where nothing tells their tokens."""
+        """Unit of the yield per joule: tokens, or requests if their tokens are unknown."""
         known = all(
             "joules_per_token" in m.also or "watts" in m.also or "output_tokens" in m.also
             for m in self.measurements
@@ -249,8 +249,8 @@ class Sweep:
         return "tokens per joule" if known else "requests per joule"
 
     def front(self) -> list[dict[str, object]]:
-        """Return the options that no other beats in both tokens per second and tokens per joule,
-        fastest first.
+        """Return the options that no other option exceeds in both tokens per second and tokens per
+        joule, fastest first.
         """
         found: dict[tuple[Setup, int | None], list[tuple[float, float]]] = defaultdict(list)
         for m in self.measurements:
@@ -271,17 +271,17 @@ class Sweep:
         return rows
 
     def with_none(self) -> Sweep:
-        """Return the sweep with something in the place of no speculation if nothing was measured
-        without.
+        """Return the sweep with a substitute for no speculation if no run was made without
+        speculation.
 
-        Draft length 0 is taken for it, else the constant length that is fastest.
+        The substitute is draft length 0, otherwise the fastest constant length.
         """
         lengths = {m.point.draft_length for m in self.measurements}
         if None in lengths or self.relative is not None or not any(self.draft_lengths):
             return self
         base = 0 if 0 in lengths else self._fastest()
         note = (
-            f"no row without speculation (draft_length none): draft_length {base} is taken for it"
+            f"no row without speculation (draft_length none): draft_length {base} is used instead"
         )
         if base == 0:
             rows = [
@@ -295,11 +295,11 @@ class Sweep:
             return replace(
                 self, measurements=tuple(rows), notes=(*self.notes, note), zero_is_none=True
             )
-        note += ", the fastest constant one: nothing tells whether speculation pays"
+        note += ", the fastest constant one; the sweep does not show whether speculation pays"
         return replace(self, notes=(*self.notes, note), relative=base)
 
     def _fastest(self) -> int:
-        """Return the draft length that was run most often, and of those the one with the largest
+        """Return the draft length with the most runs, and among those the one with the largest
         geometric mean.
         """
         logs: dict[int, list[float]] = defaultdict(list)

@@ -1,6 +1,4 @@
-"""Samples of token counts: a field that holds equally likely lists, one count for each of several
-in every list.
-"""
+"""Samples of token counts: a field with equally likely lists, each with one count per item."""
 
 from __future__ import annotations
 
@@ -18,14 +16,14 @@ class TokenSamples(IntegerTable):
     Parameters
     ----------
     rows
-        Shape (S, K), each from 1 to 10,000,000.
+        Counts of shape (S, K), each from 1 to 10,000,000.
     """
 
     size = "at least one row"
-    fewest_rows = 1
+    min_rows = 1
     entry = f"an integer >= 1 and <= {MAX_TOKENS}"
-    least = 1
-    most = MAX_TOKENS
+    min_entry = 1
+    max_entry = MAX_TOKENS
 
     @classmethod
     def schema(cls) -> dict[str, Any]:

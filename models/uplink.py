@@ -18,10 +18,13 @@ def upload_seconds(bits: Floats, share: Floats, bandwidth_hz: float, snr: Floats
 
     Parameters
     ----------
-    bits, share, snr
-        Arrays over tasks: bits to send, share of the bandwidth in (0, 1], linear signal-to-noise
-        ratio.
+    bits
+        Number of bits to send, for each task.
+    share
+        Share of the bandwidth in (0, 1], for each task.
     bandwidth_hz
         Bandwidth of the whole cell.
+    snr
+        Linear signal-to-noise ratio of each task.
     """
     return np.asarray(bits / (share * bandwidth_hz * spectral_efficiency(snr)))

@@ -1,4 +1,4 @@
-"""What policies meet in a simulation, as files hold it: the fields of a workload under its kind."""
+"""Workloads of simulations, as files hold them: the fields of a workload under its kind."""
 
 from __future__ import annotations
 
@@ -18,4 +18,4 @@ class Workload(Filed):
 
 
 WORKLOADS: dict[str, type[Workload]] = {}
-"""The classes of workloads by kind."""
+"""Each class of workloads is added under its kind when it is defined."""

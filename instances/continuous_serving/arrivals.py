@@ -1,4 +1,4 @@
-"""Tasks that arrive one by one, and are served in batches that change from step to step."""
+"""Tasks that arrive one by one and are served in batches that change from step to step."""
 
 from __future__ import annotations
 
@@ -20,18 +20,30 @@ def arrivals(
     bandwidth: float = 20e6,
     seed: int = 0,
 ) -> ContinuousServingProblem:
-    """The setting of paper 1 with Poisson arrivals; the mean latency counts, every mechanism and
-    pauses are allowed.
+    """The setting of paper 1 with Poisson arrivals. The objective is the mean latency; every
+    mechanism and pauses in drafting are allowed.
 
-    What makes it hard: drafting pays while few tasks are at hand, and prompts that were not drafted
-    for have to be caught up on.
+    Difficulty: drafting pays while few tasks are active, and the draft model must catch up on
+    prompts for which it did not draft.
 
     Parameters
     ----------
-    pair, tasks, max_input, max_output, alpha, bandwidth, seed
-        As in `paper_1`; output lengths count as they are.
+    pair
+        Draft and verify model, as in `paper_1`.
+    tasks
+        Number of tasks K.
     requests_per_second
-        Rate of the arrivals.
+        Mean arrival rate.
+    max_input
+        Largest input length.
+    max_output
+        Largest output length. Each task is planned with its known length.
+    alpha
+        Acceptance rate.
+    bandwidth
+        Uplink bandwidth in hertz.
+    seed
+        Seed of `numpy.random.default_rng`.
     """
     rate = positive("requests_per_second", requests_per_second)
     problem = paper_1(

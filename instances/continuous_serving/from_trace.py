@@ -1,5 +1,5 @@
-"""Requests of a trace as one `continuous-serving` problem: as `serving-latency`, and in one family
-as they arrived.
+"""Conversion of a trace to one `continuous-serving` problem, like that to `serving-latency`. One
+family keeps the arrivals of the trace.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ from specopt.models.continuous_serving.problem import ContinuousServingProblem
 def continuous_serving(
     trace: Trace, family: Family, *, seed: int = 0, **parameters: Any
 ) -> ContinuousServingProblem:
-    """Return the problem of serving the requests of a trace, in a family with arrivals as they
-    arrived.
+    """Return the problem of serving the requests of a trace.
+
+    A family with arrivals uses the arrival times of the trace.
 
     Parameters
     ----------
     trace
-        The requests, one task each.
+        Requests, one task each.
     family
-        Where the rest comes from. Signal-to-noise ratios are those of its own problem of as many
-        tasks.
+        Family that supplies the other fields. The signal-to-noise ratios are those of its problem
+        with the same number of tasks.
     seed
         Seed of the family.
     parameters
-        Parameters of the family but tasks, max_input and max_output. O_max is the longest response
-        of the trace. Of `requests_per_second` the gaps between arrivals are stretched to that mean
-        rate.
+        Parameters of the family except tasks, max_input and max_output. O_max is the longest
+        response of the trace. With `requests_per_second`, the gaps between arrivals are scaled to
+        that mean rate.
 
     Raises
     ------
@@ -53,5 +54,5 @@ FROM_TRACE = FromTrace(
     build=continuous_serving,
     families=labelled(FAMILIES, "arrivals", "paper-1"),
     of_the_trace=("tasks", "max_input", "max_output"),
-    unused="arrivals, but for the family arrivals: all requests are taken to wait at the start",
+    unused="arrivals, except for the family arrivals: all requests wait at the start",
 )

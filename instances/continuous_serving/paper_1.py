@@ -16,16 +16,27 @@ def paper_1(
     bandwidth: float = 20e6,
     seed: int = 0,
 ) -> ContinuousServingProblem:
-    """The tasks of `serving-latency/paper-1`, all there at the start; a task leaves when it has its
-    output.
+    """The tasks of `serving-latency/paper-1`, all present at the start. A task leaves when its
+    output is complete.
 
-    What makes it hard: tasks that finish make room, so that the best batches change from step to
-    step.
+    Difficulty: tasks that finish free memory, so the best batches change from step to step.
 
     Parameters
     ----------
-    pair, tasks, max_input, max_output, alpha, bandwidth, seed
-        As in `serving-latency/paper-1`.
+    pair
+        Draft and verify model, as in `serving-latency/paper-1`.
+    tasks
+        Number of tasks K, as in `serving-latency/paper-1`.
+    max_input
+        Largest input length, as in `serving-latency/paper-1`.
+    max_output
+        Largest output length O_max, as in `serving-latency/paper-1`.
+    alpha
+        Acceptance rate, as in `serving-latency/paper-1`.
+    bandwidth
+        Uplink bandwidth in hertz, as in `serving-latency/paper-1`.
+    seed
+        Seed of the random generator, as in `serving-latency/paper-1`.
     """
     problem = with_fixed_batches(
         pair=pair,

@@ -100,8 +100,8 @@ class Deployment:
             return None
         most = (
             DRAFTS
-            if self.acceptance.most_drafts is None
-            else min(DRAFTS, self.acceptance.most_drafts)
+            if self.acceptance.max_drafts is None
+            else min(DRAFTS, self.acceptance.max_drafts)
         )
         if most < 1:
             raise InvalidInput("acceptance: expected what a step with one draft yields, too")

@@ -1,4 +1,4 @@
-"""Clients that may not draft what they deserve."""
+"""Clients with tight limits on the drafts that they would use best."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from specopt.models.fields import MAX_TOKENS
 def capped(
     *, clients: int = 20, share: float = 0.8, most: int = 6, seed: int = 0
 ) -> DraftAllocationProblem:
-    """The better a client's drafts are accepted, the fewer it may draft; the budget is a share of
-    all limits.
+    """Clients whose draft limits shrink as their acceptance rates grow. The budget is a share of
+    the sum of all limits.
 
-    What makes it hard: nearly every limit of a good client binds, so the water level is set by the
-    poor ones, far below what it is without limits.
+    Difficulty: nearly every limit of a client with a high acceptance rate binds. The water level is
+    therefore set by the clients with low rates, far below the level without limits.
 
     Parameters
     ----------
-    clients, seed
-        As in `uniform`.
+    clients
+        Number of clients N, as in `uniform`.
+    seed
+        Seed of the random generator, as in `uniform`.
     share
-        Budget over the sum of all limits; from 1 on the limits bind alone.
+        Budget divided by the sum of all limits; at 1 and above, only the limits bind.
     most
-        Limit of the clients whose drafts are accepted least.
+        Limit of the clients with the lowest acceptance rates.
     """
     share = number("share", share, 0.0, 100.0)
     rates = random_generator(seed).uniform(

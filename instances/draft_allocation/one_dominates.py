@@ -1,4 +1,4 @@
-"""One client whose drafts are nearly always accepted, among many poor ones."""
+"""One client whose drafts are nearly always accepted, among many with low acceptance rates."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from specopt.models.fields import MAX_TOKENS
 def one_dominates(
     *, clients: int = 8, budget: int = 1000, distance: float = 1e-3, seed: int = 0
 ) -> DraftAllocationProblem:
-    """One client with an acceptance rate just below one; the others' are below 0.5.
+    """One client with an acceptance rate just below 1; those of the others are below 0.5.
 
-    What makes it hard: the best allocation gives one client hundreds of drafts whose gains hardly
-    differ, and the others a few each. An even split loses most of it, and sums of powers lose
-    digits.
+    Difficulty: the best allocation gives one client hundreds of drafts whose gains hardly differ,
+    and a few to each of the others. An even split loses most of the objective, and sums of powers
+    lose digits.
 
     Parameters
     ----------
-    clients, seed
-        As in `uniform`.
+    clients
+        Number of clients N, as in `uniform`.
+    seed
+        Seed of the random generator, as in `uniform`.
     budget
-        Drafted tokens C.
+        Number C of draft tokens.
     distance
         One minus the acceptance rate of the first client.
     """

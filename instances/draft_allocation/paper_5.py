@@ -1,7 +1,7 @@
 """The configurations of paper 5, Table I: four or eight draft servers and the budgets of one H100.
 
-The paper does not print its clients' acceptance rates: it draws prompts from eight data sets. Four
-sets of evenly spaced rates stand for them here, from equal to extreme.
+The paper does not print its clients' acceptance rates: it draws prompts from eight data sets. This
+family uses four sets of evenly spaced rates instead, from equal to extreme.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ RATES = {"equal": (0.75, 0.75), "mild": (0.6, 0.9), "wide": (0.3, 0.95), "extrem
 def paper_5(
     *, clients: int = 8, budget: int = 20, rates: str = "mild", seed: int = 0
 ) -> DraftAllocationProblem:
-    """One round of a configuration of Table I under proportional fairness (paper 5), from an even
-    split.
+    """One round of a configuration of Table I under proportional fairness (paper 5), starting from
+    an even split.
 
-    The weights are the gradient of the sum of logarithms at the goodput of the even split floor(C /
-    N).
+    The weights are the gradient of the sum of logarithms at the goodput of the even split
+    floor(C / N).
 
     Parameters
     ----------
     clients
         Number of draft servers: 4 or 8.
     budget
-        C: 24 or 28 for four draft servers, 16 or 20 for eight.
+        Budget C: 24 or 28 for four draft servers, 16 or 20 for eight.
     rates
         Acceptance rates, evenly spaced: "equal" (0.75), "mild" (0.6-0.9), "wide" (0.3-0.95),
         "extreme" (0.05-0.98).
     seed
-        Not used: nothing here is random.
+        Not used; the instance is deterministic.
     """
     clients, rates = one_of("clients", clients, BUDGETS), one_of("rates", rates, RATES)
     budget = one_of("budget", budget, BUDGETS[clients])

@@ -1,4 +1,4 @@
-"""Clients that are all alike: every marginal gain ties with many others."""
+"""Identical clients: every marginal gain ties with many others."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from specopt.models.fields import MAX_TOKENS
 def ties(
     *, clients: int = 8, budget: int = 20, acceptance: float = 0.5, groups: int = 1, seed: int = 0
 ) -> DraftAllocationProblem:
-    """Groups of equal clients whose marginal gains coincide exactly, within and across groups.
+    """Groups of identical clients whose marginal gains coincide exactly, within and across groups.
 
-    Group g has weight a^-g, so that its draft n + g gains what draft n of group 0 does. What makes
-    it hard: the water level is one of the marginals and most of the budget lies on it; whoever
-    counts ties wrongly spends too much or too little.
+    Group g has weight a^-g, so its draft n + g has the gain of draft n of group 0. Difficulty: the
+    water level equals one of the marginal gains and most of the budget lies on it. A method that
+    counts ties incorrectly spends too much or too little.
 
     Parameters
     ----------
     clients
         Number of clients N.
     budget
-        Drafted tokens C.
+        Number C of draft tokens.
     acceptance
-        Acceptance rate a of all, in (0, 1); powers of 1/2 keep the ties exact.
+        Acceptance rate a of all clients, in (0, 1); powers of 1/2 keep the ties exact.
     groups
         Number of different weights.
     seed
-        Not used: nothing here is random.
+        Not used; the instance is deterministic.
     """
     rate = number("acceptance", acceptance, 1e-3, 0.999)
     group = np.arange(integer("clients", clients, 1, MAX_TOKENS)) % integer(

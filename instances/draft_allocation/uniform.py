@@ -1,4 +1,4 @@
-"""Clients of random acceptance rates and weights, of any number and for any budget."""
+"""Clients with random acceptance rates and weights, for any number of clients and any budget."""
 
 from __future__ import annotations
 
@@ -17,21 +17,24 @@ def uniform(
     cap: int = 0,
     seed: int = 0,
 ) -> DraftAllocationProblem:
-    """Clients with uniform acceptance rates and weights that differ by a factor.
+    """Clients with uniform acceptance rates and log-uniform weights.
 
     Parameters
     ----------
     clients
         Number of clients N.
     budget
-        Drafted tokens C that the server verifies in one round.
-    min_acceptance, max_acceptance
-        Acceptance rates are uniform between these.
+        Number C of draft tokens that the server verifies in one round.
+    min_acceptance
+        Lower end of the uniform distribution of acceptance rates.
+    max_acceptance
+        Upper end of the uniform distribution of acceptance rates.
     weight_spread
-        Weights are log-uniform on 1..weight_spread: under proportional fairness a client's weight
-        is one over its goodput.
+        Ratio of the largest to the smallest possible weight; weights are log-uniform on
+        1..weight_spread. Under proportional fairness a client's weight is the reciprocal of its
+        goodput.
     cap
-        Limits of the clients are uniform on 1..cap; 0 stands for none.
+        Largest limit of a client; limits are uniform on 1..cap. 0 means no limits.
     seed
         Seed of `numpy.random.default_rng`.
     """

@@ -1,4 +1,4 @@
-"""A link that is slow and fast by turns: where the greedy reward of paper 3 fails."""
+"""A link that alternates between slow and fast: the greedy reward of paper 3 fails here."""
 
 from __future__ import annotations
 
@@ -22,28 +22,35 @@ def alternating(
     max_draft: int = 32,
     seed: int = 0,
 ) -> DraftControlProblem:
-    """An uplink that changes from slow to fast and back at every iteration (paper 3): a chain of
+    """An uplink that alternates between slow and fast at every iteration (paper 3): a chain of
     period 2.
 
-    The most tokens per second of each iteration by itself (Eq. 13) is far from the most in the long
-    run here. Drafts pay on the slow link, but less than the next iteration on the fast link.
+    Maximising the tokens per second of each iteration separately (Eq. 13) is far from optimal in
+    the long run here. Drafts pay on the slow link, but less than the next iteration on the fast
+    link.
 
     Parameters
     ----------
-    slow_bits_per_second, fast_bits_per_second
-        Uplink rates of the two states; the downlink is free.
+    slow_bits_per_second
+        Uplink rate of the slow state; the downlink is free.
+    fast_bits_per_second
+        Uplink rate of the fast state.
     acceptance_rate
-        In both states.
-    draft_seconds_per_token, verify_seconds
-        T_SLM, T_LLM.
+        Acceptance rate in both states.
+    draft_seconds_per_token
+        Drafting time per token, T_SLM.
+    verify_seconds
+        Verification time, T_LLM.
     vocabulary_size
-        V.
+        Size V of the vocabulary.
     resolution
         The only lattice resolution.
-    min_draft, max_draft
-        Draft lengths allowed.
+    min_draft
+        Minimum draft length.
+    max_draft
+        Maximum draft length.
     seed
-        Not used: nothing here is random.
+        Not used; the instance is deterministic.
     """
     slow_bits_per_second = positive("slow_bits_per_second", slow_bits_per_second)
     fast_bits_per_second = positive("fast_bits_per_second", fast_bits_per_second)

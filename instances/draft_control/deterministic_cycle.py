@@ -1,4 +1,4 @@
-"""A link that runs through its rates in a fixed order: a periodic chain."""
+"""A link that cycles through its rates in a fixed order: a periodic chain."""
 
 from __future__ import annotations
 
@@ -20,22 +20,24 @@ def deterministic_cycle(
     min_draft: int = 0,
     seed: int = 0,
 ) -> DraftControlProblem:
-    """States visited one after the other and round again, with links a large factor apart.
+    """States visited in a fixed cycle, with uplink rates that differ by a large factor.
 
-    What makes it hard: powers of the transition matrix never settle, so methods that iterate on it
-    must not rely on that. Waiting for the fast link pays, which no rate of a single iteration
-    shows.
+    Difficulty: powers of the transition matrix do not converge, so iterative methods must not rely
+    on convergence. Waiting for the fast link pays, although the rate of a single iteration does not
+    show it.
 
     Parameters
     ----------
     states
         Length of the cycle.
     contrast
-        Fastest over slowest uplink.
-    min_draft, max_draft
-        Draft lengths allowed.
+        Ratio of the fastest to the slowest uplink rate.
+    min_draft
+        Minimum draft length.
+    max_draft
+        Maximum draft length.
     seed
-        Seed of `numpy.random.default_rng`: order of the links, acceptance rates.
+        Seed of `numpy.random.default_rng`, for the order of the links and the acceptance rates.
     """
     rng = random_generator(seed)
     count = integer("states", states, 1, MAX_TOKENS)

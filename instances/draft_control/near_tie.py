@@ -1,4 +1,4 @@
-"""States that look alike: every choice is about as good as the next."""
+"""Nearly identical states: all choices are almost equally good."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ def near_tie(
 ) -> DraftControlProblem:
     """States and resolutions that differ by a tiny share, with tokens almost always accepted.
 
-    What makes it hard: at acceptance near one and drafts that cost almost nothing, the rate is flat
-    in the draft length and resolution. Methods that stop at a relative tolerance, or compare rates
-    in another order, take different choices. Only a proof shows which is best.
+    Difficulty: with acceptance near 1 and drafts that cost almost nothing, the rate is flat in the
+    draft length and in the resolution. Methods that stop at a relative tolerance, or compare rates
+    in another order, choose differently. Only a proof shows which choice is best.
 
     Parameters
     ----------
-    states, seed
-        As in `random`.
+    states
+        Number of states S, as in `random`.
+    seed
+        Seed of the random generator, as in `random`.
     spread
-        Relative spread of links and of the acceptance rates' distances from one.
+        Relative spread of the uplink rates and of one minus the acceptance rates.
     max_draft
-        Longest draft.
+        Maximum draft length.
     """
     rng = random_generator(seed)
     count, width = integer("states", states, 1, MAX_TOKENS), number("spread", spread, 0.0, 1.0)

@@ -1,12 +1,12 @@
-"""The setting of paper 3, Sec. V: OPT-125M drafts for OPT-13B over an uplink that is slow or fast
-by turns.
+"""The setting of paper 3, Sec. V: OPT-125M drafts for OPT-13B over an uplink that alternates
+between slow and fast.
 
 The paper prints the mean uplink rates of its two regimes, the two models and the form of the
-channel, a Markov chain of a slow and a fast state. Its transition probabilities, its two rates, its
-timings and its acceptance rates are not printed. Here a draft takes 5 ms and a verification 32 ms.
-The acceptance rate at resolution l is alpha_inf - c TV(q, q_l): the disagreement of the models, and
-the loss by the lattice from a synthetic softmax distribution q of the vocabulary's size. A state of
-confidence is a temperature of q.
+channel, a Markov chain with a slow and a fast state. It does not print the transition
+probabilities, the two rates, the timings or the acceptance rates. Here a draft takes 5 ms and a
+verification 32 ms. The acceptance rate at resolution l is alpha_inf - c TV(q, q_l). Here alpha_inf
+is the agreement of the models. The second term is the loss by the lattice for a synthetic softmax
+distribution q over the vocabulary. A state of confidence is a temperature of q.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ UPLINKS = {"low": 350e3, "high": 4e6}
 RESOLUTIONS = (10, 30, 100, 300, 1000)
 VOCABULARY = 50272
 DECAY = 3.0
-"""At temperature 1 and usual confidence a token's probability falls with its rank to this power."""
+"""At temperature 1 and usual confidence, the probability of a token falls with its rank to this
+power. A larger value concentrates the distribution on fewer tokens.
+"""
 
 CONFIDENCE = {"sure": (0.75, 0.95), "usual": (1.0, 0.85), "unsure": (1.5, 0.65)}
-"""Factor of the temperature and alpha_inf of each state of confidence."""
+"""Each state of confidence has a factor of the temperature and a value of alpha_inf."""
 
 
 def paper_3(
@@ -41,28 +43,33 @@ def paper_3(
     max_draft: int = 32,
     seed: int = 0,
 ) -> DraftControlProblem:
-    """Two states of the uplink times three of the draft model's confidence (paper 3, Sec. V); free
-    downlink.
+    """Two states of the uplink times three of the draft model's confidence (paper 3, Sec. V), with
+    a free downlink.
 
     Parameters
     ----------
     regime
         "low" (350 kbit/s on average) or "high" (4 Mbit/s).
     temperature
-        Sampling temperature; higher ones flatten the distributions, which costs acceptance at
-        coarse resolutions.
+        Sampling temperature. Higher temperatures flatten the distributions, which lowers acceptance
+        at coarse resolutions.
     contrast
-        Fast over slow uplink rate.
-    low_to_high, high_to_low
-        Transition probabilities of the uplink, per iteration.
+        Ratio of the fast to the slow uplink rate.
+    low_to_high
+        Transition probability from the slow to the fast uplink, per iteration.
+    high_to_low
+        Transition probability from the fast to the slow uplink, per iteration.
     keep_confidence
-        Probability that the confidence stays; the other two states are then equally likely.
+        Probability that the confidence stays the same; the other two states are then equally
+        likely.
     loss
-        c: acceptance lost per total variation of the quantised distribution.
-    min_draft, max_draft
-        Draft lengths allowed.
+        Acceptance c lost per unit of total variation of the quantised distribution.
+    min_draft
+        Minimum draft length.
+    max_draft
+        Maximum draft length.
     seed
-        Not used: nothing here is random.
+        Not used; the instance is deterministic.
     """
     one_of("regime", regime, UPLINKS)
     temperature, contrast = positive("temperature", temperature), positive("contrast", contrast)
@@ -105,7 +112,7 @@ def paper_3(
 
 
 def _softmax(temperature: float) -> Floats:
-    """Return a synthetic next-token distribution: logits that fall with the logarithm of the
+    """Return a synthetic next-token distribution whose logits fall with the logarithm of the
     rank.
     """
     logits = -DECAY * np.log(np.arange(1, VOCABULARY + 1)) / temperature
@@ -115,11 +122,11 @@ def _softmax(temperature: float) -> Floats:
 
 
 def lattice_distance(distribution: Floats, resolution: int) -> float:
-    """Return the total variation between a distribution and the nearest point of its lattice (Eq.
-    5).
+    """Return the total variation distance between a distribution and the nearest point of its
+    lattice (Eq. 5).
 
-    Parts are rounded down and the units left over go to the largest remainders, which is nearest in
-    this distance.
+    Parts are rounded down and the remaining units go to the largest remainders, which gives the
+    nearest point in this distance.
     """
     scaled = resolution * distribution
     units = np.floor(scaled)

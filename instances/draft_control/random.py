@@ -1,4 +1,4 @@
-"""Random states, acceptance rates and transitions, of any number."""
+"""Random states, acceptance rates and transitions, for any number of states."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def random(
     stay: float = 0.5,
     seed: int = 0,
 ) -> DraftControlProblem:
-    """States with log-uniform links and random acceptance rates, in a chain that goes from any
-    state to any.
+    """States with log-uniform links and random acceptance rates. Every state can follow every
+    other.
 
     Timings and vocabulary are those of OPT-125M and OPT-13B: 5 ms per drafted token, 32 ms per
     verification, 50272 tokens.
@@ -37,15 +37,19 @@ def random(
     states
         Number of states S.
     resolutions
-        Number of lattice resolutions, spread evenly by their logarithm over 10 to 1000.
-    min_draft, max_draft
-        Draft lengths allowed.
-    slow_bits_per_second, fast_bits_per_second
-        Uplink rates are log-uniform between these.
+        Number of lattice resolutions, spaced evenly by logarithm over 10 to 1000.
+    min_draft
+        Minimum draft length.
+    max_draft
+        Maximum draft length.
+    slow_bits_per_second
+        Lower end of the log-uniform distribution of uplink rates.
+    fast_bits_per_second
+        Upper end of the log-uniform distribution of uplink rates.
     downlink_factor
-        Downlink over uplink rate; 0 for a free downlink.
+        Ratio of the downlink to the uplink rate; 0 for a free downlink.
     stay
-        Probability of staying in a state, beside that of coming back by chance.
+        Probability of staying in a state, in addition to that of returning by chance.
     seed
         Seed of `numpy.random.default_rng`.
     """

@@ -1,4 +1,4 @@
-"""Two worlds that are hardly ever left: a chain that takes thousands of iterations to mix."""
+"""Two halves that are hardly ever left: a chain that takes thousands of iterations to mix."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from specopt.models.markov_chain import TransitionMatrix
 def slow_mixing(*, states: int = 10, leave: float = 1e-4, seed: int = 0) -> DraftControlProblem:
     """States in two halves, each left with a small probability; links and acceptance are random.
 
-    What makes it hard: value iteration needs about 1 / `leave` sweeps where policy iteration needs
-    a few solves, and a policy learnt from a trace of usual length has seen one half only.
+    Difficulty: value iteration needs about 1 / `leave` sweeps where policy iteration needs a few
+    linear solves. A trace of usual length contains only one half, and so does a policy learnt from
+    it.
 
     Parameters
     ----------
     states
-        Number of states S, at least 2; the first half is one world.
+        Number of states S, at least 2.
     leave
-        Probability of leaving one's half, in (0, 1).
+        Probability of leaving a half, in (0, 1).
     seed
         Seed of `numpy.random.default_rng`.
     """

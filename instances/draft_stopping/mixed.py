@@ -1,4 +1,4 @@
-"""Easy and hard rounds that a device cannot tell apart but by the scores of their tokens."""
+"""Easy and hard rounds that a device can distinguish only by the scores of their tokens."""
 
 from __future__ import annotations
 
@@ -20,28 +20,32 @@ def mixed(
     round_seconds: float = 0.15,
     seed: int = 0,
 ) -> DraftStoppingProblem:
-    """Two classes of rounds and a normal score.
+    """Two classes of rounds and normally distributed scores.
 
     Parameters
     ----------
-    easy, hard
-        Acceptance rates of the classes.
+    easy
+        Acceptance rate of easy rounds.
+    hard
+        Acceptance rate of hard rounds.
     easy_share
         Share of easy rounds.
     signal
         Distance between the mean scores of accepted tokens and first rejections, in standard
         deviations.
     after
-        Where the mean score lies behind a rejection: 0 as at accepted tokens, 1 as at first
-        rejections.
+        Position of the mean score after a rejection: 0 for that of accepted tokens, 1 for that of
+        first rejections.
     bins
-        Score bins B.
+        Number B of score bins.
     max_draft
-        Longest draft L.
-    draft_seconds_per_token, round_seconds
-        Costs; the defaults are a drafter of 50 tokens/s and a verification over a network.
+        Maximum draft length L.
+    draft_seconds_per_token
+        Drafting time per token; the default is a drafter of 50 tokens/s.
+    round_seconds
+        Time of a round in addition to drafting; the default is a verification over a network.
     seed
-        Not used: nothing is drawn.
+        Not used; the instance is deterministic.
     """
     easy, hard = number("easy", easy, 0, 1), number("hard", hard, 0, 1)
     share = round(number("easy_share", easy_share, 0, 1), 6)

@@ -1,10 +1,10 @@
-"""One class of rounds and the yes-or-no predictor of paper 2."""
+"""One class of rounds and the binary predictor of paper 2."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from specopt.instances.draft_stopping.scores import law
+from specopt.instances.draft_stopping.scores import as_probabilities
 from specopt.models.arguments import integer, number, positive
 from specopt.models.draft_stopping.problem import AcceptanceRate, DraftStoppingProblem, RoundClass
 from specopt.models.drafting import Scores
@@ -22,25 +22,28 @@ def paper_2(
     round_seconds: float = 0.15,
     seed: int = 0,
 ) -> DraftStoppingProblem:
-    """The predictor of Table 10 and windows of up to 8 tokens; what a round costs is not printed
-    and assumed.
+    """The predictor of Table 10 and windows of up to 8 tokens. The paper does not print the time of
+    a round; it is assumed here.
 
     Parameters
     ----------
     acceptance_rate
-        Per-token alpha for which a window of 8 has the accepted share of Table 5.
-    false_accept, false_reject
-        How often the predictor says "accepted" at a first rejection, and "rejected" at an accepted
-        token.
+        Acceptance rate alpha per token for which a window of 8 has the accepted share of Table 5.
+    false_accept
+        Probability that the predictor returns "accepted" at a first rejection.
+    false_reject
+        Probability that the predictor returns "rejected" at an accepted token.
     goes_on_after
-        How often it says "accepted" behind a rejection; as at the first if None. The paper does not
-        say.
+        Probability of "accepted" after a rejection; None means the same as at the first rejection.
+        The paper does not print it.
     max_draft
-        Longest draft.
-    draft_seconds_per_token, round_seconds
-        Costs, assumed.
+        Maximum draft length.
+    draft_seconds_per_token
+        Drafting time per token; assumed.
+    round_seconds
+        Time of a round in addition to drafting; assumed.
     seed
-        Not used: nothing is drawn.
+        Not used; the instance is deterministic.
     """
     false_accept, false_reject = (
         number("false_accept", false_accept, 0, 1),
@@ -51,7 +54,7 @@ def paper_2(
     rate = number("acceptance_rate", acceptance_rate, 0, 1)
 
     def bits(accepted: float) -> Floats:
-        return law(np.array([1.0 - accepted, accepted]))
+        return as_probabilities(np.array([1.0 - accepted, accepted]))
 
     return DraftStoppingProblem(
         name=f"paper-2 a={rate:g} L={max_draft}",

@@ -1,10 +1,10 @@
-"""Random classes, acceptance by position and scores, of any number."""
+"""Random classes, acceptance rates by position and scores, for any number of classes."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from specopt.instances.draft_stopping.scores import law
+from specopt.instances.draft_stopping.scores import as_probabilities
 from specopt.models.arguments import integer, number, random_generator
 from specopt.models.draft_stopping.problem import AcceptanceRate, DraftStoppingProblem, RoundClass
 from specopt.models.drafting import Scores
@@ -20,18 +20,23 @@ def random(
     most_cost: float = 0.3,
     seed: int = 0,
 ) -> DraftStoppingProblem:
-    """Classes of random shares and rates that drift with the position, and scores of random laws.
+    """Classes of random shares, with rates that drift with the position and random score
+    distributions.
 
     Parameters
     ----------
-    classes, bins, max_draft
-        Classes C, score bins B, longest draft L.
+    classes
+        Number C of classes.
+    bins
+        Number B of score bins.
+    max_draft
+        Maximum draft length L.
     signal
-        How far the log-odds of a bin at accepted tokens and at rejections lie apart.
+        Difference between the log-odds of a bin at accepted tokens and at rejections.
     drift
-        How much acceptance changes from one position to the next, in log-odds.
+        Change of acceptance from one position to the next, in log-odds.
     most_cost
-        Drafting a token costs up to this share of a round.
+        Maximum drafting time of a token, as a share of the time of a round.
     seed
         Seed of `numpy.random.default_rng`.
     """
@@ -58,7 +63,13 @@ def random(
             RoundClass(
                 probability=part, acceptance_rate=AcceptanceRate.parse(rate, "acceptance_rate")
             )
-            for part, rate in zip(law(rng.uniform(0.2, 1.0, classes)).tolist(), rates, strict=True)
+            for part, rate in zip(
+                as_probabilities(rng.uniform(0.2, 1.0, classes)).tolist(), rates, strict=True
+            )
         ),
-        scores=Scores(accepted=law(accepted), first_rejection=law(rejected), after=law(after)),
+        scores=Scores(
+            accepted=as_probabilities(accepted),
+            first_rejection=as_probabilities(rejected),
+            after=as_probabilities(after),
+        ),
     )

@@ -1,4 +1,4 @@
-"""Laws of scores with few digits, so that files of them sum to 1 as they are written."""
+"""Score distributions with few digits, so that their values in files sum to 1."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from specopt.models.fields import Floats
 DIGITS = 6
 
 
-def law(weights: Floats) -> Floats:
+def as_probabilities(weights: Floats) -> Floats:
     """Return weights as probabilities of six digits that sum to 1."""
     probabilities = np.round(weights / weights.sum(), DIGITS)
     probabilities[np.argmax(probabilities)] += 1.0 - probabilities.sum()
@@ -21,25 +21,25 @@ def law(weights: Floats) -> Floats:
 
 
 def normal_scores(signal: float, bins: int, after: float) -> Scores:
-    """Return the law of a normal score: means `signal` apart at accepted tokens and first
-    rejections, deviation 1.
+    """Return the distribution of a normal score with deviation 1 whose means at accepted tokens and
+    first rejections differ by `signal`.
 
     Parameters
     ----------
     signal
-        Distance of the two means; 0: the score says nothing.
+        Distance of the two means; at 0 the score carries no information.
     bins
-        Bins of equal probability under a normal score halfway between.
+        Number of bins of equal probability under a normal distribution halfway between the means.
     after
-        Where the mean lies behind a rejection: 0 as at an accepted token, 1 as at the first
-        rejection.
+        Position of the mean after a rejection: 0 for that of an accepted token, 1 for that of the
+        first rejection.
     """
     middle = NormalDist(0.0, math.hypot(1.0, 0.5 * signal))
     edges = [middle.inv_cdf(one / bins) for one in range(1, bins)]
 
     def binned(mean: float) -> Floats:
         below = [NormalDist(mean, 1.0).cdf(edge) for edge in edges]
-        return law(np.diff([0.0, *below, 1.0]))
+        return as_probabilities(np.diff([0.0, *below, 1.0]))
 
     return Scores(
         accepted=binned(0.5 * signal),

@@ -1,4 +1,4 @@
-"""Utilities far from proportional fairness, on clients of very different weights."""
+"""Utilities far from proportional fairness, for clients with very different weights."""
 
 from __future__ import annotations
 
@@ -20,22 +20,29 @@ def extreme_fairness(
     cap: int = 0,
     seed: int = 0,
 ) -> FairGoodputProblem:
-    """Weights log-uniform over a large factor, and a fairness that makes almost only the poorest
-    client count.
+    """Log-uniform weights over a large factor, and a fairness at which the utility depends almost
+    only on the client with the lowest goodput.
 
-    What makes it hard: the utility spans many orders of magnitude, so steps in its scale overshoot
-    and tolerances in it say little; at fairness 0 the optimum is a corner instead.
+    Difficulty: the utility spans many orders of magnitude, so steps in its scale overshoot and
+    tolerances in it mean little. At fairness 0 the optimum is a corner instead.
 
     Parameters
     ----------
-    clients, budget, fairness, seed
-        As in `minimum_rates`.
+    clients
+        Number of clients N, as in `minimum_rates`.
+    budget
+        Draft tokens C per round, as in `minimum_rates`.
+    fairness
+        Exponent g of the utility, as in `minimum_rates`.
+    seed
+        Seed of the random generator, as in `minimum_rates`.
     rates
         Acceptance rates: "equal", "mild", "wide" or "extreme", in random order.
     weight_spread
-        Weights are log-uniform on 1..weight_spread.
+        Ratio of the largest to the smallest possible weight; weights are log-uniform on
+        1..weight_spread.
     cap
-        Limits of the clients are uniform on 1..cap; 0 stands for none.
+        Largest limit of a client; limits are uniform on 1..cap. 0 means no limits.
     """
     fairness, cap = number("fairness", fairness, 0), integer("cap", cap, 0, MAX_TOKENS)
     rng = random_generator(seed)

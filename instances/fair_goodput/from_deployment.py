@@ -1,5 +1,5 @@
-"""What a user has as one `fair-goodput` problem: clients alike that draft on one device each and
-share his verifier.
+"""Conversion of a user's deployment to one `fair-goodput` problem: identical clients that draft on
+one device each and share the user's verifier.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ MEASURE = {
         "--acceptance FILE for one rate, or --set acceptance_rates=[...] for each client's own"
     ),
     "network_seconds": "--link MBITS,RTT_MS, as ping between client and verifier measures it",
-    "budget_tokens": "--set budget_tokens=N, the drafts that a round of the verifier takes in all",
+    "budget_tokens": "--set budget_tokens=N, the number of draft tokens per round of the verifier",
 }
 
 
 def fair_goodput(known: Deployment, seed: int = 0) -> Proposal:
-    """Return the problem of clients in real time; rounds of the verifier take a line through its
-    measured passes.
+    """Return the problem of clients in real time. The round time of the verifier is a line through
+    its measured passes.
     """
     (family,) = labelled(FAMILIES, "per-second")
     base = family.generate(seed=seed)
@@ -39,7 +39,7 @@ def fair_goodput(known: Deployment, seed: int = 0) -> Proposal:
     new = np.array([1.0, 1.0 + drafts / clients])
     where = np.full(1, float(clients)), new, np.array([known.context(verify)])
     first, last = np.broadcast_to(verify.seconds(*where), new.shape).tolist()
-    beyond = "" if np.all(verify.covers(*where)) else ", beyond what was measured"
+    beyond = "" if np.all(verify.covers(*where)) else ", beyond the measured range"
     source = f"{path}: batches of {clients}{beyond}"
     given: dict[str, tuple[Any, str]] = {
         "draft_seconds_per_token": ([token] * clients, f"{path}: a draft pass of one token"),
@@ -53,7 +53,7 @@ def fair_goodput(known: Deployment, seed: int = 0) -> Proposal:
             [known.rate] * clients,
             "--acceptance, as one rate for all clients",
         )
-    unused = [] if known.memory_bytes is None else ["--memory: the model has none"]
+    unused = [] if known.memory_bytes is None else ["--memory: the model has no memory"]
     if known.trace is not None:
-        unused.append("requests of the trace, but for their mean context: clients never pause")
+        unused.append("requests of the trace, except their mean context: clients never pause")
     return Proposal.of(base, family, given, MEASURE, unused)

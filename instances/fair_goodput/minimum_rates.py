@@ -1,4 +1,4 @@
-"""Clients that were promised a rate which nearly uses up the budget."""
+"""Clients with guaranteed minimum rates that nearly use up the budget."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ def minimum_rates(
     fairness: float = 0.0,
     seed: int = 0,
 ) -> FairGoodputProblem:
-    """Least rates that a random split of most of the budget just gives.
+    """Minimum rates that a random split of most of the budget just attains.
 
-    What makes it hard: the objective pulls the budget to a few clients and the promises pull it
-    back. Most of the promises bind, and the optimum lies in a small corner of the region.
+    Difficulty: the objective moves the budget to a few clients and the guarantees move it back.
+    Most of the guarantees bind, and the optimum lies in a small corner of the feasible region.
 
     Parameters
     ----------
@@ -34,9 +34,9 @@ def minimum_rates(
     rates
         Acceptance rates: "equal", "mild", "wide" or "extreme".
     tightness
-        Share of the budget that the promises take, below 1.
+        Share of the budget that the guarantees use, below 1.
     fairness
-        g of the utility.
+        Exponent g of the utility.
     seed
         Seed of `numpy.random.default_rng`.
     """
@@ -59,5 +59,5 @@ def minimum_rates(
         budget_tokens=budget,
         fairness=fairness,
         min_goodput=(1.0 - 1e-5)
-        * (base + (drafts - low) * (above - base)),  # below it after any rounding
+        * (base + (drafts - low) * (above - base)),  # below the attained rate after any rounding
     )

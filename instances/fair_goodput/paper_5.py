@@ -1,8 +1,8 @@
-"""The configurations of paper 5, Table I: clients that draft for one verifier, fairly in the long
-run.
+"""The configurations of paper 5, Table I: clients that draft for one verifier, with long-run
+fairness.
 
-The paper does not print its clients' acceptance rates: it draws prompts from eight data sets. Four
-sets of evenly spaced rates stand for them here, from equal to extreme.
+The paper does not print its clients' acceptance rates: it draws prompts from eight data sets. This
+family uses four sets of evenly spaced rates instead, from equal to extreme.
 """
 
 from __future__ import annotations
@@ -20,21 +20,22 @@ def paper_5(
 ) -> FairGoodputProblem:
     """Clients that share a verifier's token budget per round (paper 5, Table I).
 
-    What makes it hard: the fair optimum lies between integer allocations, so no single one attains
+    Difficulty: the fair optimum lies between integer allocations, so no single allocation attains
     it.
 
     Parameters
     ----------
-    clients, budget
-        Number of draft servers N and budget C; Table I has N = 4 with C = 24 and 28, N = 8 with 16
-        and 20.
+    clients
+        Number N of draft servers; Table I has 4 and 8.
+    budget
+        Budget C; Table I has 24 and 28 for N = 4, 16 and 20 for N = 8.
     rates
         Acceptance rates, evenly spaced: "equal" (0.75), "mild" (0.6-0.9), "wide" (0.3-0.95),
         "extreme" (0.05-0.98).
     fairness
-        g of the utility; 1 is the paper's.
+        Exponent g of the utility; paper 5 uses 1.
     seed
-        Not used: nothing here is random.
+        Not used; the instance is deterministic.
     """
     fairness = number("fairness", fairness, 0)
     return FairGoodputProblem(

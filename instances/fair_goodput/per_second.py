@@ -1,6 +1,4 @@
-"""Clients of one verifier in real time: drafting, network and verification all take their
-seconds.
-"""
+"""Clients of one verifier in real time: drafting, network and verification all take time."""
 
 from __future__ import annotations
 
@@ -9,7 +7,7 @@ from specopt.models.arguments import integer, number, random_generator
 from specopt.models.fair_goodput.problem import FairGoodputProblem
 from specopt.models.fields import MAX_TOKENS
 
-# Synthetic clients from phones to workstations, on wires and radio.
+# Synthetic clients from phones to workstations, on wired and radio links.
 DRAFT_SECONDS_PER_TOKEN = (0.005, 0.040)
 NETWORK_SECONDS = (0.005, 0.060)
 VERIFY_OVERHEAD_SECONDS = 0.030
@@ -19,16 +17,22 @@ VERIFY_SECONDS_PER_TOKEN = 0.0002
 def per_second(
     *, clients: int = 8, budget: int = 20, rates: str = "wide", fairness: float = 1.0, seed: int = 0
 ) -> FairGoodputProblem:
-    """Clients that draft at 5 to 40 ms per token, 5 to 60 ms away, with rounds as long as their
-    slowest.
+    """Clients that draft at 5 to 40 ms per token with round trips of 5 to 60 ms. The slowest client
+    determines the time of a round.
 
-    What makes it hard: a token for a slow client delays everybody, so the best rounds differ from
-    those that are best per round, and no single one of them is fair.
+    Difficulty: a token for a slow client delays all others, so the best rounds differ from those
+    with the most tokens per round, and no single round is fair.
 
     Parameters
     ----------
-    clients, budget, fairness, seed
-        As in `minimum_rates`.
+    clients
+        Number of clients N, as in `minimum_rates`.
+    budget
+        Draft tokens C per round, as in `minimum_rates`.
+    fairness
+        Exponent g of the utility, as in `minimum_rates`.
+    seed
+        Seed of the random generator, as in `minimum_rates`.
     rates
         Acceptance rates: "equal", "mild", "wide" or "extreme", in random order.
     """

@@ -1,4 +1,4 @@
-"""Workloads of fair goodput: clients of fixed, drifting and switching acceptance rates."""
+"""Workloads of fair goodput: clients with fixed, drifting and switching acceptance rates."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ def fixed(
 
     Parameters
     ----------
-    clients, budget
-        N and C.
+    clients
+        Number of clients N.
+    budget
+        Draft tokens C per round.
     rates
-        "equal" (0.75), "mild" (0.6-0.9), "wide" (0.3-0.95) or "extreme" (0.05-0.98).
+        Acceptance rates: "equal" (0.75), "mild" (0.6-0.9), "wide" (0.3-0.95) or "extreme"
+        (0.05-0.98).
     fairness
-        g of the utility.
+        Exponent g of the utility.
     """
     return GoodputWorkload(
         acceptance_rates(rates, integer("clients", clients, 1, MAX_CLIENTS)), budget, fairness
@@ -45,11 +48,16 @@ def random(
 
     Parameters
     ----------
-    clients, budget, fairness
-        As in `fixed`.
-    low, high
-        Rates are between these.
-    seed
+    clients
+        Number of clients N, as in `fixed`.
+    budget
+        Draft tokens C per round, as in `fixed`.
+    fairness
+        Exponent g of the utility, as in `fixed`.
+    low
+        Lower end of the uniform distribution of acceptance rates.
+    high
+        Upper end of the uniform distribution of acceptance rates.
         Seed of `numpy.random.default_rng`.
     """
     ends = _ends(clients, low, high)
@@ -66,16 +74,22 @@ def drifting(
     period_rounds: int = 2000,
     fairness: float = 1.0,
 ) -> GoodputWorkload:
-    """Clients whose acceptance rates go up and down in sine waves, each with a phase of its own.
+    """Clients whose acceptance rates follow sine waves with different phases.
 
     Parameters
     ----------
-    clients, budget, fairness
-        As in `fixed`.
-    low, high
-        Extremes of the waves.
+    clients
+        Number of clients N, as in `fixed`.
+    budget
+        Draft tokens C per round, as in `fixed`.
+    fairness
+        Exponent g of the utility, as in `fixed`.
+    low
+        Minimum acceptance rate.
+    high
+        Maximum acceptance rate.
     period_rounds
-        Rounds of one wave.
+        Number of rounds of one wave.
     """
     return GoodputWorkload(
         AcceptanceProcess.drifting(*_ends(clients, low, high), period_rounds), budget, fairness
@@ -91,16 +105,22 @@ def switching(
     mean_rounds: float = 100.0,
     fairness: float = 1.0,
 ) -> GoodputWorkload:
-    """Clients that switch between a low and a high acceptance rate, each by itself.
+    """Clients that switch independently between a low and a high acceptance rate.
 
     Parameters
     ----------
-    clients, budget, fairness
-        As in `fixed`.
-    low, high
-        The two rates.
+    clients
+        Number of clients N, as in `fixed`.
+    budget
+        Draft tokens C per round, as in `fixed`.
+    fairness
+        Exponent g of the utility, as in `fixed`.
+    low
+        Low acceptance rate.
+    high
+        High acceptance rate.
     mean_rounds
-        Mean rounds between two switches of a client.
+        Mean number of rounds between two switches of a client.
     """
     return GoodputWorkload(
         AcceptanceProcess.switching(_ends(clients, low, high), mean_rounds), budget, fairness

@@ -1,4 +1,4 @@
-"""How many clients are carried at a least rate."""
+"""The maximum number of clients served at a minimum rate."""
 
 from __future__ import annotations
 
@@ -18,14 +18,26 @@ def capacity(
     least_rate: float = 30.0,
     seed: int = 0,
 ) -> PlacementProblem:
-    """Random classes, of which as many as possible are carried at a least rate.
+    """Random classes; as many clients as possible are served at a minimum rate.
 
     Parameters
     ----------
-    classes, verifiers, drafters, number_of_clients, units, max_draft, seed
-        As in `many_classes`.
+    classes
+        Number of client classes, as in `many_classes`.
+    verifiers
+        Number of verifiers, as in `many_classes`.
+    drafters
+        Number of drafters, as in `many_classes`.
+    number_of_clients
+        Total number of clients, as in `many_classes`.
+    units
+        Total number of units of the verifiers, as in `many_classes`.
+    max_draft
+        Maximum draft length, as in `many_classes`.
+    seed
+        Seed of the random generator, as in `many_classes`.
     least_rate
-        Tokens per second that every client gets at least.
+        Minimum rate of every client, in tokens per second.
     """
     return many_classes(
         classes=classes,

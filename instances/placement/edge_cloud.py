@@ -1,4 +1,4 @@
-"""A near small verifier, a far large one, and a pool of drafting servers between them."""
+"""A small verifier nearby, a large one far away, and a pool of drafting servers between them."""
 
 from __future__ import annotations
 
@@ -23,27 +23,33 @@ def edge_cloud(
     seed: int = 0,
 ) -> PlacementProblem:
     """Phones, laptops and clients without a drafter, an edge server, a cloud, and a pool that
-    drafts beside the cloud.
+    drafts next to the cloud.
 
     Parameters
     ----------
     number_of_clients
-        Shared by the three classes as 3 : 2 : 1.
-    cloud_units, edge_units, pool_units
-        Units of each; no pool where it has none.
-    far, near
-        Mean round trips to cloud and edge.
+        Number of clients, divided among the three classes as 3 : 2 : 1.
+    cloud_units
+        Number of units in the cloud.
+    edge_units
+        Number of units at the edge.
+    pool_units
+        Number of units in the pool; 0 leaves the pool out.
+    far
+        Mean round trip to the cloud in seconds.
+    near
+        Mean round trip to the edge in seconds.
     max_draft
-        Longest draft.
+        Maximum draft length.
     objective
-        Of the problem; least rates are 10 tokens per second where it needs some.
+        Objective of the problem. An objective that needs minimum rates gets 10 tokens per second.
     seed
-        Not used: nothing is random.
+        Not used; the instance is deterministic.
     """
     total = integer("number_of_clients", number_of_clients, 6)
     far, near = number("far", far, 0, 60), number("near", near, 0, 60)
     names, pool = ["cloud", "edge"], "drafting" if integer("pool_units", pool_units, 0) else None
-    trips, least = {"cloud": far, "edge": near}, 0.0 if objective in ("goodput", "fair") else 10.0
+    trips, rate = {"cloud": far, "edge": near}, 0.0 if objective in ("goodput", "fair") else 10.0
     phones, laptops = total // 2, total // 3
     goal: Objective = objective  # type: ignore[assignment]  # the problem checks it
     rates = {"small": 0.65, "heads": 0.75}
@@ -72,9 +78,9 @@ def edge_cloud(
             drafter("heads", 0.4, names, "parallel"),
         ),
         classes=(
-            clients("phones", phones, 500, rates, {"small": 0.02}, trips, least),
-            clients("laptops", laptops, 1000, rates, {"small": 0.006}, trips, least),
-            clients("terminals", total - phones - laptops, 500, rates, {}, trips, least),
+            clients("phones", phones, 500, rates, {"small": 0.02}, trips, rate),
+            clients("laptops", laptops, 1000, rates, {"small": 0.006}, trips, rate),
+            clients("terminals", total - phones - laptops, 500, rates, {}, trips, rate),
         ),
         max_draft_tokens=integer("max_draft", max_draft, 1, 1000),
         objective=goal,

@@ -1,4 +1,6 @@
-"""What a user has as one `placement` problem: his clients, alike, on units of his verifier."""
+"""Conversion of a user's deployment to one `placement` problem: identical clients on units of the
+user's verifier.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ SERVER_TRIP = 0.001
 MEASURE = {
     "classes.acceptance": (
         "--acceptance FILE, two scrapes of an engine's /metrics: its counters by position are "
-        "cumulative, and divided"
+        "cumulative and divided"
     ),
     "classes.device_seconds_per_token": (
         "--device-runtimes TABLE, of `specopt measure` on the device; or JSON with 1 / "
@@ -42,7 +44,7 @@ MEASURE = {
     "classes.clients": (
         "--clients N, the mean of the engine's running requests (vllm:num_requests_running)"
     ),
-    "classes.min_tokens_per_second": "--tpot MS, what you promise: the time per output token",
+    "classes.min_tokens_per_second": "--tpot MS, the guaranteed time per output token",
     "classes.context_tokens": (
         "--trace FILE, a log of requests with the tokens of prompts and responses"
     ),
@@ -57,13 +59,13 @@ MEASURE = {
 
 
 def placement(known: Deployment, seed: int = 0) -> Proposal:
-    """Return the problem of placing all clients: fewest units, cost or energy at a least rate, else
-    the most tokens.
+    """Return the problem of placing all clients. The objective is the fewest units, the lowest cost
+    or the lowest energy at a minimum rate, or the goodput if there is no minimum rate.
 
     Raises
     ------
     InvalidInput
-        If the weights do not fit the memory, or what is given needs a least rate that is not.
+        If the weights do not fit the memory, or if a minimum rate is needed but missing.
     """
     (family,) = labelled(FAMILIES, "one-class")
     base, fleet, verify, draft = family.generate(seed=seed), known.fleet, known.verify, known.draft
@@ -82,7 +84,7 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
         "verifiers.name": (verify.name, "--verify"),
         "verifiers.units": (
             units,
-            "one unit, without --tpot" if tpot is None else "as many as it takes",
+            "one unit, without --tpot" if tpot is None else "as many as necessary",
         ),
         "verifiers.weights_bytes": (verify.weight_bytes, f"config of {verify.name}"),
         "verifiers.kv_bytes_per_token": (verify.kv_bytes_per_token, f"config of {verify.name}"),
@@ -112,9 +114,9 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
     most = (
         DRAFTS
         if known.acceptance is None
-        else min(2 * DRAFTS, known.acceptance.most_drafts or DRAFTS)
+        else min(2 * DRAFTS, known.acceptance.max_drafts or DRAFTS)
     )
-    given["max_draft_tokens"] = most, f"{DRAFTS}, or as many as --acceptance knows"
+    given["max_draft_tokens"] = most, f"{DRAFTS}, or as many as --acceptance covers"
     for name, (value, source, is_known) in measured(known, most).items():
         (given if is_known else assumed)[name] = value, source
     new_tokens = {2**k for k in range(11) if 2**k <= most} | {most + 1}
@@ -126,7 +128,7 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
     unused = (
         []
         if known.trace is None
-        else ["requests of the trace, but for their contexts: clients never pause"]
+        else ["requests of the trace, except their contexts: clients never pause"]
     )
     rough = Proposal.of(base, family, given, MEASURE, unused, assumed)
     judge = as_measured(known, rough)
@@ -149,7 +151,7 @@ def _objective(known: Deployment) -> tuple[str, str]:
 
 
 def _clients(known: Deployment, base: PlacementProblem) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return what is known of clients, and what is assumed."""
+    """Return the given and the assumed values of the clients."""
     fleet, link, trace, own = known.fleet, known.link, known.trace, base.classes[0]
     context = int(known.context(known.passes.times["verify"]))
     trip = {
@@ -160,7 +162,7 @@ def _clients(known: Deployment, base: PlacementProblem) -> tuple[dict[str, Any],
         )
     }
     assumed: dict[str, Any] = {
-        "classes.context_tokens": (context, "middle of what was measured"),
+        "classes.context_tokens": (context, "middle of the measured range"),
         "classes.max_context_tokens": (2 * context, "twice the typical"),
         "classes.round_trip_seconds": (trip, "mean 30 ms, with a spread"),
         "classes.uplink_bits_per_second": (None, "ample"),
@@ -170,7 +172,7 @@ def _clients(known: Deployment, base: PlacementProblem) -> tuple[dict[str, Any],
         "classes.min_tokens_per_second": (None, "none"),
         "classes.device_watts": (own.device_watts if fleet.watts else None, "a phone's"),
     }
-    given: dict[str, Any] = {"classes.name": (CLIENTS, "alike")}
+    given: dict[str, Any] = {"classes.name": (CLIENTS, "identical")}
     if fleet.clients is not None:
         given["classes.clients"] = fleet.clients, "--clients"
     if fleet.seconds_per_token is not None:
@@ -178,7 +180,7 @@ def _clients(known: Deployment, base: PlacementProblem) -> tuple[dict[str, Any],
     if link is not None:
         given["classes.uplink_bits_per_second"] = (
             link.bits_per_second,
-            "--link, as each client's own",
+            "--link, for each client separately",
         )
         if link.round_trip_seconds is not None:
             given["classes.round_trip_seconds"] = (
@@ -187,7 +189,7 @@ def _clients(known: Deployment, base: PlacementProblem) -> tuple[dict[str, Any],
             )
     if trace is not None:
         longest = max(context, int((trace.input_tokens + trace.output_tokens).max()))
-        given["classes.context_tokens"] = context, f"mean of {known.rows}, within what was measured"
+        given["classes.context_tokens"] = context, f"mean of {known.rows}, in the measured range"
         given["classes.max_context_tokens"] = longest, f"longest of {known.rows}"
     if fleet.watts and len(fleet.watts) > 2:
         given["classes.device_watts"] = fleet.watts[2], "--power"
@@ -197,8 +199,8 @@ def _clients(known: Deployment, base: PlacementProblem) -> tuple[dict[str, Any],
 def lines(
     known: Deployment, new_tokens: Iterable[int], context: float | None = None
 ) -> dict[str, tuple[Any, str]]:
-    """Return passes of both models as lines, close to those with some numbers of new tokens, and
-    with a context; None: all that were measured.
+    """Return passes of both models as lines that fit those with given numbers of new tokens and a
+    context; None means all measured contexts.
     """
     path, times = known.passes.path, known.passes.times
     contexts = None if context is None else (context,)
@@ -211,9 +213,10 @@ def lines(
 
 
 def as_measured(known: Deployment, proposal: Proposal, which: Which = "fitted") -> PlacementProblem:
-    """Return a proposal's problem for the judge, with passes as they were measured, or a limit of
-    them; beyond what was measured they take the longer time of table and lines, at best the
-    shorter one.
+    """Return a proposal's problem for the judge, with measured passes or one of their limits.
+
+    Beyond the measured range, a pass takes the longer time of table and lines, and the shorter one
+    for the lower limit.
     """
     problem = proposal.problem
     assert isinstance(problem, PlacementProblem)
@@ -244,12 +247,12 @@ def as_measured(known: Deployment, proposal: Proposal, which: Which = "fitted") 
 
 
 def _is_set(proposal: Proposal, name: str) -> bool:
-    """Return whether the user set a field of a list, or the list."""
+    """Return whether the user has set a field of a list, or the list itself."""
     return "--set" in (proposal.sources.get(name), proposal.sources.get(name.partition(".")[0]))
 
 
 def _seconds(times: PassTime, rows: Floats, which: Which) -> Seconds:
-    """Return the times of passes by sequences, and new and cached tokens of each."""
+    """Return the times of passes by sequences, and by new and cached tokens of each sequence."""
 
     def seconds(batch: Floats, new: float, cached: float) -> Floats:
         at = batch, np.full(len(batch), new), np.full(len(batch), cached)
@@ -265,18 +268,18 @@ def _seconds(times: PassTime, rows: Floats, which: Which) -> Seconds:
 def measured(
     known: Deployment, most: int, which: Which = "fitted"
 ) -> dict[str, tuple[Any, str, bool]]:
-    """Return by field of clients what is measured, or a limit of it; where from; and whether it is
+    """Return for each field of clients the measured value or a limit, its source, and whether it is
     known.
 
-    The lower limit is of seconds, and goes with the upper one of acceptance: both ends together are
-    the best case.
+    The lower limit applies to seconds, together with the upper limit of acceptance: both ends
+    together are the best case.
     """
     draft, path, device = known.draft.name, known.passes.path, known.fleet.device
     found: dict[str, tuple[Any, str, bool]] = {}
     times = known.passes.times["draft"] if device is None else device.times["draft"]
     one = np.ones(1), np.ones(1), np.array([known.context(times)])
     source = (
-        f"{path}: as fast as beside the verifier"
+        f"{path}: as fast as next to the verifier"
         if device is None
         else f"{device.path}: a pass of one token"
     )
@@ -301,11 +304,11 @@ def measured(
 def _servers(
     given: dict[str, Any], assumed: dict[str, Any], known: Deployment, units: int, memory: float
 ) -> None:
-    """Put in servers that draft for many clients."""
+    """Add servers that draft for many clients."""
     price, watts = known.fleet.price_per_second or (), known.fleet.watts
     own, like = given["drafters.beside"][0][known.verify.name], "as a machine that verifies"
     given |= {
-        "draft_pools.units": (units, "as many as it takes"),
+        "draft_pools.units": (units, "as many as necessary"),
         "draft_pools.price_per_second": (price[1], "--price"),
     }
     assumed |= {

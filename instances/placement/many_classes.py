@@ -1,4 +1,4 @@
-"""Many classes, verifiers and drafters, of random speeds, distances and acceptance."""
+"""Many classes, verifiers and drafters with random speeds, distances and acceptance rates."""
 
 from __future__ import annotations
 
@@ -23,18 +23,24 @@ def many_classes(
 
     Parameters
     ----------
-    classes, verifiers, drafters
-        How many.
-    number_of_clients, units
-        Clients and units of verifiers in all, shared evenly.
+    classes
+        Number of client classes.
+    verifiers
+        Number of verifiers.
+    drafters
+        Number of drafters.
+    number_of_clients
+        Total number of clients, divided evenly among the classes.
+    units
+        Total number of units, divided evenly among the verifiers.
     max_draft
-        Longest draft.
+        Maximum draft length.
     least_rate
-        Tokens per second that every client gets at least.
+        Minimum rate of every client, in tokens per second.
     objective
-        Of the problem.
+        Objective of the problem.
     seed
-        Of all that is random.
+        Seed of `numpy.random.default_rng`.
     """
     rng = random_generator(seed)
     classes, verifiers = (

@@ -1,4 +1,4 @@
-"""One class of clients: on its device, beside the verifier, or without drafts."""
+"""One class of clients that may draft on its device, next to the verifier, or not at all."""
 
 from __future__ import annotations
 
@@ -22,23 +22,29 @@ def one_class(
 
     Parameters
     ----------
-    number_of_clients, units
-        Clients, and units of the verifier.
-    round_trip, device_seconds
-        Mean round trip, and seconds of a draft token on the device.
-    acceptance, max_draft
-        Of every position; the longest draft.
+    number_of_clients
+        Number of clients.
+    units
+        Number of units of the verifier.
+    round_trip
+        Mean round trip in seconds.
+    acceptance
+        Acceptance rate of every position.
+    device_seconds
+        Time of a draft token on the device, in seconds.
+    max_draft
+        Maximum draft length.
     objective
-        Of the problem; least rates are 20 tokens per second where it needs some.
+        Objective of the problem. An objective that needs minimum rates gets 20 tokens per second.
     seed
-        Varies trip, acceptance and device by up to 10 %.
+        Seed of the random changes of trip, acceptance rate and device time, by up to 10 %.
     """
     rng = random_generator(seed)
     factors = 1.0 + 0.1 * (2.0 * rng.random(3) - 1.0) if seed else [1.0, 1.0, 1.0]
     trip = float(number("round_trip", round_trip, 0, 60) * factors[0])
     rate = min(1.0, float(number("acceptance", acceptance, 0, 1) * factors[1]))
     device = float(number("device_seconds", device_seconds, 0, 60) * factors[2])
-    least = 0.0 if objective in ("goodput", "fair") else 20.0
+    min_rate = 0.0 if objective in ("goodput", "fair") else 20.0
     goal: Objective = objective  # type: ignore[assignment]  # the problem checks it
     return PlacementProblem(
         name=f"one class C={number_of_clients} units={units} seed={seed}",
@@ -52,7 +58,7 @@ def one_class(
                 {"small": rate},
                 {"small": device},
                 {"verifier": trip},
-                least,
+                min_rate,
             ),
         ),
         max_draft_tokens=integer("max_draft", max_draft, 1, 1000),

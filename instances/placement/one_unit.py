@@ -1,5 +1,5 @@
-"""What one unit yields to like clients whose drafts come from one place, with passes as they were
-measured: lines that are fitted to a staircase may reverse a verdict.
+"""The yield of one unit for identical clients with one source of drafts, from measured passes.
+Lines fitted to a staircase may reverse a verdict.
 """
 
 from __future__ import annotations
@@ -15,34 +15,38 @@ from specopt.models.pass_time.pieces import PassPieces
 from specopt.models.placement.plan import Place, PlacementPlan
 from specopt.models.placement.problem import PlacementProblem
 
-MANY = 10_000
-"""Largest number of clients of a unit that is looked at."""
+MAX_CLIENTS = 10_000
+"""A unit is evaluated with at most this many clients."""
 
 SIZES = np.unique(np.concatenate([np.arange(1.0, 257.0), np.exp2(np.arange(8.0, 15.0))]))
-"""Batches at which times are looked up; they are linear between them, as in a table."""
+"""Times are computed for these batches and are linear between them, as in a table."""
 
 COARSE = np.unique(np.round(np.exp2(np.arange(0.0, 14.0, 0.25)))).tolist()
-"""Batches at which the largest throughput is looked for."""
+"""The largest throughput is searched for among these batches."""
 
 STEP = 0.97
-"""Factor between numbers of clients that are tried, from above."""
+"""Successive numbers of clients, in descending order, have this ratio. Closer to 1 is slower but
+exact more often.
+"""
 
 Seconds = Callable[[Floats, float, float], Floats]
-"""Seconds of passes of some sequences, with new and cached tokens of each."""
+"""A function of this type returns the seconds of passes by sequences, and by new and cached tokens
+of each sequence.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class MeasuredPieces(PassPieces):
-    """Passes that the judge takes as they were measured, and others as lines.
+    """Passes for which the judge uses measured times, and other code uses lines.
 
     Parameters
     ----------
     rows
-        The lines.
+        Coefficients of the lines.
     seconds
-        The measured passes.
+        Times of the measured passes.
     known
-        Those that were looked up, by new and cached tokens of a sequence.
+        Times computed so far, by new and cached tokens of a sequence.
     """
 
     seconds: Seconds
@@ -58,22 +62,23 @@ class MeasuredPieces(PassPieces):
 
 @dataclass(frozen=True)
 class Figure:
-    """What a place yields with its best draft length.
+    """The yield of a source of drafts with its best draft length.
 
     Parameters
     ----------
     place
-        Where drafts come from, if there are any.
+        Source of the drafts.
     value
-        Clients that a unit carries at their least rate; without one, tokens per second of each.
+        Number of clients that a unit serves at their minimum rate; without a minimum rate, tokens
+        per second of each client.
     draft_tokens
-        The draft length; 0: without drafts.
+        Draft length; 0 without drafts.
     overlap
         Whether devices draft ahead.
     batch
-        Mean sequences of a pass.
+        Mean number of sequences in a pass.
     band
-        The value in the worst and the best case of what was measured; None: it has no limits.
+        Value in the worst and the best case of the measurements; None if they have no limits.
     """
 
     place: Place
@@ -85,7 +90,7 @@ class Figure:
 
 
 def places_of(problem: PlacementProblem) -> list[Place]:
-    """Return where drafts may come from; the first is without drafts."""
+    """Return the possible sources of drafts; the first one is no drafts."""
     (drafter,), (of,) = problem.drafters, problem.classes
     there = (True, drafter.beside, drafter.server, of.device_seconds_per_token)
     places: tuple[Place, ...] = ("none", "beside", "pool", "device")
@@ -93,8 +98,8 @@ def places_of(problem: PlacementProblem) -> list[Place]:
 
 
 def best_length(problem: PlacementProblem, place: Place, value: float = 0.0) -> Figure:
-    """Return what the best draft length of a place yields if that is more than a value; of equal
-    ones the shortest.
+    """Return the yield of the best draft length of a source, if it exceeds a value. Among equal
+    lengths, the shortest is best.
     """
     (of,), found = problem.classes, Figure(place, 0.0)
     most = 0 if place == "none" else problem.max_draft_tokens
@@ -106,7 +111,7 @@ def best_length(problem: PlacementProblem, place: Place, value: float = 0.0) -> 
                 return problem.serves(everywhere(problem, option, count))
 
             if of.min_tokens_per_second:
-                # rates are not monotone in the number of clients: look from above
+                # rates are not monotone in the number of clients: search from above
                 above = count = _limit(problem, option) if serves(1) else 0
                 while count > value and not serves(count):
                     above, count = count, min(count - 1, int(STEP * count))
@@ -126,8 +131,8 @@ def best_length(problem: PlacementProblem, place: Place, value: float = 0.0) -> 
 
 
 def _limit(problem: PlacementProblem, option: Figure) -> int:
-    """Return how many clients get their least rate at most: a unit that is always busy makes so
-    many tokens.
+    """Return an upper limit of the number of clients at their minimum rate, from the tokens of a
+    unit that is always busy.
     """
     plan = everywhere(problem, option, 1)
     (group,), (verifier,), (of,) = plan.groups, problem.verifiers, problem.classes
@@ -135,13 +140,15 @@ def _limit(problem: PlacementProblem, option: Figure) -> int:
     passes, context = verifier.passes, of.context_tokens
     most = max(size / passes.at(size, size * entry.new_tokens, size * context) for size in COARSE)
     share = 1.0 - verifier.reserved_share
-    return int(min(MANY, 1.1 * most * share * entry.tokens / of.min_tokens_per_second))
+    return int(min(MAX_CLIENTS, 1.1 * most * share * entry.tokens / of.min_tokens_per_second))
 
 
 def everywhere(
     problem: PlacementProblem, option: Figure, clients: int, units: int = 1
 ) -> PlacementPlan:
-    """Return the plan with one place for all clients, spread evenly over some units."""
+    """Return the plan with one source of drafts for all clients, who are spread evenly over
+    units.
+    """
     (of,), (drafter,), (verifier,) = problem.classes, problem.drafters, problem.verifiers
     least, more = divmod(clients, units)
     drafts: dict[str, Any] = {"draft_tokens": option.draft_tokens, "drafter": drafter.name}

@@ -1,5 +1,5 @@
-"""Parts of placement problems: passes of a verifier and of drafters, trips with a spread, classes
-of clients.
+"""Parts of placement problems: passes of a verifier and of drafters, round trips with a spread, and
+classes of clients.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ QUANTILES = (np.arange(20) + 0.5) / 20
 
 
 def spread(seconds: float) -> Any:
-    """Return 20 equally likely trips of a given mean: R (0.9 - 0.1 log(1 - u)).
+    """Return 20 equally likely round trips of a given mean: R (0.9 - 0.1 log(1 - u)).
 
     Examples
     --------
@@ -30,8 +30,8 @@ def spread(seconds: float) -> Any:
 
 
 def passes(weights: float, arithmetic: float, sequence: float, cached: float) -> PassPieces:
-    """Return a pass that reads its weights or computes, whichever takes longer, per token; and what
-    batches add.
+    """Return the time of a pass: the maximum of reading the weights and computing per token, plus
+    the time that batches add.
     """
     return PassPieces(
         np.array(
@@ -46,7 +46,7 @@ def passes(weights: float, arithmetic: float, sequence: float, cached: float) ->
 def verifier(
     name: str, units: int, slower: float = 1.0, memory: float = 80.0, price: float = 0.0
 ) -> Verifier:
-    """Return units that hold 16 GB of weights and read them in 8 ms, times `slower`; memory in
+    """Return units that hold 16 GB of weights and read them in 8 ms times `slower`; memory is in
     gigabytes.
     """
     return Verifier(
@@ -65,8 +65,8 @@ def verifier(
 def drafter(
     name: str, size: float, verifiers: list[str], kind: Any = "sequential", pool: str | None = None
 ) -> Drafter:
-    """Return a model of `size` times the weights of one that takes a millisecond beside the
-    verifier.
+    """Return a drafter with `size` times the weights of a model whose pass takes a millisecond next
+    to the verifier.
     """
     own = passes(0.001 * size, 3e-6 * size, 4e-6, 2e-9 * size)
     return Drafter(
@@ -86,11 +86,11 @@ def clients(
     acceptance: dict[str, float],
     device: dict[str, float],
     trips: dict[str, float],
-    least: float = 0.0,
+    min_rate: float = 0.0,
     weight: float = 1.0,
 ) -> ClientClass:
-    """Return a class of clients; seconds of their devices per token, by drafter, and mean round
-    trips, by verifier.
+    """Return a class of clients with device seconds per token, by drafter, and mean round trips, by
+    verifier.
     """
     return ClientClass(
         name=name,
@@ -98,7 +98,7 @@ def clients(
         context_tokens=context,
         max_context_tokens=2 * context,
         weight=weight,
-        min_tokens_per_second=least,
+        min_tokens_per_second=min_rate,
         acceptance=NamedRates({of: np.array(rate) for of, rate in acceptance.items()}),
         device_seconds_per_token=NamedSeconds(device),
         device_watts=8.0,
@@ -107,5 +107,5 @@ def clients(
 
 
 def rounded(value: float, digits: int = 4) -> float:
-    """Return a number with so many digits: instances are files that people read."""
+    """Return a number rounded to significant digits, which keeps the instance files readable."""
     return float(f"{value:.{digits - 1}e}") if math.isfinite(value) else value

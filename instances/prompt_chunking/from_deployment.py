@@ -1,5 +1,5 @@
-"""What a user has as one `prompt-chunking` problem: a typical prompt over his link to his
-verifier.
+"""Conversion of a user's deployment to one `prompt-chunking` problem: a typical prompt over the
+link to the user's verifier.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ MEASURE = {
 
 
 def prompt_chunking(known: Deployment, seed: int = 0) -> Proposal:
-    """Return the problem of prefilling the median prompt; the verifier is one stage, as its passes
-    were measured.
+    """Return the problem of prefilling the median prompt. The verifier is one stage, because its
+    passes were measured whole.
     """
     (family,) = labelled(FAMILIES, "paper-4")
     base, verify, path = family.generate(seed=seed), known.verify, known.passes.path
@@ -54,14 +54,14 @@ def prompt_chunking(known: Deployment, seed: int = 0) -> Proposal:
                 known.link.round_trip_seconds / 2.0,
                 "--link: half of its round trip",
             )
-    unused = [] if known.memory_bytes is None else ["--memory: the model has none"]
+    unused = [] if known.memory_bytes is None else ["--memory: the model has no memory"]
     if known.acceptance is not None:
         unused.append("--acceptance: a prompt is not drafted")
     return Proposal.of(base, family, given, MEASURE, unused)
 
 
 def _delay(known: Deployment) -> tuple[dict[str, Any], str]:
-    """Return seconds of a prefill by its tokens, and where they come from."""
+    """Return the seconds of a prefill by its tokens, and their source."""
     passes = known.passes.times["verify"]
     sizes = np.exp2(np.arange(KNOTS + 4.0))
     inside = np.broadcast_to(passes.covers(np.ones(1), sizes, np.zeros(1)), sizes.shape)

@@ -2,7 +2,7 @@
 
 Vicuna-13B has a hidden size of 5120 at 2 bytes per value. The uplinks are 5-10 MB/s and the
 downlinks 10-15 MB/s; the cloud delay comes from knots calibrated to Fig. 1. The paper does not
-print what a message costs.
+print the overhead of a message.
 """
 
 from __future__ import annotations
@@ -30,19 +30,22 @@ def paper_4(
     Parameters
     ----------
     prompt_tokens
-        N.
-    uplink_megabytes_per_second, downlink_megabytes_per_second
-        Link in 10^6 bytes per second: 5-10 up and 10-15 down in the paper.
+        Prompt length N.
+    uplink_megabytes_per_second
+        Uplink rate in 10^6 bytes per second; 5-10 in the paper.
+    downlink_megabytes_per_second
+        Downlink rate in 10^6 bytes per second; 10-15 in the paper.
     pipeline_length
-        P, GPUs in the cloud pipeline.
+        Number P of GPUs in the cloud pipeline.
     background_tokens
-        mu, batched tokens of other devices.
+        Batched tokens mu of other devices.
     message_milliseconds
-        What each uploaded chunk costs on top of its bytes.
+        Overhead of each uploaded chunk, in addition to its bytes.
     model
-        "vicuna-7b" (SpecBench) or "vicuna-13b" (CNN/DM): the bytes of a hidden state.
+        Model that determines the bytes of a hidden state: "vicuna-7b" (SpecBench) or "vicuna-13b"
+        (CNN/DM).
     seed
-        Not used: nothing here is random.
+        Not used; the instance is deterministic.
     """
     one_of("model", model, HIDDEN_BYTES)
     uplink_megabytes_per_second = positive(

@@ -26,21 +26,23 @@ def random(
 
     The uplink is uniform on 5-10 MB/s, the downlink on 10-15 MB/s. The cloud delay starts at 5-40
     ms and rises by log-uniform slopes of 10^-5.5 to 10^-3.5 seconds per token between log-uniform
-    knots up to twice the prompt; neither convex nor concave. The device takes up to 1 ms per chunk
-    and up to 30 % of a token's upload per token.
+    knots up to twice the prompt. It is neither convex nor concave. The device takes up to 1 ms per
+    chunk and, per token, up to 30 % of a token's upload time.
 
     Parameters
     ----------
     prompt_tokens
-        N.
+        Prompt length N.
     pipeline_length
-        P; 0 stands for one of 1, 2, 4, 8 at random.
+        Number P of pipeline stages; 0 draws one of 1, 2, 4, 8.
     knots
-        Knots of the cloud delay, at least 2.
-    wait, download
-        As in the problem.
+        Number of knots of the cloud delay, at least 2.
+    wait
+        Rule for waiting in the cloud, as in the problem.
+    download
+        Downloaded chunks, as in the problem.
     max_message_milliseconds
-        What a message costs is uniform up to this.
+        Upper end of the uniform distribution of the message overhead.
     seed
         Seed of `numpy.random.default_rng`.
     """

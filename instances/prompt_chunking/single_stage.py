@@ -1,4 +1,4 @@
-"""A cloud of one GPU: no pipeline, every chunk waits for the one before."""
+"""A cloud of one GPU: no pipeline, every chunk waits for its predecessor."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ def single_stage(
 ) -> PromptChunkingProblem:
     """A random link with one slow GPU behind it.
 
-    What makes it hard: the cloud is the bottleneck, and every chunk pays a batch's fixed cost in
-    full. With a serial wait each chunk pays for the running batch, too. Upload, cloud and download
-    can each be critical.
+    Difficulty: the cloud is the bottleneck, and every chunk pays the fixed cost of a batch in full.
+    With a serial wait each chunk also waits for the running batch. Upload, cloud and download can
+    each be critical.
 
     Parameters
     ----------
-    prompt_tokens, seed
-        As in `random`.
+    prompt_tokens
+        Prompt length N, as in `random`.
+    seed
+        Seed of the random generator, as in `random`.
     cloud_slowness
-        Factor of the cloud delay.
+        Factor on the cloud delay.
     wait
-        As in the problem.
+        Rule for waiting in the cloud, as in the problem.
     """
     problem = random(prompt_tokens=prompt_tokens, pipeline_length=1, wait=wait, seed=seed)
     cloud_slowness = positive("cloud_slowness", cloud_slowness)

@@ -1,4 +1,4 @@
-"""A link of a weak cell: upload is nearly everything."""
+"""A link in a weak cell: the upload takes nearly all of the time."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 def slow_link(
     *, prompt_tokens: int = 1000, slowness: float = 20.0, download: str = "all", seed: int = 0
 ) -> PromptChunkingProblem:
-    """A random cloud behind links slower by a factor; the downlink barely faster than the uplink.
+    """A random cloud behind links slowed by a factor; the downlink is barely faster than the
+    uplink.
 
-    What makes it hard: the download of the last chunk follows its upload, so the last chunks must
-    be small while messages and batches still cost. The gain is a small share of a long time, and
+    Difficulty: the download of the last chunk follows its upload, so the last chunks must be small,
+    although messages and batches still have a cost. The gain is a small share of a long time, and
     gaps close slowly.
 
     Parameters
     ----------
-    prompt_tokens, seed
-        As in `random`.
+    prompt_tokens
+        Prompt length N, as in `random`.
+    seed
+        Seed of the random generator, as in `random`.
     slowness
-        What both links are slower by than the 5-10 MB/s up and 10-15 MB/s down of paper 4.
+        Factor by which both links are slower than in paper 4 (5-10 MB/s up, 10-15 MB/s down).
     download
-        As in the problem.
+        Downloaded chunks, as in the problem.
     """
     problem = random(prompt_tokens=prompt_tokens, download=download, seed=seed)
     up = problem.uplink_bytes_per_second / positive("slowness", slowness)

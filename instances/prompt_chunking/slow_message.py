@@ -1,4 +1,4 @@
-"""Messages that cost much, whatever their size."""
+"""Messages with a large overhead that does not depend on their size."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 def slow_message(
     *, prompt_tokens: int = 1000, message_milliseconds: float = 50.0, seed: int = 0
 ) -> PromptChunkingProblem:
-    """A random link and cloud on which every message costs tens of milliseconds.
+    """A random link and cloud with an overhead of tens of milliseconds per message.
 
-    What makes it hard: few chunks are best, of very different sizes, and each one more or less
-    changes them all. Eq. 3 of paper 4 ignores the cost of a message and sends far too many.
+    Difficulty: few chunks of very different sizes are best, and adding or removing one changes all
+    of them. Eq. 3 of paper 4 ignores the overhead of a message and sends far too many.
 
     Parameters
     ----------
-    prompt_tokens, seed
-        As in `random`.
+    prompt_tokens
+        Prompt length N, as in `random`.
+    seed
+        Seed of the random generator, as in `random`.
     message_milliseconds
-        What each uploaded chunk costs on top of its bytes.
+        Overhead of each uploaded chunk, in addition to its bytes.
     """
     message_milliseconds = number("message_milliseconds", message_milliseconds, 0)
     return dataclasses.replace(

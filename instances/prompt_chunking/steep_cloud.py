@@ -1,4 +1,4 @@
-"""A cloud delay with steps: batches are cheap up to some sizes and dear beyond."""
+"""A cloud delay with steps: batches are cheap up to certain sizes and costly beyond."""
 
 from __future__ import annotations
 
@@ -20,18 +20,20 @@ def steep_cloud(
     step_milliseconds: float = 15.0,
     seed: int = 0,
 ) -> PromptChunkingProblem:
-    """A cloud delay that jumps by milliseconds within one token every n tokens, and is flat
+    """A cloud delay that jumps by milliseconds within one token every n tokens and is flat in
     between.
 
-    What makes it hard: the delay is neither convex nor concave, the best chunks end just before a
-    step, and Eq. 3 of paper 4 has several roots or none.
+    Difficulty: the delay is neither convex nor concave, the best chunks end just before a step, and
+    Eq. 3 of paper 4 has several roots or no root.
 
     Parameters
     ----------
-    prompt_tokens, seed
-        As in `random`.
+    prompt_tokens
+        Prompt length N, as in `random`.
+    seed
+        Seed of the random generator, as in `random`.
     step_tokens
-        Tokens from one step to the next, at least 2.
+        Number of tokens from one step to the next, at least 2.
     step_milliseconds
         Height of a step.
     """

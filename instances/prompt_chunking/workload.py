@@ -1,19 +1,20 @@
-"""Workloads of paper 4: SpecBench on Vicuna-7B and CNN/DM on Vicuna-13B, 30 Jetson devices, 8 A6000
-GPUs.
+"""Workloads of paper 4: SpecBench on Vicuna-7B and CNN/DM on Vicuna-13B, with 30 Jetson devices and
+8 A6000 GPUs.
 
-What the paper prints: prompt lengths (Table 3), hidden sizes, layers, at most 128 generated tokens,
-bandwidths from 5 to 10 MB/s up and from 10 to 15 MB/s down. What it leaves open is set here, and
-calibrated in `paper_4_simulation`:
+The paper prints prompt lengths (Table 3), hidden sizes, layers, at most 128 generated tokens, and
+bandwidths from 5 to 10 MB/s up and from 10 to 15 MB/s down. The values that it omits are set here
+and calibrated in `paper_4_simulation`:
 
-* g for Vicuna-7B: four knots that reproduce Fig. 1 and what the text says of it. For Vicuna-13B the
-  same curve, longer by the parameters of the layers in the cloud (37 of 40 against 30 of 32).
-* Drafting: a step reads the draft model's weights once from memory: first layers, adapter and head
+* g for Vicuna-7B has four knots that reproduce Fig. 1 and the text about it. For Vicuna-13B the
+  same curve is scaled by the parameters of the layers in the cloud (37 of 40 compared with 30 of
+  32).
+* A drafting step reads the draft model's weights once from memory: first layers, adapter and head
   in 16 bits. The bandwidths are those of Jetson AGX Xavier (136.5 GB/s, two of three devices) and
   Orin (204.8 GB/s).
-* Fig. 1's local computation, 0.09 s for 2000 tokens, is taken as proportional to tokens.
-* How long drafts are, what is accepted at each place, and how often the top-k candidates hit is not
-  printed. Here every draft token is accepted with the probability that gives the accept length of
-  Table 4. Drafts end after each token with a fixed probability or at `most_drafted`; the last token
+* The local computation of Fig. 1, 0.09 s for 2000 tokens, is assumed proportional to the tokens.
+* The paper does not print draft lengths, acceptance by position, or how often the top-k candidates
+  hit. Here every draft token is accepted with the probability that gives the accept length of
+  Table 4. Drafts end after each token with a fixed probability or at `max_drafted`; the last token
   sent is the one below the threshold (Eq. 5).
 """
 
@@ -32,8 +33,8 @@ FIGURE_1 = CloudDelay(
     tokens=np.array([0.0, 10.0, 512.0, 2000.0]),
     seconds=np.array([0.026141581, 0.027021974, 0.071217721, 0.28]),
 )
-"""g of Vicuna-7B on one A6000: gives the printed 10.1 % at 32 tokens, 82.3 ms saved by chunks of
-32, 0.28 s at 2000.
+"""This cloud delay g of Vicuna-7B on one A6000 reproduces Fig. 1: 10.1 % at 32 tokens, 82.3 ms
+saved by chunks of 32, and 0.28 s at 2000.
 """
 
 LAYER_PARAMETERS = {
@@ -41,31 +42,33 @@ LAYER_PARAMETERS = {
     "vicuna-13b": 4 * 5120**2 + 3 * 5120 * 13824,
 }
 ADAPTER_PARAMETERS = {"vicuna-7b": 67e6, "vicuna-13b": 105e6}
-"""Table 4."""
+"""Table 4 prints these numbers of parameters."""
 JETSON_BYTES_PER_SECOND = (136.5e9, 136.5e9, 204.8e9)
-"""Memory bandwidth of two AGX Xavier and one AGX Orin: 20 and 10 of the 30 devices."""
+"""Two of three devices are AGX Xavier (20 of 30), the others AGX Orin; each has this memory
+bandwidth.
+"""
 
 _LAYERS = {
     "vicuna-7b": (32, 2, 4096),
     "vicuna-13b": (40, 3, 5120),
-}  # all, on the device, hidden size
+}  # all layers, layers on the device, hidden size
 _PROMPTS = {"specbench": (351.2, 397.3), "cnn-dm": (1036.6, 511.8)}  # Table 3
 _MODELS = {"specbench": "vicuna-7b", "cnn-dm": "vicuna-13b"}
 ACCEPT_LENGTHS = {"specbench": (1.89, 2.06), "cnn-dm": (1.75, 1.98)}
-"""Table 4: U-Medusa, HAT."""
+"""Table 4 prints these mean tokens per round of U-Medusa and of HAT."""
 _SERVER_CHUNK = {"specbench": 128, "cnn-dm": 256}  # Sec. 4.1
 LOCAL_SECONDS_PER_TOKEN = 0.09 / 2000.0
 
 
 def cloud_delay(model: str, scale: float = 1.0) -> CloudDelay:
-    """Return g of a model's middle part on one A6000, times a scale."""
+    """Return g of a model's middle part on one A6000, multiplied by a scale."""
     layers, local, _ = _LAYERS[model]
     share = (layers - local) * LAYER_PARAMETERS[model] / (30 * LAYER_PARAMETERS["vicuna-7b"])
     return CloudDelay(tokens=FIGURE_1.tokens, seconds=FIGURE_1.seconds * share * scale)
 
 
 def draft_seconds(model: str, *, adapter: bool = True) -> tuple[float, ...]:
-    """Return seconds per step of the draft model, or of the first layers and the head alone, by
+    """Return the seconds per step of the draft model, or of only the first layers and the head, by
     kind of device.
     """
     _, local, hidden = _LAYERS[model]
@@ -93,20 +96,22 @@ def paper_4_workload(
     Parameters
     ----------
     dataset
-        "specbench" or "cnn-dm".
+        Data set: "specbench" or "cnn-dm".
     requests_per_second
         Rate of the Poisson process.
     pipeline_length
-        GPUs in the pipeline.
+        Number of GPUs in the pipeline.
     link_scale
-        Times the printed bandwidths: 5-10 MB/s up, 10-15 MB/s down.
+        Factor on the printed bandwidths: 5-10 MB/s up, 10-15 MB/s down.
     cloud_scale
-        Times g.
-    link_latency_seconds, message_overhead_seconds
-        Not printed.
+        Factor on the cloud delay g.
+    link_latency_seconds
+        Latency of the link, which the paper does not print.
+    message_overhead_seconds
+        Overhead of a message, which the paper does not print.
     local_overhead_seconds
-        What every pass through the device's layers costs; None: reading their weights once, the
-        mean over devices.
+        Time of every pass through the device's layers in addition to its tokens; None means reading
+        their weights once, averaged over the devices.
 
     Raises
     ------
@@ -179,14 +184,16 @@ def cnn_dm(
 def equal_prompts(
     *, prompt_tokens: int = 2000, requests_per_second: float = 2.0, pipeline_length: int = 4
 ) -> PromptWorkload:
-    """Return requests whose prompts have one length, else those of SpecBench.
+    """Return requests whose prompts all have one length; all other fields are those of SpecBench.
 
     Parameters
     ----------
     prompt_tokens
-        Of every prompt.
-    requests_per_second, pipeline_length
-        As in `paper_4_workload`.
+        Length of every prompt.
+    requests_per_second
+        Rate of the Poisson process, as in `paper_4_workload`.
+    pipeline_length
+        Number of GPUs in the pipeline, as in `paper_4_workload`.
     """
     lengths = np.array([integer("prompt_tokens", prompt_tokens, 1, MAX_TOKENS)])
     return replace(

@@ -28,7 +28,7 @@ from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, dump
 from specopt.models.pass_time import LinearRuntime, PiecewiseRuntime, VerificationTime
-from specopt.models.pass_time.read import LEAST_SECONDS_PER_TOKEN
+from specopt.models.pass_time.read import MIN_SECONDS_PER_TOKEN
 
 Errors = Literal["absolute", "relative"]
 
@@ -307,7 +307,7 @@ def _warnings(fit: RuntimeFit) -> list[str]:
             )
     if fit.form.field == "runtime":
         steepest = float(fit.coefficients[:, 0].max())
-        least, most = LEAST_SECONDS_PER_TOKEN, np.inf
+        least, most = MIN_SECONDS_PER_TOKEN, np.inf
         if fit.slope == "seconds_per_flop":
             least, most = MIN_SECONDS_PER_FLOP, MAX_SECONDS_PER_FLOP
         if steepest == 0.0:

@@ -93,7 +93,7 @@ def work_of(
         return Work(total=(x * batch)[:, None], features=None, slope="seconds_per_flop")
     counted = Tokens() if decoder is None else Operations(decoder, all_logits, attends=True)
     return Work(
-        total=counted.most(batch, x, cached)[:, :1],
+        total=counted.upper_features(batch, x, cached)[:, :1],
         features=Additive().features(batch, x, cached)[:, :3],
         slope="seconds_per_token" if decoder is None else "seconds_per_flop",
     )

@@ -1,4 +1,4 @@
-"""Tasks of one input length: nothing but the sizes of the batches and their order matters."""
+"""Tasks of one input length: only the sizes of the batches and their order matter."""
 
 from __future__ import annotations
 
@@ -22,19 +22,21 @@ def equal_inputs(
 ) -> ServingLatencyProblem:
     """Tasks with prompts of exactly the same length, in the setting of paper 1.
 
-    What makes it hard: nothing is padded, every task can take every other's place, and many plans
-    tie. Searches that branch on tasks see each plan in as many forms as there are permutations.
+    Difficulty: nothing is padded, every task can replace every other, and many plans tie. Searches
+    that branch on tasks meet each plan in as many forms as there are permutations.
 
     Parameters
     ----------
-    pair, tasks
-        As in `paper_1`.
+    pair
+        Draft and verify model, as in `paper_1`.
+    tasks
+        Number of tasks K, as in `paper_1`.
     tokens
         Input tokens of every task.
     max_output
-        O_max.
+        Largest output length O_max.
     seed
-        Seed of `numpy.random.default_rng`; it decides the channels and output lengths.
+        Seed of `numpy.random.default_rng`, for the channels and the output lengths.
     """
     problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)
     return dataclasses.replace(

@@ -1,5 +1,5 @@
-"""What a user has as one `serving-latency` problem: the requests of a trace on his own models,
-passes and link.
+"""Conversion of a user's deployment to one `serving-latency` problem: the requests of a trace on
+the user's models, passes and link.
 """
 
 from __future__ import annotations
@@ -21,21 +21,20 @@ MEASURE = {
     ),
     "output_tokens": "--trace FILE, a log of requests with the tokens of prompts and responses",
     "bandwidth_hz": "--link MBITS, as iperf3 between the two machines measures it",
-    "draft_memory_bytes": "--memory GB, what is free on the machine that drafts",
+    "draft_memory_bytes": "--memory GB, the free memory of the machine that drafts",
     "max_speculation_length": (
-        "--set max_speculation_length=N, the longest draft that the engine takes"
+        "--set max_speculation_length=N, the longest draft that the engine accepts"
     ),
 }
 
 
 def serving_latency(known: Deployment, seed: int = 0) -> Proposal:
-    """Return the problem of serving all requests together; links have one rate that all tasks
-    share.
+    """Return the problem of serving all requests together. All tasks share the rate of one link.
 
     Raises
     ------
     InvalidInput
-        If what is known contradicts itself.
+        If the deployment contradicts itself.
     """
     (family,) = labelled(FAMILIES, "paper-1")
     trace, link = known.trace, known.link

@@ -1,5 +1,5 @@
-"""Requests of a trace as one `serving-latency` problem: their lengths, on the channel and models of
-a family.
+"""Conversion of a trace to one `serving-latency` problem: the lengths of its requests, with the
+channel and the models of a family.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ def serving_latency(
     Parameters
     ----------
     trace
-        The requests, one task each.
+        Requests, one task each.
     family
-        Where the rest comes from. Signal-to-noise ratios are those of its own problem of as many
-        tasks.
+        Family that supplies the other fields. The signal-to-noise ratios are those of its problem
+        with the same number of tasks.
     seed
         Seed of the family.
     parameters
-        Parameters of the family but tasks, max_input and max_output. O_max is the longest response
-        of the trace.
+        Parameters of the family except tasks, max_input and max_output. O_max is the longest
+        response of the trace.
 
     Raises
     ------
@@ -50,5 +50,5 @@ FROM_TRACE = FromTrace(
     build=serving_latency,
     families=labelled(FAMILIES, "paper-1"),
     of_the_trace=("tasks", "max_input", "max_output"),
-    unused="arrivals: all requests are taken to wait at the start",
+    unused="arrivals: all requests wait at the start",
 )

@@ -1,4 +1,4 @@
-"""Long prompts and short answers: where Algorithm 1 of paper 1 is far from the best."""
+"""Long prompts and short answers: Algorithm 1 of paper 1 is far from optimal here."""
 
 from __future__ import annotations
 
@@ -20,21 +20,25 @@ def heavy_prefill(
     max_output: int = 16,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """Prompts of log-uniform length and answers of a few tokens, else the setting of paper 1.
+    """Prompts of log-uniform length and answers of a few tokens; otherwise the setting of paper 1.
 
-    What makes it hard: the prefill step is most of the latency, and its draft stage takes longer
-    than its verification. Then the batch verified last should be a short one (Johnson's rule for
-    one step). Algorithm 1 takes the batches by ascending input and ends with the longest prompts:
-    up to 14 % above the optimum.
+    Difficulty: the prefill step takes most of the latency, and its draft stage takes longer than
+    its verification. The batch verified last should then be a short one (Johnson's rule for one
+    step). Algorithm 1 orders the batches by ascending input and ends with the longest prompts: up
+    to 14 % above the optimum.
 
     Parameters
     ----------
-    pair, tasks, seed
-        As in `paper_1`.
+    pair
+        Draft and verify model, as in `paper_1`.
+    tasks
+        Number of tasks K, as in `paper_1`.
+    seed
+        Seed of the random generator, as in `paper_1`.
     max_input
-        Input lengths are log-uniform on 8..max_input.
+        Largest input length; input lengths are log-uniform on 8..max_input.
     max_output
-        O_max.
+        Largest output length O_max.
     """
     problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)
     logarithms = np.random.default_rng((seed, 1)).uniform(

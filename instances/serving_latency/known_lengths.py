@@ -19,22 +19,27 @@ def known_lengths(
     long_share: float = 0.2,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """The setting of paper 1 with known output lengths of which a share is long and the others a
-    tenth of it.
+    """The setting of paper 1 with known output lengths: a share of them is long, the others are a
+    tenth of that.
 
-    What makes it hard: a batch lasts as long as its longest answer, so tasks want company of their
-    own output length, of their own input length, and of a good batch size. Contiguous batches in
-    sorted input are no longer enough, and no exact method here goes beyond a handful of tasks.
+    Difficulty: a batch lasts as long as its longest answer. Each task is best batched with tasks of
+    a similar output length and a similar input length, in batches of a good size. Contiguous
+    batches in sorted input are no longer sufficient, and the exact methods here handle only a few
+    tasks.
 
     Parameters
     ----------
-    pair, tasks, seed
-        As in `paper_1`.
+    pair
+        Draft and verify model, as in `paper_1`.
+    tasks
+        Number of tasks K, as in `paper_1`.
+    seed
+        Seed of the random generator, as in `paper_1`.
     max_output
-        O_max.
+        Largest output length O_max.
     long_share
-        Probability that an output is uniform on 1..max_output; else it is uniform on 1..max_output
-        / 10.
+        Probability that an output length is uniform on 1..max_output; otherwise it is uniform on
+        1..max_output / 10.
     """
     problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)
     short = np.random.default_rng((seed, 1)).uniform(size=tasks) >= number(

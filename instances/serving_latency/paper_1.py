@@ -1,5 +1,5 @@
-"""The setting of paper 1, Tables I and II: users in a cell, an edge server that drafts, a station
-that verifies.
+"""The setting of paper 1, Tables I and II: users in a cell, an edge server that drafts and a
+station that verifies.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ def paper_1(
 ) -> ServingLatencyProblem:
     """Tasks of uniform lengths from users spread over one cell (paper 1, Sec. IV, Tables I and II).
 
-    What makes it hard: the two stages take about equally long for the LLaMA-1.1B pairs, draft
-    memory binds, and padding, pipeline order and batch overhead pull in different directions.
+    Difficulty: the two stages take about equally long for the LLaMA-1.1B pairs, draft memory binds,
+    and padding, pipeline order and batch overhead favour different plans.
 
     Parameters
     ----------
@@ -63,9 +63,10 @@ def paper_1(
         Draft and verify model: "68M-7B", "1.1B-7B" or "1.1B-13B".
     tasks
         Number of tasks K.
-    max_input, max_output
-        Input and output lengths are uniform on 1..max_input and 1..max_output; O_max is
-        `max_output`.
+    max_input
+        Largest input length; input lengths are uniform on 1..max_input.
+    max_output
+        Largest output length O_max; output lengths are uniform on 1..max_output.
     alpha
         Acceptance rate.
     bandwidth

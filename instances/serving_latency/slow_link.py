@@ -18,20 +18,26 @@ def slow_link(
     max_output: int = 64,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """Short answers over a narrow band with weak signals, else the setting of paper 1.
+    """Short answers over a narrow band with weak signals; otherwise the setting of paper 1.
 
-    What makes it hard: most of the latency is the upload, so the bandwidth shares decide. The same
+    Difficulty: most of the latency is the upload, so the bandwidth shares are decisive. The same
     seconds of inference are a small share of the objective, so relative gaps look smaller than they
     are.
 
     Parameters
     ----------
-    pair, tasks, bandwidth, seed
-        As in `paper_1`.
+    pair
+        Draft and verify model, as in `paper_1`.
+    tasks
+        Number of tasks K, as in `paper_1`.
+    bandwidth
+        Uplink bandwidth in hertz, as in `paper_1`.
+    seed
+        Seed of the random generator, as in `paper_1`.
     loss_decibels
-        What every signal is weaker by than in paper 1.
+        Attenuation of every signal compared with paper 1, in decibels.
     max_output
-        O_max.
+        Largest output length O_max.
     """
     bandwidth = positive("bandwidth", bandwidth)
     loss_decibels = number("loss_decibels", loss_decibels, 0.0, 200.0)

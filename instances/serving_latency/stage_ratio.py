@@ -1,4 +1,4 @@
-"""One stage of the pipeline much slower than the other."""
+"""One stage of the pipeline that is much slower than the other."""
 
 from __future__ import annotations
 
@@ -18,20 +18,24 @@ def stage_ratio(
     max_output: int = 512,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """The setting of paper 1 with a draft device slower, or faster, by a factor.
+    """The setting of paper 1 with a draft device that is slower, or faster, by a factor.
 
-    What makes it hard: with a slow draft device every batch waits for drafts and the last
-    verification counts alone; with a fast one the first draft does. Heuristics made for balanced
-    stages put the wrong batch there, and the best speculation length moves to an end of its range.
+    Difficulty: with a slow draft device every batch waits for drafts and only the last verification
+    matters; with a fast one only the first draft matters. Heuristics for balanced stages put the
+    wrong batch there, and the best speculation length moves to an end of its range.
 
     Parameters
     ----------
-    pair, tasks, seed
-        As in `paper_1`.
+    pair
+        Draft and verify model, as in `paper_1`.
+    tasks
+        Number of tasks K, as in `paper_1`.
+    seed
+        Seed of the random generator, as in `paper_1`.
     factor
-        Seconds of the draft stage over those of Table II; below 1 it is faster.
+        Ratio of the draft stage's seconds to those of Table II; the stage is faster below 1.
     max_output
-        O_max.
+        Largest output length O_max.
     """
     factor = positive("factor", factor)
     problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)

@@ -1,4 +1,4 @@
-"""Draft memory for a few tasks at a time."""
+"""Draft memory that holds only a few tasks at a time."""
 
 from __future__ import annotations
 
@@ -17,21 +17,26 @@ def tight_memory(
     max_output: int = 512,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """The setting of paper 1 with draft memory for a given number of tasks of the longest input
+    """The setting of paper 1 with draft memory for a given number of tasks with the longest input
     (Eq. 9-10).
 
-    What makes it hard: batches of long prompts must be small and batches of short ones need not be,
-    so the best sizes differ along the pipeline. There are many batches, and with them many orders.
-    Fixed sizes waste either memory or verification.
+    Difficulty: batches of long prompts must be small and batches of short ones need not be, so the
+    best sizes differ along the pipeline. There are many batches, and therefore many orders. Fixed
+    sizes waste either memory or verification.
 
     Parameters
     ----------
-    pair, tasks, seed
-        As in `paper_1`.
+    pair
+        Draft and verify model, as in `paper_1`.
+    tasks
+        Number of tasks K, as in `paper_1`.
+    seed
+        Seed of the random generator, as in `paper_1`.
     fit
-        How many tasks of the longest input fit into memory beside the draft model, at least 1.
+        Number of tasks with the longest input that fit into memory next to the draft model, at
+        least 1.
     max_output
-        O_max.
+        Largest output length O_max.
     """
     problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)
     assert problem.draft is not None
@@ -41,5 +46,5 @@ def tight_memory(
         problem,
         name=f"tight-memory {pair} K={tasks} fit={fit:g} O<={max_output} seed={seed}",
         draft_memory_bytes=1.0001
-        * (problem.draft.parameter_bytes + room),  # whatever is rounded later, `fit` tasks fit
+        * (problem.draft.parameter_bytes + room),  # after any later rounding, `fit` tasks fit
     )

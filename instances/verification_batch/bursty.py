@@ -1,4 +1,4 @@
-"""Deadlines in bursts: requests that came together are due together."""
+"""Deadlines in bursts: requests that arrived together have the same deadline."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ from specopt.models.verification_batch.problem import VerificationBatchProblem
 def bursty(
     *, requests: int = 100, bursts: int = 5, spacing_seconds: float = 0.05, seed: int = 0
 ) -> VerificationBatchProblem:
-    """Requests whose deadlines fall on a few instants, a burst each; a third of them cold.
+    """Requests whose deadlines fall on a few instants, one burst each; a third of them are cold.
 
-    What makes it hard: whole groups enter and leave with one deadline, ties are everywhere, and
-    taking one request of an early burst costs the time of all later ones. Taking the earliest
-    deadline first commits to it at once.
+    Difficulty: whole groups enter and leave with one deadline, ties are everywhere, and including
+    one request of an early burst delays all later ones. Ordering by earliest deadline commits to it
+    at once.
 
     Parameters
     ----------
-    requests, seed
-        As in `warm`.
+    requests
+        Number n of pending requests, as in `warm`.
+    seed
+        Seed of the random generator, as in `warm`.
     bursts
-        Number of different deadlines.
+        Number of distinct deadlines.
     spacing_seconds
-        Between two bursts, and from now to the first.
+        Time between two bursts, and from now to the first.
     """
     spacing_seconds = positive("spacing_seconds", spacing_seconds)
     problem = mixed(requests=requests, cold_share=0.3, seed=seed)

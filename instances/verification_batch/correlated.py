@@ -1,4 +1,4 @@
-"""Values that follow the costs: knapsacks that are hard for every exact method."""
+"""Values correlated with the costs: knapsacks that are hard for every exact method."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ def correlated(
 ) -> VerificationBatchProblem:
     """Expected tokens proportional to verification time plus a constant; time and memory both bind.
 
-    What makes it hard: all densities are about equal, so bounds by density tell batches apart
-    badly, few of them dominate each other, and what decides is how exactly time and memory are
-    filled.
+    Difficulty: all densities are nearly equal. Bounds by density therefore separate batches badly,
+    few batches dominate others, and the exact use of time and memory is decisive.
 
     Parameters
     ----------
-    requests, seed
-        As in `warm`.
+    requests
+        Number n of pending requests, as in `warm`.
+    seed
+        Seed of the random generator, as in `warm`.
     offset
-        The constant over the mean of the proportional part; 0 gives subset sums.
+        Ratio of the constant to the mean of the proportional part; 0 gives subset sums.
     time_share
-        Time to the earliest deadline over the time of all requests; deadlines spread up to 10 %
-        beyond.
+        Ratio of the time to the earliest deadline to the time of all requests; deadlines spread up
+        to 10 % beyond.
     memory_share
-        Free memory over the memory of all requests.
+        Ratio of the free memory to the memory of all requests.
     """
     offset = number("offset", offset, 0)
     problem = mixed(requests=requests, cold_share=0.5, seed=seed)

@@ -1,4 +1,4 @@
-"""Small requests of high value per second that keep out one large one of high value."""
+"""Small requests of high value per second that exclude one large request of high value."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from specopt.models.verification_batch.problem import VerificationBatchProblem
 def density_trap(
     *, requests: int = 20, ratio: float = 50.0, seed: int = 0
 ) -> VerificationBatchProblem:
-    """One deadline, one long prompt that just meets it, and short warm requests worth slightly more
-    per second.
+    """One deadline, one long prompt that just meets it, and short warm requests of slightly higher
+    value per second.
 
-    What makes it hard: by value per second the short requests come first, and after any of them the
-    long one no longer fits. A greedy batch is worth about the short requests together, the best one
-    `ratio` times that.
+    Difficulty: by value per second the short requests come first, and after any of them the long
+    one no longer fits. A greedy batch has about the value of the short requests together; the best
+    batch has `ratio` times that value.
 
     Parameters
     ----------
     requests
-        Number of pending requests n, the long one included; at least 2.
+        Number n of pending requests, including the long one; at least 2.
     ratio
-        Value of the long request over that of all others together, about.
+        Approximate ratio of the value of the long request to that of all others together.
     seed
         Seed of `numpy.random.default_rng`.
     """

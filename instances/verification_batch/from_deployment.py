@@ -1,5 +1,5 @@
-"""What a user has as one `verification-batch` problem: requests with the contexts of a trace, on
-his own verifier.
+"""Conversion of a user's deployment to one `verification-batch` problem: requests with the contexts
+of a trace, on the user's verifier.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MEASURE = {
     "expected_tokens": (
         "--acceptance FILE, two scrapes of an engine's /metrics or its acceptance histogram"
     ),
-    "deadline_seconds": "--set deadline_seconds=[...], from what you promise your users",
+    "deadline_seconds": "--set deadline_seconds=[...], from the latency that you guarantee",
     "cached_tokens": "--trace FILE, a log of requests with the tokens of prompts",
     "memory_bytes": "--memory GB, that of the machine that verifies",
 }

@@ -1,5 +1,5 @@
-"""Requests of a trace as one `verification-batch` problem: their contexts, with the devices of a
-family.
+"""Conversion of a trace to one `verification-batch` problem: the contexts of its requests, with the
+devices of a family.
 """
 
 from __future__ import annotations
@@ -17,24 +17,23 @@ from specopt.models.verification_batch.problem import VerificationBatchProblem
 def verification_batch(
     trace: Trace, family: Family, *, seed: int = 0, **parameters: Any
 ) -> VerificationBatchProblem:
-    """Return the problem of a verifier at which all requests of a trace wait, in the order of their
-    arrival.
+    """Return the problem of a verifier at which all requests of a trace wait, in order of arrival.
 
-    The input tokens of a request are its context: cached, or for a cold request to be computed.
-    What a device adds is drawn: how many tokens it drafted, how likely they are accepted, its speed
-    class and with that its deadline, counted from now. The length of responses, and the time
-    between arrivals, play no part.
+    The input tokens of a request are its context, which is either cached or, for a cold request,
+    still to be computed. The properties of the device are drawn: the number of draft tokens, their
+    acceptance rate, the speed class and with it the deadline, relative to now. The lengths of
+    responses and the times between arrivals are not used.
 
     Parameters
     ----------
     trace
-        The requests.
+        Requests, in any order.
     family
-        Where the rest comes from.
+        Family that supplies the other fields.
     seed
         Seed of the family.
     parameters
-        Parameters of the family but requests.
+        Parameters of the family except requests.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""One request that is late already, and urgent: where Algorithm 1 of paper 2 stops for ever."""
+"""One urgent request that has already missed its deadline: Algorithm 1 of paper 2 stops there."""
 
 from __future__ import annotations
 
@@ -15,18 +15,20 @@ from specopt.models.verification_batch.problem import VerificationBatchProblem
 def hopeless_urgent(
     *, requests: int = 100, hopeless: int = 1, seed: int = 0
 ) -> VerificationBatchProblem:
-    """Cold and warm requests, the first few of which can no longer be in time.
+    """Cold and warm requests, the first few of which can no longer meet their deadlines.
 
-    What makes it hard: nothing, for an exact method. But the most urgent critical request comes
-    first in Algorithm 1, it does not fit, and as printed the algorithm stops there: its batch is
-    empty whatever the others are worth.
+    Difficulty: none for an exact method. But the most urgent critical request comes first in
+    Algorithm 1, it does not fit, and as printed the algorithm stops there. Its batch is empty,
+    whatever the value of the other requests.
 
     Parameters
     ----------
-    requests, seed
-        As in `warm`.
+    requests
+        Number n of pending requests, as in `warm`.
+    seed
+        Seed of the random generator, as in `warm`.
     hopeless
-        How many of them were due before now.
+        Number of requests whose deadlines have passed.
     """
     problem = mixed(requests=requests, cold_share=0.3, seed=seed)
     late = np.arange(requests) < integer("hopeless", hopeless, 0, MAX_TOKENS)

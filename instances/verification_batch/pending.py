@@ -1,8 +1,8 @@
 """Requests that wait for a verifier: warm, mixed, tight and memory-bound (paper 2, Sec. 4).
 
-The paper prints no trace of its pending requests. These are drawn: response speeds from its four
-service classes, drafts of a few tokens, contexts of log-normal length, deadlines spread over what a
-class leaves for one iteration.
+The paper prints no trace of its pending requests. Here they are drawn: response speeds from its
+four service classes, drafts of a few tokens, contexts of log-normal length, and deadlines spread
+over the time that a class allows for one iteration.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from specopt.models.verification_batch.problem import VerificationBatchProblem
 
 COEFFICIENTS = {
     "table-12": TABLE_12,
-    # paper 2, Sec. 4.4, which prints no constant: that of Table 12
+    # paper 2, Sec. 4.4, which prints no constant: the constant is that of Table 12
     "section-4.4": VerificationTime(
         seconds_per_new_token=143.39e-6,
         seconds_per_interaction=2.53e-9,
@@ -29,10 +29,10 @@ COEFFICIENTS = {
         overhead_seconds=TABLE_12.overhead_seconds,
     ),
 }
-"""The two sets of coefficients that the paper prints; they contradict each other."""
+"""The paper prints these two sets of coefficients, which contradict each other."""
 
 KV_BYTES_PER_TOKEN = 64 * 8 * 128 * 2 * 2
-"""Qwen3-32B: 64 layers, 8 heads of 128 for keys and values each, 2 bytes."""
+"""Qwen3-32B has 64 layers, 8 heads of 128 for keys and values each, and 2 bytes per value."""
 
 AMPLE_BYTES = 1e15
 
@@ -40,14 +40,14 @@ AMPLE_BYTES = 1e15
 def warm(
     *, requests: int = 100, coefficients: str = "table-12", seed: int = 0
 ) -> VerificationBatchProblem:
-    """Warm caches: a few drafted tokens on top of a long cached context.
+    """Warm caches: a few draft tokens in addition to a long cached context.
 
     Parameters
     ----------
     requests
-        Number of pending requests n.
+        Number n of pending requests.
     coefficients
-        "table-12" or "section-4.4": the estimator, as printed in paper 2.
+        Estimator, as printed in paper 2: "table-12" or "section-4.4".
     seed
         Seed of `numpy.random.default_rng`.
     """
@@ -57,12 +57,16 @@ def warm(
 def mixed(
     *, requests: int = 100, cold_share: float = 0.3, coefficients: str = "table-12", seed: int = 0
 ) -> VerificationBatchProblem:
-    """Cold and warm requests together: some bring a whole prompt.
+    """Cold and warm requests together: some include a whole prompt.
 
     Parameters
     ----------
-    requests, coefficients, seed
-        As in `warm`.
+    requests
+        Number n of pending requests, as in `warm`.
+    coefficients
+        Coefficients of the estimator, as in `warm`.
+    seed
+        Seed of the random generator, as in `warm`.
     cold_share
         Probability that a request has nothing cached.
     """
@@ -76,14 +80,18 @@ def tight(
     coefficients: str = "table-12",
     seed: int = 0,
 ) -> VerificationBatchProblem:
-    """Short budgets: every deadline is near, a batch holds a handful of requests.
+    """Short budgets: every deadline is near, and a batch holds only a few requests.
 
     Parameters
     ----------
-    requests, coefficients, seed
-        As in `warm`.
+    requests
+        Number n of pending requests, as in `warm`.
+    coefficients
+        Coefficients of the estimator, as in `warm`.
+    seed
+        Seed of the random generator, as in `warm`.
     longest_seconds
-        Deadlines are uniform on the seconds from now to this.
+        Latest deadline in seconds from now; deadlines are uniform up to it.
     """
     longest_seconds = positive("longest_seconds", longest_seconds)
     return _pending(
@@ -98,14 +106,18 @@ def memory_bound(
     coefficients: str = "table-12",
     seed: int = 0,
 ) -> VerificationBatchProblem:
-    """Binding memory: the verifier has room for a share of what is pending.
+    """Binding memory: the verifier has memory for a share of the pending requests.
 
     Parameters
     ----------
-    requests, coefficients, seed
-        As in `warm`.
+    requests
+        Number n of pending requests, as in `warm`.
+    coefficients
+        Coefficients of the estimator, as in `warm`.
+    seed
+        Seed of the random generator, as in `warm`.
     memory_share
-        Free memory over the memory of all pending requests.
+        Ratio of the free memory to the memory of all pending requests.
     """
     memory_share = number("memory_share", memory_share, 0)
     return _pending(
@@ -116,24 +128,25 @@ def memory_bound(
 def with_contexts(
     problem: VerificationBatchProblem, contexts: Ints, *, seed: int
 ) -> VerificationBatchProblem:
-    """Return a problem of these families with contexts of given lengths; all else stays as drawn.
+    """Return a problem of these families with contexts of given lengths; all other draws are
+    unchanged.
 
-    Drafts, speed classes, deadlines and which requests are cold do not depend on contexts. Memory
-    that is short stays the same share of what all requests need, memory that is ample stays ample.
+    Drafts, speed classes, deadlines and the choice of cold requests do not depend on contexts.
+    Scarce memory keeps its share of the memory that all requests need; ample memory stays ample.
 
     Parameters
     ----------
     problem
-        What a family returned.
+        Problem that a family returned.
     contexts
-        Tokens before the draft, per request.
+        Number of tokens before the draft, per request.
     seed
-        The seed that the family was given.
+        Seed that was passed to the family.
 
     Raises
     ------
     InvalidInput
-        If there are not as many contexts as requests.
+        If the number of contexts differs from the number of requests.
     """
     if len(contexts) != problem.requests:
         raise InvalidInput(
@@ -154,12 +167,12 @@ def with_contexts(
 
 
 def drafted_tokens(seed: int, requests: int) -> Ints:
-    """Return what each request of these families drafted, whatever their other parameters."""
+    """Return the number of draft tokens of each request, which depends only on the seed."""
     return _drafted(random_generator(seed), requests)
 
 
 def _drafted(rng: np.random.Generator, requests: int) -> Ints:
-    """Draw the drafted tokens of each request: the first that is drawn of a seed."""
+    """Draw the draft tokens of each request; these are the first draw of a seed."""
     return rng.integers(1, 8, size=requests, endpoint=True)
 
 

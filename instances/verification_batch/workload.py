@@ -18,10 +18,10 @@ TABLE_12 = VerificationTime(
     seconds_per_cached_token=4.620e-6,
     overhead_seconds=1.486e-2,
 )
-"""The estimator of Table 12: Qwen3-32B on an A100, as fitted there."""
+"""The paper fits this estimator of Table 12 to Qwen3-32B on an A100."""
 
 CLASS_SPEEDS = (2.0, 4.0, 6.0, 8.0)
-"""The speed classes of Sec. 5.1, tokens per second."""
+"""The classes of Sec. 5.1 require these speeds in tokens per second."""
 
 
 def mixed_classes(
@@ -38,27 +38,29 @@ def mixed_classes(
     """Return devices of classes 2, 4, 6 and 8 tokens/s in equal shares that draft 50 tokens/s in
     windows of 4.
 
-    Paper 2 leaves open: prompts are lognormal with sigma 0.5, responses lognormal with median 100
-    tokens and sigma 0.6. Messages take 10 ms and an exponential 2 ms, devices think 2 s on average,
-    memory is ample.
+    Values that paper 2 omits: prompts are lognormal with sigma 0.5, responses lognormal with median
+    100 tokens and sigma 0.6. Messages take 10 ms plus an exponential 2 ms, the mean think time is 2
+    s, and memory is ample.
 
     Parameters
     ----------
     prompt_median_tokens
         Median of the lognormal prompt length.
     acceptance_rate
-        Chance that a draft token is accepted, given that all before it were; the same at every
-        position.
+        Probability that a draft token is accepted, given that all its predecessors were; the same
+        at every position.
     window
-        Draft tokens of a window.
-    class_speeds, class_shares
-        Token speeds of the classes, and the share of devices in each; None: equal shares.
+        Number of draft tokens in a window.
+    class_speeds
+        Required speed of each class, in tokens per second.
+    class_shares
+        Share of devices in each class; None means equal shares.
     estimator
-        Time of a batch.
+        Estimator of the time of a batch.
     prefix_cache
         Whether the verifier keeps keys and values between the verifications of a response.
     predictor
-        Stops drafting at the first predicted rejection; None: the whole window.
+        Predictor whose first predicted rejection stops drafting; None drafts the whole window.
     """
     window = integer("window", window, 1, 1000)
     acceptance_rate = number("acceptance_rate", acceptance_rate, 0, 1)
@@ -97,14 +99,20 @@ def one_class(
     window: int = 4,
     prefix_cache: bool = True,
 ) -> VerificationWorkload:
-    """Return devices that all need the same speed, else as in `mixed_classes`.
+    """Return devices that all require the same speed; otherwise as in `mixed_classes`.
 
     Parameters
     ----------
     speed
-        Tokens per second.
-    prompt_median_tokens, acceptance_rate, window, prefix_cache
-        As in `mixed_classes`.
+        Required speed in tokens per second.
+    prompt_median_tokens
+        Median of the lognormal prompt length, as in `mixed_classes`.
+    acceptance_rate
+        Acceptance rate of every position, as in `mixed_classes`.
+    window
+        Number of draft tokens in a window, as in `mixed_classes`.
+    prefix_cache
+        Whether the verifier keeps keys and values between verifications, as in `mixed_classes`.
     """
     return mixed_classes(
         prompt_median_tokens=prompt_median_tokens,
@@ -124,15 +132,22 @@ def predicted_rejections(
     acceptance_rate: float = 0.73,
     window: int = 8,
 ) -> VerificationWorkload:
-    """Return devices that stop drafting where they predict a rejection, else as in `mixed_classes`.
+    """Return devices that stop drafting at a predicted rejection; otherwise as in `mixed_classes`.
 
     Parameters
     ----------
-    false_accept, false_reject, false_accept_after
-        How often the prediction is wrong (Sec. 4.1): goes on at the first rejection, stops at an
-        accepted token, goes on after the first rejection.
-    prompt_median_tokens, acceptance_rate, window
-        As in `mixed_classes`.
+    false_accept
+        Probability of continuing at the first rejection (Sec. 4.1).
+    false_reject
+        Probability of stopping at an accepted token.
+    false_accept_after
+        Probability of continuing after the first rejection.
+    prompt_median_tokens
+        Median of the lognormal prompt length, as in `mixed_classes`.
+    acceptance_rate
+        Acceptance rate of every position, as in `mixed_classes`.
+    window
+        Number of draft tokens in a window, as in `mixed_classes`.
     """
     return mixed_classes(
         prompt_median_tokens=prompt_median_tokens,

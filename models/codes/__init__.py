@@ -1,1 +1,1 @@
-"""Codes of token distributions: how many bits they take, and what quantising costs."""
+"""Codes of token distributions: their size in bits and the loss by quantising."""

@@ -1,5 +1,5 @@
-"""The lattice of quantised distributions (paper 3, Eq. 5-6): its size in bits, and the nearest of
-its points.
+"""The lattice of quantised distributions (paper 3, Eq. 5-6): its size in bits and its nearest
+points.
 
 A point of the lattice of resolution l is a distribution o_1 / l, ..., o_V / l with integers o_i >=
 0 that sum to l.
@@ -17,33 +17,34 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
 
 SUM_TOLERANCE = 1e-5
-"""What the sum of a distribution may differ from 1 by: single-precision softmax passes, logits do
-not.
+"""The sum of a distribution may differ from 1 by this much. Single-precision softmax outputs are
+then accepted, logits are rejected.
 """
 
 _DIRECT = 2000
-"""Up to this k, a binomial coefficient in integers takes less time than matters."""
+"""Up to this k, binomial coefficients are computed in integers, which takes negligible time."""
 
 _LOGARITHM_ERROR = 1e-12
-"""Relative error allowed for sums of logarithms of factorials, thousands of times theirs; in doubt
-integers decide.
+"""Sums of logarithms of factorials are trusted up to this relative error, thousands of times the
+actual one. Closer decisions are made in integers.
 """
 
 LARGEST_RESOLUTION = 10**9
-"""Up to here, rounding errors cannot make the rounded-down counts sum to more than the resolution.
+"""Up to this resolution, rounding errors cannot make the sum of the rounded-down counts exceed the
+resolution.
 """
 
 
 def distribution_bits(resolution: int, vocabulary_size: int) -> int:
-    """Return the bits of a quantised distribution, b = ceil(log2 C(l + V - 1, V - 1)), exact (paper
-    3, Eq. 6).
+    """Return the bits of a quantised distribution, b = ceil(log2 C(l + V - 1, V - 1)), exactly
+    (paper 3, Eq. 6).
 
     Parameters
     ----------
     resolution
-        l >= 1.
+        Resolution l >= 1.
     vocabulary_size
-        V >= 1.
+        Size V >= 1 of the vocabulary.
 
     Examples
     --------
@@ -56,7 +57,7 @@ def distribution_bits(resolution: int, vocabulary_size: int) -> int:
 
 
 def binomial_bits(n: int, k: int) -> int:
-    """Return ceil(log2 C(n, k)), exact, for 0 <= k <= n."""
+    """Return ceil(log2 C(n, k)) exactly, for 0 <= k <= n."""
     k = min(k, n - k)
     if k > _DIRECT:
         size = math.lgamma(n + 1.0)
@@ -70,17 +71,17 @@ def nearest_counts(distributions: Any, resolution: int) -> Ints:
     """Return the counts o of the nearest lattice point to each distribution: nearest in L1, L2 and
     Linf at once.
 
-    All counts are rounded down, then the units that are missing go to the largest remainders, of
-    equal ones to the first (Reznik's algorithm, reference 10 of paper 3). O(V) a distribution on
-    average. A token of probability 0 keeps count 0.
+    All counts are rounded down, then the missing units go to the largest remainders, and to the
+    first of equal ones (Reznik's algorithm, reference 10 of paper 3). The average time is O(V) per
+    distribution. A token of probability 0 keeps count 0.
 
     Parameters
     ----------
     distributions
-        Probabilities, shape (..., V), that sum to 1 within 1e-5 along the last axis; scaled to sum
-        to 1.
+        Probabilities, shape (..., V), that sum to 1 within 1e-5 along the last axis; they are
+        scaled to sum to 1.
     resolution
-        l, from 1 to 10^9.
+        Resolution l, from 1 to 10^9.
 
     Returns
     -------
@@ -90,7 +91,7 @@ def nearest_counts(distributions: Any, resolution: int) -> Ints:
     Raises
     ------
     InvalidInput
-        If a probability is negative or no number, or a sum is not 1.
+        If a probability is negative or not a number, or if a sum is not 1.
 
     Examples
     --------
@@ -100,12 +101,12 @@ def nearest_counts(distributions: Any, resolution: int) -> Ints:
     integer("resolution", resolution, 1)
     if resolution > LARGEST_RESOLUTION:
         raise InvalidInput(f"resolution: expected at most {LARGEST_RESOLUTION}, got {resolution}")
-    laws, sums = checked_distributions("distributions", distributions)
-    rows = laws.reshape(-1, laws.shape[-1])
+    found, sums = checked_distributions("distributions", distributions)
+    rows = found.reshape(-1, found.shape[-1])
     counts = np.empty(rows.shape, np.int64)
     for row, total, out in zip(rows, sums.reshape(-1), counts, strict=True):
         out[:] = _largest_remainder(row * (resolution / total), resolution)
-    return counts.reshape(laws.shape)
+    return counts.reshape(found.shape)
 
 
 def quantised(counts: Any) -> Floats:
@@ -123,27 +124,27 @@ def checked_distributions(name: str, values: Any) -> tuple[Floats, Floats]:
     Parameters
     ----------
     name
-        What messages call them.
+        Name that messages use for the values.
     values
-        Anything that numpy takes for an array of numbers.
+        Values that numpy accepts as an array of numbers.
 
     Raises
     ------
     InvalidInput
-        If they are no distributions: see `nearest_counts`.
+        If they are not distributions; see `nearest_counts`.
     """
     try:
-        laws = np.asarray(values)
+        found = np.asarray(values)
     except (TypeError, ValueError):
-        laws = np.empty(0, object)
-    if laws.dtype.kind not in "iuf" or laws.ndim < 1 or laws.shape[-1] < 1:
+        found = np.empty(0, object)
+    if found.dtype.kind not in "iuf" or found.ndim < 1 or found.shape[-1] < 1:
         raise InvalidInput(
             f"{name}: expected probabilities along the last axis of an array, got"
             f" {describe(values)}"
         )
-    laws = laws.astype(np.float64, copy=False)
-    sums = laws.sum(axis=-1)
-    # a NaN anywhere is in the sum, and an infinity is not near 1
+    found = found.astype(np.float64, copy=False)
+    sums = found.sum(axis=-1)
+    # a NaN anywhere makes the sum NaN, and an infinite sum is not near 1
     wrong = ~(np.abs(sums - 1.0) <= SUM_TOLERANCE)
     if wrong.any():
         place = _place(name, np.unravel_index(int(np.argmax(wrong)), sums.shape))
@@ -151,20 +152,20 @@ def checked_distributions(name: str, values: Any) -> tuple[Floats, Floats]:
             f"{place}: expected probabilities that sum to 1, got the sum"
             f" {np.asarray(sums)[wrong][0]}"
         )
-    if laws.size and laws.min() < 0.0:
-        negative = laws < 0.0
-        place = _place(name, np.unravel_index(int(np.argmax(negative)), laws.shape))
-        raise InvalidInput(f"{place}: expected a probability >= 0, got {laws[negative][0]}")
-    return laws, np.asarray(sums)
+    if found.size and found.min() < 0.0:
+        negative = found < 0.0
+        place = _place(name, np.unravel_index(int(np.argmax(negative)), found.shape))
+        raise InvalidInput(f"{place}: expected a probability >= 0, got {found[negative][0]}")
+    return found, np.asarray(sums)
 
 
 def _largest_remainder(scaled: Floats, resolution: int) -> Ints:
-    """Return the counts of one distribution that is already multiplied by the resolution."""
+    """Return the counts of one distribution that has already been multiplied by the resolution."""
     floors = np.floor(scaled)
     remainders = scaled - floors
     counts: Ints = floors.astype(np.int64)
-    # From 0 to V: the scaled values sum to the resolution but for a relative error far below 1 /
-    # resolution.
+    # From 0 to V: the scaled values sum to the resolution up to a relative error far below
+    # 1 / resolution.
     missing = resolution - int(counts.sum())
     if missing == 0:
         return counts

@@ -1,4 +1,4 @@
-"""The fields and the plan of `continuous-serving`; the judge is in `problem.py`."""
+"""The fields and the plan of `continuous-serving`; `problem.py` contains the judge."""
 
 from __future__ import annotations
 
@@ -38,17 +38,18 @@ from specopt.models.serving_data import (
 
 @dataclass(frozen=True, kw_only=True)
 class Phase(Checked):
-    """Batches that hold from a decoding step on, until the next phase begins.
+    """Batches that are used from a decoding step until the next phase begins.
 
     Parameters
     ----------
     first_step
-        The step that it begins with, from 1.
+        First decoding step of the phase, from 1.
     batches
-        Every task once, in pipeline order; finished and unready ones are left out when their step
-        comes.
+        Batches in pipeline order that contain every task once. Tasks that are finished or not ready
+        are left out at each step.
     speculation_length
-        Draft tokens per step in this phase, for all batches or for each; None: the plan's.
+        Draft tokens per step in this phase, for all batches or for each batch; None means the
+        plan's value.
     """
 
     first_step: PositiveInt
@@ -58,26 +59,25 @@ class Phase(Checked):
     ] = optional()
 
     def lengths(self, default: int) -> tuple[int, ...]:
-        """Return the speculation length of each batch; the plan's is the default."""
+        """Return the speculation length of each batch; the default is that of the plan."""
         given = default if self.speculation_length is None else self.speculation_length
         return given if isinstance(given, tuple) else (given,) * len(self.batches)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ContinuousServingPlan(ServingPlan):
-    """Which tasks run together from step to step, how long to guess, and who gets how much
-    bandwidth.
+    """Batches from step to step, speculation lengths and bandwidth shares.
 
     Parameters
     ----------
     phases
-        Batches that hold from a decoding step on.
+        Phases of the plan, each with the batches that are used from a decoding step on.
     speculation_length
-        Draft tokens per decoding step, l; 0 for autoregressive decoding.
+        Number l of draft tokens per decoding step; 0 for autoregressive decoding.
     bandwidth_share
         Share w_k of the uplink bandwidth of each task.
     mechanism
-        The chosen mechanism; only for problems that leave the choice open.
+        Chosen mechanism; only for problems that leave the choice open.
     """
 
     bandwidth_share: TaskShares = required()
@@ -86,7 +86,7 @@ class ContinuousServingPlan(ServingPlan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ContinuousServingData(ServingData[ContinuousServingPlan]):
-    """The fields of a problem; its class describes them."""
+    """The fields of a problem, which its class documents."""
 
     plan_type = ContinuousServingPlan
 
@@ -122,13 +122,13 @@ class ContinuousServingData(ServingData[ContinuousServingPlan]):
         return self.regroup_seconds * self.tasks
 
     def readiness(self, plan: ContinuousServingPlan) -> tuple[Floats, Floats]:
-        """Return when each task arrives, and when its input has, in seconds since the earliest
-        arrival.
+        """Return the arrival of each task and the arrival of its input, in seconds since the
+        earliest arrival.
         """
         return self.readiness_at(self.mechanism_of(plan), plan.bandwidth_share)
 
     def readiness_at(self, mechanism: Mechanism, shares: Floats) -> tuple[Floats, Floats]:
-        """Return the same for a mechanism and bandwidth shares."""
+        """Return the arrivals of tasks and inputs for a mechanism and bandwidth shares."""
         upload = self.uploads(mechanism, shares)
         if self.arrival_seconds is None:
             return np.zeros(self.tasks), np.full(self.tasks, upload.max())

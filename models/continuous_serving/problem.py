@@ -1,11 +1,11 @@
 """Continuous serving: batches that change between decoding steps, with arrivals (beyond paper 1).
 
-Tasks and pipeline are those of `serving-latency`. As engines serve, a task joins at the first step
-that starts once it is ready, leaves when it has its output, and may change its batch whenever a
-phase of the plan begins. The objective is the makespan or the mean latency.
+Tasks and pipeline are those of `serving-latency`. As in serving engines, a task joins at the first
+step that starts once it is ready, leaves when its output is complete, and may change its batch
+whenever a phase of the plan begins. The objective is the makespan or the mean latency.
 
-The judge (`evaluate`, `violations`) is written step by step, in `steps`, and
-shares with the solvers only the primitives of Eq. 7-17.
+The judge (`evaluate`, `violations`) plays every step, in `steps`, and shares with the solvers only
+the primitives of Eq. 7-17.
 """
 
 from __future__ import annotations
@@ -31,39 +31,54 @@ class ContinuousServingProblem(ContinuousServingData):
 
     Parameters
     ----------
-    input_tokens, output_tokens, snr
-        Per task: prompt length I_k, output length O_k, linear signal-to-noise ratio of its uplink.
+    input_tokens
+        Prompt length I_k of each task.
+    output_tokens
+        Output length O_k of each task.
+    snr
+        Linear signal-to-noise ratio of each task's uplink.
     bandwidth_hz
         Uplink bandwidth B_w shared by all tasks.
     embedding_bits_per_token
-        Bits lambda sent per input token; None stands for 16 times the sum of the hidden sizes that
-        take part.
-    draft, verify
-        Shapes of the draft and the verify model. `draft` may be None for autoregressive decoding.
-    draft_runtime, verify_runtime
-        Runtime of one forward pass of each model: a line or pieces.
-    draft_memory_bytes, verify_memory_bytes
-        Memory for weights and KV cache of one batch; None for the verify model means ample.
+        Bits lambda sent per input token; None means 16 times the sum of the hidden sizes of the
+        models in use.
+    draft
+        Shape of the draft model; None is allowed for autoregressive decoding.
+    verify
+        Shape of the verify model.
+    draft_runtime
+        Runtime of one forward pass of the draft model: a line or pieces.
+    verify_runtime
+        Runtime of one forward pass of the verify model: a line or pieces.
+    draft_memory_bytes
+        Memory for the draft model's weights and the KV cache of one batch.
+    verify_memory_bytes
+        Memory for the verify model's weights and the KV cache of one batch; None means ample
+        memory.
     acceptance_rate
         Probability alpha that a draft token is accepted: one number, or one for each task.
-    max_speculation_length, min_speculation_length
-        Largest and smallest l allowed; 0: batches may guess nothing for a while.
+    max_speculation_length
+        Maximum speculation length l.
+    min_speculation_length
+        Minimum speculation length l; 0 allows batches to draft nothing for a while.
     output_lengths
-        "conservative": every task counts as `max_output_tokens` long; "known": as its own length;
-        "predicted": as `output_samples` say, and the objective is the mean over them.
+        Lengths that the plan is evaluated with. "conservative": `max_output_tokens` for every task;
+        "known": the output length of each task; "predicted": the samples in `output_samples`, and
+        the objective is the mean over them.
     output_samples
-        Equally likely output lengths, a row for each sample.
+        Equally likely output lengths, one row per sample.
     max_output_tokens
-        O_max; None stands for the largest output length.
+        Maximum output length O_max; None means the largest output length.
     mechanism
-        "pipelined", "sequential", "autoregressive", or "any" to let the plan choose.
+        Mechanism: "pipelined", "sequential", "autoregressive", or "any" to let the plan choose.
     arrival_seconds
-        When each task arrives; None: all at once, and nothing starts before every input is up.
+        Arrival time of each task; None means that all arrive at once and nothing starts before
+        every input is uploaded.
     regroup_seconds
-        Cost of each sequence that changes its batch, on each stage that moves it.
+        Time that each sequence that changes its batch adds to each stage that moves it.
     objective
-        "makespan": until the last task has finished; "mean_latency": from arrival to finish, on
-        average.
+        Objective: "makespan" is the time until the last task has finished; "mean_latency" is the
+        mean time from arrival to finish.
 
     Examples
     --------
@@ -91,9 +106,7 @@ class ContinuousServingProblem(ContinuousServingData):
     kind = "continuous-serving"
 
     def evaluate(self, plan: ContinuousServingPlan) -> Evaluation:
-        """Return the makespan or the mean latency of a plan in seconds, in the mean over the
-        samples.
-        """
+        """Return the makespan or the mean latency of a plan in seconds, averaged over samples."""
         self.expect_plan(plan)
         defects = self.defects(plan)
         if defects:
@@ -111,13 +124,13 @@ class ContinuousServingProblem(ContinuousServingData):
         )
 
     def latencies(self, plan: ContinuousServingPlan) -> Floats:
-        """Return what each task takes from arrival to finish, a row for each scenario."""
+        """Return the seconds from arrival to finish of each task, one row per scenario."""
         arrival, _ = self.readiness(plan)
         return np.array([one.finish - arrival for one in self.played(plan)])
 
     def played(self, plan: ContinuousServingPlan) -> tuple[Played, ...]:
-        """Return what becomes of the tasks of a plan in every scenario; kept for the plan asked for
-        last.
+        """Return the course of every task of a plan in every scenario. The result for the last plan
+        is cached.
         """
         kept = self.__dict__.get("_played")
         if kept is None or kept[0] is not plan:
@@ -126,21 +139,21 @@ class ContinuousServingProblem(ContinuousServingData):
         found: tuple[Played, ...] = kept[1]
         return found
 
-    def most_at_once(self, mechanism: Mechanism, shares: Floats) -> float:
-        """Return the largest sum of the shares that are held at one time, each from arrival to the
-        upload's end.
+    def max_total_share(self, mechanism: Mechanism, shares: Floats) -> float:
+        """Return the largest sum of the shares in use at one time, each from arrival to the end of
+        the upload.
         """
-        return _most_at_once(*self.readiness_at(mechanism, shares), shares)
+        return _max_total_share(*self.readiness_at(mechanism, shares), shares)
 
     def violations(self, plan: ContinuousServingPlan) -> list[str]:
-        """Return what the plan violates of constraints (24a)-(24g)."""
+        """Return the violations of constraints (24a)-(24g)."""
         self.expect_plan(plan)
         found = self.defects(plan)
         if found:
             return found
         mechanism = self.mechanism_of(plan)
         found = self.share_and_length_violations(
-            plan, self.most_at_once(mechanism, plan.bandwidth_share)
+            plan, self.max_total_share(mechanism, plan.bandwidth_share)
         )
         if mechanism != "autoregressive":
             found += length_violations(self, plan)
@@ -149,14 +162,14 @@ class ContinuousServingProblem(ContinuousServingData):
         return list(dict.fromkeys(found))
 
     def batch_defects(self, plan: ContinuousServingPlan) -> list[str]:
-        """Return why the phases are not those of a plan for this problem."""
+        """Return the reasons why the phases are not those of a plan for this problem."""
         if not plan.phases:
             return ["phases: expected at least one, got none"]
         return phase_defects(self, plan)
 
 
-def _most_at_once(start: Floats, end: Floats, share: Floats) -> float:
-    """Return the largest sum of the shares that are held at one time, each from its start up to its
+def _max_total_share(start: Floats, end: Floats, share: Floats) -> float:
+    """Return the largest sum of the shares in use at one time, each from its start up to its
     end.
     """
     if (start == start[0]).all():

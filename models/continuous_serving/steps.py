@@ -1,20 +1,20 @@
-"""Plans of continuous serving, timed step by step for the judge.
+"""Step-by-step timing of plans of continuous serving, for the judge.
 
-A plan is a list of phases; each lists every task in batches and holds from its first step until the
-next one's. At every step the unfinished tasks that are ready are served, all of them, in the listed
-order. What is timed:
+A plan is a list of phases. Each phase lists every task in batches and is used from its first step
+until the next phase begins. At every step all unfinished tasks that are ready are served, in the
+listed order. The timing rules:
 
-* Members in their first step run as a batch of their own directly before the rest of their batch.
-  Of the others the longest, max_k (I_k + g_k), stands for I_m + (n - 1) L in Eq. 13-14; g_k is what
-  a task has gained so far.
-* A step of speculation length l adds L(alpha_k, l) to g_k; a task has finished after the first step
-  in which g_k reaches its length Q_k, but for a relative 1e-12.
-* Memory is counted run by run: the number of tasks times the longest, max_k (I_k + min(Q_k, g_k
-  after the step)).
-* With `min_speculation_length` 0 a batch may guess nothing for a while: it has no draft stage then
-  and counts for the verify model's memory alone. The first draft pass after that takes in all that
-  the draft model has not seen.
-* Where a phase brings together tasks that ran apart, each newcomer costs `regroup_seconds` on the
+* Members in their first step run as a separate batch directly before the rest of their batch. For
+  the others, the longest length max_k (I_k + g_k) replaces I_m + (n - 1) L in Eq. 13-14; g_k is the
+  number of tokens that a task has gained so far.
+* A step of speculation length l adds L(alpha_k, l) to g_k. A task has finished after the first step
+  in which g_k reaches its length Q_k, up to a relative error of 1e-12.
+* Memory is computed for each run: the number of tasks times the longest length,
+  max_k (I_k + min(Q_k, g_k after the step)).
+* With `min_speculation_length` 0 a batch may draft nothing for a while. It then has no draft stage
+  and uses only the verify model's memory. The next draft pass processes all tokens that the draft
+  model has not seen.
+* Where a phase brings together tasks that ran apart, each newcomer adds `regroup_seconds` to the
   stages that move it.
 
 Between two events (a task joins or has had its first step, a phase begins) runs only lose tasks. A
@@ -35,16 +35,18 @@ from specopt.models.problem import exceeds
 from specopt.models.serving_data import stage_ends, too_much
 
 ROUNDING = 1e-12
-"""Relative distance within which a clock or a length counts as reached."""
+"""A clock or a length counts as reached within this relative distance."""
 
 ENTRIES_AT_ONCE = 1 << 17
-"""Tasks times decoding steps of a block."""
+"""A block has at most this many tasks times decoding steps. A larger value needs more memory."""
 
 STEPS_TO_ARRIVAL = 64
-"""Maximum number of steps of a block while tasks have yet to arrive."""
+"""A block has at most this many steps while some tasks have not arrived. More steps may be
+discarded.
+"""
 
 MAX_LISTED_RUNS = 1_000_000
-"""Runs up to which a plan's stretches are listed; a plan with more has none."""
+"""Stretches are listed for plans with at most this many runs. Longer plans have no stretches."""
 
 
 @dataclass(frozen=True)
@@ -53,12 +55,18 @@ class Stretch:
 
     Parameters
     ----------
-    start, end
-        In seconds since the earliest arrival.
-    first_step, last_step
-        From 1.
-    sizes, lengths
-        Tasks and speculation length of each run, in order.
+    start
+        Start in seconds since the earliest arrival.
+    end
+        End in seconds since the earliest arrival.
+    first_step
+        First decoding step, from 1.
+    last_step
+        Last decoding step, from 1.
+    sizes
+        Number of tasks of each run, in order.
+    lengths
+        Speculation length of each run, in order.
     """
 
     start: float
@@ -71,16 +79,16 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Played:
-    """What became of the tasks.
+    """The course of all tasks.
 
     Parameters
     ----------
     finish
-        When each task has finished, in seconds since the earliest arrival.
+        Finish time of each task, in seconds since the earliest arrival.
     stretches
-        What ran when; in the first scenario, and of plans that are not too long.
+        Runs over time, for the first scenario and for plans that are not too long.
     breaches
-        One sentence for every listed batch that does not fit a model's memory.
+        Sentences, one for every listed batch that does not fit a model's memory.
     """
 
     finish: Floats
@@ -89,7 +97,7 @@ class Played:
 
 
 def phase_defects(problem: ContinuousServingData, plan: ContinuousServingPlan) -> list[str]:
-    """Return why the phases are none of this problem."""
+    """Return the reasons why the phases do not match this problem."""
     found = []
     drafting = problem.mechanism_of(plan) != "autoregressive"
     before = 0
@@ -121,7 +129,7 @@ def phase_defects(problem: ContinuousServingData, plan: ContinuousServingPlan) -
 
 
 def length_violations(problem: ContinuousServingData, plan: ContinuousServingPlan) -> list[str]:
-    """Return which phases guess more than the problem allows ((24f))."""
+    """Return the violations of the limits on speculation lengths ((24f))."""
     least, limit = problem.min_speculation_length, problem.max_speculation_length or 0
     return [
         f"phases[{number}].speculation_length: expected {least} to {limit}, got {length}"
@@ -132,7 +140,7 @@ def length_violations(problem: ContinuousServingData, plan: ContinuousServingPla
 
 
 def play(problem: ContinuousServingData, plan: ContinuousServingPlan) -> tuple[Played, ...]:
-    """Return what becomes of the tasks in every scenario."""
+    """Return the course of the tasks in every scenario."""
     ready = problem.readiness(plan)[1]
     found: list[Played] = []
     for outputs in problem.scenarios:
@@ -144,8 +152,8 @@ def play(problem: ContinuousServingData, plan: ContinuousServingPlan) -> tuple[P
 
 
 class _Run:
-    """The state of a plan that is being played: clock, step, phase, and what each task has
-    gained.
+    """The state of a plan that is being played: clock, step, phase, and the tokens gained by each
+    task.
     """
 
     def __init__(
@@ -165,7 +173,8 @@ class _Run:
         self.tokens = np.stack([problem.tokens_per_step(length) for length in self.lengths])
         self.counts = np.zeros_like(self.tokens)  # steps served, by speculation length and task
         self.inputs, self.outputs, self.ready = problem.input_tokens, outputs, ready
-        self.unseen = problem.input_tokens - 1.0  # tokens that the draft model lacks but the last
+        # tokens that the draft model lacks, except the last
+        self.unseen = problem.input_tokens - 1.0
         self.served = np.zeros(problem.tasks, np.int64)  # 1 after the first step
         self.over = np.zeros(problem.tasks, np.bool_)
         self.finish = np.zeros(problem.tasks)
@@ -194,7 +203,7 @@ class _Run:
         gained, target = self._gain(tasks, slot, bool(first.any()))
         serving = gained[:-1] < target
         serving[0] = (
-            True  # they are unfinished, however sums of steps at several lengths are rounded
+            True  # they are unfinished, however the sums of steps at several lengths are rounded
         )
         sizes = np.add.reduceat(serving, starts, axis=1, dtype=np.int64)
         reached = np.maximum.reduceat(
@@ -241,8 +250,8 @@ class _Run:
             self.stretches.append(Stretch(*times, self.step + begin, self.step + end - 1, *shape))
 
     def _enter_phase(self) -> bool:
-        """Enter the phase that holds at this step; return whether it is a later one that begins
-        with it.
+        """Enter the phase of this step. Return whether it is a later phase that begins with this
+        step.
         """
         phases, before = self.plan.phases, self.phase
         while self.phase + 1 < len(phases) and phases[self.phase + 1].first_step <= self.step:
@@ -259,7 +268,7 @@ class _Run:
         return before >= 0
 
     def _active(self) -> Ints:
-        """Return the tasks that this step serves; where none is ready, the clock goes on to the
+        """Return the tasks that this step serves. If no task is ready, the clock advances to the
         next that is.
         """
         arrival = self.ready[self.left]
@@ -271,14 +280,16 @@ class _Run:
         return self.left[ready]
 
     def _gain(self, tasks: Ints, slot: Ints, first: bool) -> tuple[Floats, Floats]:
-        """Return g_k before each step of the block and after its last, and what it has to reach.
+        """Return g_k before each step of the block and after its last step, and the value to reach.
 
         Parameters
         ----------
-        tasks, slot
-            The tasks that are served, and the place of the speculation length of each.
+        tasks
+            Tasks that are served.
+        slot
+            Position of each task's speculation length.
         first
-            Whether any of them is in its first step, which is a block of its own.
+            Whether any task is in its first step, which is a separate block.
         """
         now = slot, np.arange(len(tasks))
         counts, tokens = self.counts[:, tasks], self.tokens[:, tasks]
@@ -314,7 +325,7 @@ class _Run:
     def _add_regrouping(
         self, runs: list[Ints], first: Truths, lengths: Ints, draft: Floats, verify: Floats
     ) -> None:
-        """Add what moving sequences to other batches takes in the first step."""
+        """Add the time to move sequences to other batches in the first step."""
         for run in np.flatnonzero(~first):
             moved = len(runs[run]) - int(np.bincount(self.batch_before[runs[run]]).max())
             seconds = self.problem.regroup_seconds * moved
@@ -323,8 +334,8 @@ class _Run:
                 draft[0, run] += seconds
 
     def _completed(self, draft: Floats, verify: Floats) -> Floats:
-        """Return C of every run at every step, since the step began (Eq. 20)."""
-        one = len(verify) == 1  # numbers take less time than arrays of one
+        """Return the completion C of every run at every step, since the step began (Eq. 20)."""
+        one = len(verify) == 1  # numbers take less time than arrays of length 1
         columns: Any = (draft[0].tolist(), verify[0].tolist()) if one else (draft.T, verify.T)
         completed: list[Any] = []
         drafted: Any = 0.0
@@ -337,7 +348,7 @@ class _Run:
         return np.array([completed]) if one else np.stack(completed, axis=1)
 
     def _steps_served(self, ends: Floats) -> int:
-        """Return the steps of the block that are over when the next task is ready."""
+        """Return the number of steps of the block that end before the next task is ready."""
         joined = self.next_ready <= (self.clock + ends) * (1 + ROUNDING)
         return int(np.argmax(joined)) + 1 if joined.any() else len(ends)
 
@@ -350,7 +361,7 @@ class _Run:
         batches: Ints,
         gained: Floats,
     ) -> None:
-        """Note which runs do not fit; tasks that a step does not serve have gained minus
+        """Record the runs that do not fit; tasks that a step does not serve have gained minus
         infinity.
         """
         limited = self.problem.limited_models(self.mechanism)
@@ -367,7 +378,7 @@ class _Run:
                     self._limit(which, int(batches[run]), float(needed[run]), limit)
 
     def _limit(self, which: str, batch: int, needed: float, limit: float) -> None:
-        """Note a batch that needs more than its model has."""
+        """Record a batch that needs more memory than is available to its model."""
         if exceeds(needed, limit):
             sentence = f"phases[{self.phase}].batches[{batch}]: {too_much(needed, which, limit)}"
             self.breaches.setdefault((self.phase, batch, which), sentence)

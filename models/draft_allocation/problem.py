@@ -1,9 +1,9 @@
-"""Draft allocation: how many tokens each client drafts in one round (paper 5, Eq. 5).
+"""Draft allocation: the number of draft tokens of each client in one round (paper 5, Eq. 5).
 
-Client i drafts S_i tokens. Each is accepted with probability a_i if all before it were, and the
-server adds one token of its own. The expected tokens are mu_i(S) = 1 + a_i + ... + a_i^S = (1 -
-a_i^(S+1)) / (1 - a_i). The server verifies at most C drafted tokens in a round. The weights are the
-gradient of a utility, or whatever a client's token is worth.
+Client i drafts S_i tokens. Each is accepted with probability a_i if all its predecessors were, and
+the server adds one token. The expected number of tokens is mu_i(S) = 1 + a_i + ... + a_i^S =
+(1 - a_i^(S+1)) / (1 - a_i). The server verifies at most C draft tokens in a round. The weights are
+the gradient of a utility, or any other values of a client's tokens.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from specopt.models.problem import Evaluation, Plan, Problem, Sense
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DraftAllocationPlan(Plan):
-    """How many tokens each client drafts.
+    """Number of draft tokens of each client.
 
     Parameters
     ----------
     draft_tokens
-        S_i of each client.
+        Number S_i of draft tokens of each client.
     """
 
     draft_tokens: Given[Annotated[Ints, Column(TokenBudget, "client")], IntsLike] = required()
@@ -46,19 +46,20 @@ class DraftAllocationPlan(Plan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DraftAllocationProblem(Problem[DraftAllocationPlan]):
-    """Maximise the weighted tokens that a round is expected to yield (paper 5, Eq. 5).
+    """Maximise the expected weighted tokens of a round (paper 5, Eq. 5).
 
     Parameters
     ----------
     acceptance_rates
-        Per client: probability a_i in [0, 1) that a drafted token is accepted, given that all
-        before it were.
+        Probability a_i in [0, 1) of each client that a draft token is accepted, given that all its
+        predecessors were.
     weights
-        Per client: what one of its tokens is worth, w_i >= 0.
+        Value w_i >= 0 of a token of each client.
     budget_tokens
-        C, the drafted tokens that the server verifies in one round.
+        Maximum number C of draft tokens that the server verifies in one round.
     max_draft_tokens
-        Per client: the most that it drafts in one round; None stands for no limit but the budget.
+        Maximum number of draft tokens of each client in one round; None means that only the budget
+        limits them.
 
     Examples
     --------
@@ -100,7 +101,9 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
 
     @property
     def caps(self) -> Ints:
-        """The most that each client can draft: its own limit or the budget, whichever is less."""
+        """Maximum number of draft tokens of each client: its own limit or the budget, whichever
+        is less.
+        """
         if self.max_draft_tokens is None:
             return np.full(self.clients, self.budget_tokens, np.int64)
         return np.minimum(self.max_draft_tokens, self.budget_tokens)
@@ -110,8 +113,8 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
     def evaluate(self, plan: DraftAllocationPlan) -> Evaluation:
         """Return sum_i w_i (1 - a_i^(S_i+1)) / (1 - a_i) of a plan (Eq. 5).
 
-        The terms tell the server's own tokens, sum_i w_i, from the accepted drafts, sum_i w_i (a_i
-        + ... + a_i^S_i).
+        The terms separate the server's own tokens, sum_i w_i, from the accepted drafts,
+        sum_i w_i (a_i + ... + a_i^S_i).
         """
         self.expect_plan(plan)
         defects = self._defects(plan)
@@ -123,7 +126,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
         return Evaluation(float((w * expected_tokens(a, S)).sum()), terms)
 
     def violations(self, plan: DraftAllocationPlan) -> list[str]:
-        """Return what the plan violates: the budget, and the clients' own limits."""
+        """Return the violations of the budget and of the clients' limits."""
         self.expect_plan(plan)
         found = self._defects(plan)
         if found:
@@ -140,7 +143,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
         return found
 
     def _defects(self, plan: DraftAllocationPlan) -> list[str]:
-        """Return why the plan is no plan for this problem at all."""
+        """Return the reasons why the plan does not match this problem."""
         if len(plan.draft_tokens) != self.clients:
             return [f"draft_tokens: expected {self.clients} entries, got {len(plan.draft_tokens)}"]
         return []

@@ -1,12 +1,12 @@
-"""Draft control: how many tokens a device drafts, and how finely it quantises, per state of its
-channel (paper 3).
+"""Draft control: the draft length and the quantisation of a device in each state of its channel
+(paper 3).
 
 A device drafts L tokens, each from a distribution quantised to the lattice of some resolution (Eq.
 5), and sends tokens and distributions to a server. The server verifies them and returns the
-accepted tokens and one of its own. A state says how fast the links are and how likely a draft is
-accepted at each resolution; states follow each other as a Markov chain, one step per iteration,
-whatever the device does. The objective is the long-run rate of tokens, the ratio of expectations
-E[N] / E[T]: Eq. 12 as written is the expectation of a ratio.
+accepted tokens and one token of the verify model. A state determines the rates of the links and the
+acceptance rate at each resolution. The states form a Markov chain with one step per iteration,
+which does not depend on the device's choices. The objective is the long-run rate of tokens, the
+ratio of expectations E[N] / E[T]; Eq. 12 as printed is the expectation of a ratio.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from specopt.models.problem import Evaluation, Plan, Problem
 from specopt.models.rates import SecondsByLength, by_length
 
 MAX_DRAFT_LENGTH = 10_000
-"""Longest draft that a problem may allow: a guard against, say, bytes given as tokens."""
+"""A problem allows drafts up to this length, which detects, for example, bytes given as tokens."""
 
 MAX_RESOLUTION = 100_000
-"""Finest lattice that a problem may allow."""
+"""A problem allows lattices up to this resolution."""
 
 VocabularySize = Annotated[int, Meta(ge=2, le=MAX_TOKENS)]
 DraftLength = Annotated[int, Meta(ge=0, le=MAX_DRAFT_LENGTH)]
@@ -56,21 +56,20 @@ Probability = Unit
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChannelState(Checked):
-    """What the device knows at the start of an iteration: its links, and how likely its drafts are
-    accepted.
+    """Information of the device at the start of an iteration: its links and its acceptance rates.
 
     Parameters
     ----------
     uplink_bits_per_second
-        C_u, the rate of the uplink in this state.
+        Rate C_u of the uplink in this state.
     acceptance_rates
-        Per resolution: probability in [0, 1] that a draft is accepted, given that all before it
-        were.
+        Probability in [0, 1], for each resolution, that a draft token is accepted, given that all
+        its predecessors were.
     downlink_bits_per_second
-        C_d; None stands for a downlink that takes no time.
+        Rate C_d of the downlink; None means that the downlink takes no time.
     distribution_bits
-        Per resolution: expected bits of a quantised distribution. Used with the code "support"
-        alone.
+        Expected bits of a quantised distribution, for each resolution. Used only with the
+        distribution code "support".
     """
 
     uplink_bits_per_second: Positive
@@ -85,14 +84,14 @@ class ChannelState(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class DraftChoice(Checked):
-    """What the device does in one state.
+    """Choice of the device in one state.
 
     Parameters
     ----------
     draft_length
-        L, the tokens that it drafts.
+        Number L of draft tokens.
     resolution
-        l, the resolution of the lattice that it quantises to: the value, not its index.
+        Resolution l of the lattice: the value, not its index.
     """
 
     draft_length: DraftLength
@@ -106,7 +105,7 @@ class DraftControlPlan(Plan):
     Parameters
     ----------
     policy
-        Per state: draft length and resolution.
+        Draft length and resolution for each state.
     """
 
     policy: Given[tuple[DraftChoice, ...], Sequence[DraftChoice]] = required()
@@ -126,23 +125,25 @@ class DraftControlProblem(Problem[DraftControlPlan]):
     Parameters
     ----------
     vocabulary_size
-        V, the tokens that a distribution is over.
-    draft_seconds_per_token, verify_seconds
-        T_SLM to draft a token, T_LLM to verify: one number for drafts of any length, or one for
-        each length from 0, where nothing is drafted, to the largest.
+        Number V of tokens in the vocabulary.
+    draft_seconds_per_token
+        Drafting time T_SLM of a token.
+    verify_seconds
+        Verification time T_LLM: one number for drafts of any length, or one for each draft length
+        from 0 to the largest.
     draft_lengths
-        Smallest and largest draft length allowed, both included.
+        Minimum and maximum draft length, both allowed.
     resolutions
-        Lattice resolutions allowed (l of Eq. 5), distinct.
+        Lattice resolutions allowed (l of Eq. 5), all distinct.
     states
-        The states of the channel and of the draft model's confidence.
+        States of the channel and of the draft model's confidence.
     transition
-        Probabilities of the next state (column) given this one (row), shape (S, S); one step per
-        iteration. There must be exactly one recurrent class; it may be periodic, and further states
-        may lead to it.
+        Probabilities of the next state (column) given the present one (row), shape (S, S); one step
+        per iteration. There must be exactly one recurrent class. It may be periodic, and transient
+        states may lead to it.
     distribution_code
-        How a quantised distribution is sent: "lattice" (Eq. 6) or "support" (bits as each state
-        says).
+        Code of a quantised distribution: "lattice" (Eq. 6), or "support" with the bits given for
+        each state.
 
     Examples
     --------
@@ -248,9 +249,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
 
     @cached_property
     def recurrent_states(self) -> list[int]:
-        """The states that are visited again and again, in order; the objective depends on these
-        alone.
-        """
+        """States of the recurrent class, in order. The objective depends only on these."""
         return recurrent_classes(self.transition.rows)[0]
 
     @cached_property
@@ -260,12 +259,12 @@ class DraftControlProblem(Problem[DraftControlPlan]):
 
     @cached_property
     def verify_by_length(self) -> Floats:
-        """T_LLM of 0 drafts to the most."""
+        """Verification time T_LLM for 0 drafts to the maximum."""
         return by_length(self.verify_seconds, self.draft_lengths[1], "verify_seconds")
 
     def distribution_bits(self, state: ChannelState) -> list[float]:
-        """Return the bits of a quantised distribution at each resolution: of Eq. 6, or as the state
-        says.
+        """Return the bits of a quantised distribution at each resolution: those of Eq. 6 or of
+        the state.
         """
         if self.distribution_code == "support" and state.distribution_bits is not None:
             bits: list[float] = state.distribution_bits.tolist()
@@ -282,15 +281,15 @@ class DraftControlProblem(Problem[DraftControlPlan]):
     # ------------------------------------------------------------------ the judge
 
     def iteration_seconds(self, state: int, choice: DraftChoice) -> float:
-        """Return the seconds of an iteration (Eq. 7-9; Eq. 8 with log2(L + 1): L + 1 counts are
-        possible).
+        """Return the seconds of an iteration (Eq. 7-9). Eq. 8 uses log2(L + 1), because L + 1
+        counts are possible.
 
         Parameters
         ----------
         state
             Index of the state.
         choice
-            Draft length, and one of the problem's resolutions.
+            Draft length and one of the problem's resolutions.
         """
         now = self.states[state]
         bits = self.distribution_bits(now)[self.resolutions.tolist().index(choice.resolution)]
@@ -308,8 +307,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         return L * self.draft_seconds_per_token + uplink + verify + downlink  # Eq. 9
 
     def iteration_tokens(self, state: int, choice: DraftChoice) -> float:
-        """Return the tokens that an iteration is expected to yield, the server's own included (Eq.
-        14).
+        """Return the expected tokens of an iteration, including the server's own token (Eq. 14).
 
         With one acceptance rate a for all drafts, Eq. 14 is 1 + a + ... + a^L.
         """
@@ -319,10 +317,10 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         return math.fsum(a**n for n in range(choice.draft_length + 1))
 
     def evaluate(self, plan: DraftControlPlan) -> Evaluation:
-        """Return the long-run tokens per second E[N] / E[T] of a policy, under the chain's
-        stationary distribution.
+        """Return the long-run tokens per second E[N] / E[T] of a policy, under the stationary
+        distribution of the chain.
 
-        The terms tell the server's own tokens, one per iteration, from the accepted drafts.
+        The terms separate the server's own tokens, one per iteration, from the accepted drafts.
         """
         self.expect_plan(plan)
         defects = self._defects(plan)
@@ -342,7 +340,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         return Evaluation(tokens / seconds, terms)
 
     def violations(self, plan: DraftControlPlan) -> list[str]:
-        """Return what the plan violates: the range of draft lengths."""
+        """Return the violations of the range of draft lengths."""
         self.expect_plan(plan)
         found = self._defects(plan)
         if found:
@@ -356,7 +354,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         ]
 
     def _defects(self, plan: DraftControlPlan) -> list[str]:
-        """Return why the plan is no plan for this problem at all."""
+        """Return the reasons why the plan does not match this problem."""
         if len(plan.policy) != len(self.states):
             return [
                 f"policy: expected {len(self.states)} entries, one for each of the states, got"
@@ -367,8 +365,8 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         for state, choice in enumerate(plan.policy):
             if choice.draft_length > longest and isinstance(self.verify_seconds, SecondsByLength):
                 return [
-                    f"policy[{state}].draft_length: expected at most {longest}, as far as"
-                    f" verify_seconds is given, got {choice.draft_length}"
+                    f"policy[{state}].draft_length: expected at most {longest}, the last length in"
+                    f" verify_seconds, got {choice.draft_length}"
                 ]
             if choice.resolution not in allowed:
                 return [

@@ -1,10 +1,10 @@
-"""Draft stopping: when a device stops drafting, by the scores that a rejection predictor gives its
-tokens.
+"""Draft stopping: a device stops drafting depending on the scores that a rejection predictor gives
+its tokens.
 
-A round belongs to a hidden class: easy or hard. Its token at position t is accepted with the
-class's probability, given that all before it were. After each drafted token the device reads a
-score, whose distribution depends only on whether the token is accepted, the first rejection, or
-comes after it. A policy is a finite automaton over the scores.
+A round belongs to a hidden class, for example easy or hard. Its token at position t is accepted
+with the probability of the class, given that all its predecessors were. After each draft token the
+device reads a score. The distribution of the score depends only on whether the token is accepted,
+is the first rejection, or comes after it. A policy is a finite automaton over the scores.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ from specopt.models.rates import Rates, SecondsByLength, by_length
 MAX_NODES = 1_000_000
 MAX_BINS = 1000
 STOP = -1
-MOST_APART = 1_000_000
-"""How many times the least of a list the largest may be: what a token adds to a round keeps its
-digits.
+MAX_RATIO = 1_000_000
+"""The largest entry of a list may be this many times the smallest. With a larger ratio, the seconds
+that a token adds to a round would lose digits.
 """
 
 Probability = Unit
@@ -49,20 +49,20 @@ DraftLimit = Annotated[int, Meta(ge=1, le=1000)]
 
 @dataclass(frozen=True, eq=False)
 class AcceptanceRate(Rates):
-    """A probability of acceptance: one for all positions of a draft, or one for each; JSON: a
-    number or a list.
+    """An acceptance probability: one for all positions of a draft, or one for each. JSON: a number
+    or a list.
 
     Parameters
     ----------
     values
-        Shape () or (L,), in [0, 1].
+        Acceptance probabilities, shape () or (L,), in [0, 1].
     """
 
     closed = True
 
     @classmethod
     def parse(cls, data: object, where: str) -> Self:
-        """Build it from a number, a list or an array."""
+        """Build the rate from a number, a list or an array."""
         found = super().parse(data, where)
         return found if isinstance(found, cls) else cls(np.array(found))
 
@@ -73,26 +73,26 @@ class AcceptanceRate(Rates):
 
 @dataclass(frozen=True, eq=False)
 class RoundSeconds(SecondsByLength):
-    """What a round costs by the number of tokens drafted in it; JSON: a number or a list."""
+    """Seconds of a round by the number of draft tokens in it; JSON: a number or a list."""
 
     closed = False
 
 
 @dataclass(frozen=True, eq=False)
 class Transitions(IntegerTable):
-    """Where each node goes on each score; JSON: the list of rows.
+    """Successor of each node for each score; JSON: the list of rows.
 
     Parameters
     ----------
     rows
-        Shape (nodes, B): a node's number, or -1 to stop.
+        Number of the next node, shape (nodes, B), or -1 to stop.
     """
 
     size = f"at most {MAX_NODES:,} rows"
-    most_rows = MAX_NODES
+    max_rows = MAX_NODES
     entry = "a node or -1"
-    least = STOP
-    most = MAX_NODES - 1
+    min_entry = STOP
+    max_entry = MAX_NODES - 1
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
@@ -112,10 +112,10 @@ class RoundClass(Checked):
     Parameters
     ----------
     probability
-        How likely a round is of this class.
+        Probability that a round is in this class.
     acceptance_rate
-        Probability that a token is accepted given that all before it were: one number, or one per
-        position.
+        Probability that a token is accepted, given that all its predecessors were: one number, or
+        one per position.
     """
 
     probability: Probability
@@ -129,9 +129,9 @@ class DraftStoppingPlan(Plan):
     Parameters
     ----------
     start
-        The first node, or -1: nothing is drafted.
+        First node, or -1 to draft nothing.
     next
-        Per node and score: the next node, or -1 to stop. Successors have larger numbers.
+        Next node for each node and score, or -1 to stop. Successors have larger numbers.
     """
 
     start: Annotated[int, Meta(ge=STOP, le=MAX_NODES)]
@@ -145,16 +145,16 @@ class DraftStoppingProblem(Problem):
     Parameters
     ----------
     max_draft_tokens
-        L, the most tokens that a round drafts.
+        Maximum number L of draft tokens per round.
     draft_seconds_per_token
-        Drafting time of a token, reading its score included.
+        Drafting time of a token, including the reading of its score.
     round_seconds
-        What a round costs beside drafting: network, queue, verification. One number, or one for
-        each number of tokens that are drafted, from 0 to the most.
+        Time of a round in addition to drafting: network, queue and verification. One number, or one
+        for each number of draft tokens from 0 to the maximum.
     rounds
-        The classes of rounds; their probabilities sum to 1.
+        Classes of rounds; their probabilities sum to 1.
     scores
-        What the predictor says of accepted tokens, first rejections, and what comes after.
+        Score distributions of the predictor at accepted tokens, at first rejections and after them.
 
     Examples
     --------
@@ -208,25 +208,27 @@ class DraftStoppingProblem(Problem):
             raise InvalidInput(
                 f"round_seconds: expected finite rates and times, got {seconds.min():g} seconds"
             )
-        if seconds.max() > MOST_APART * seconds.min():
+        if seconds.max() > MAX_RATIO * seconds.min():
             raise InvalidInput(
-                f"round_seconds: expected numbers of at most {MOST_APART:,} times the least, "
+                f"round_seconds: expected numbers of at most {MAX_RATIO:,} times the smallest, "
                 f"got {seconds.min():g} and {seconds.max():g}"
             )
 
     @property
     def round_by_length(self) -> Floats:
-        """What a round costs beside drafting, by the number of tokens drafted, shape (L + 1,)."""
+        """Time of a round in addition to drafting, by the number of draft tokens, shape (L +
+        1,).
+        """
         return by_length(self.round_seconds, self.max_draft_tokens, "round_seconds")
 
     @property
     def probabilities(self) -> Floats:
-        """How likely each class is, shape (classes,)."""
+        """Probability of each class, shape (classes,)."""
         return np.array([one.probability for one in self.rounds])
 
     @property
     def acceptance_rates(self) -> Floats:
-        """Acceptance by class and position, shape (classes, L)."""
+        """Acceptance rates by class and position, shape (classes, L)."""
         return np.array(
             [
                 np.broadcast_to(one.acceptance_rate.values, self.max_draft_tokens)
@@ -240,7 +242,8 @@ class DraftStoppingProblem(Problem):
         """Return (1 + E[accepted]) / (E[round_seconds] + draft_seconds_per_token E[drafted]),
         exactly.
 
-        The mass of rounds moves through (node, class, still accepted), position after position.
+        The probability mass of rounds moves through (node, class, still accepted), position by
+        position.
         """
         self.expect_plan(plan)
         defects = self.violations(plan)
@@ -250,7 +253,7 @@ class DraftStoppingProblem(Problem):
         next_node = plan.next.rows
         ended = np.zeros(
             self.max_draft_tokens + 1
-        )  # how likely a round ends with so many drafted tokens
+        )  # probability that a round ends with each number of draft tokens
         ended[0] = plan.start == STOP
         drafted = accepted = 0.0
         nodes = np.array([plan.start] if plan.start != STOP else [], np.int64)
@@ -274,20 +277,20 @@ class DraftStoppingProblem(Problem):
             nodes, to = np.unique(goes[node, score], return_inverse=True)
             moves, move = np.unique(
                 node * len(nodes) + to, return_inverse=True
-            )  # from a node to a node, by any score
+            )  # from a node to a node, for any score
             node, to = np.divmod(moves, max(1, len(nodes)))
             on, on_rejected, on_after = (
-                np.bincount(move, law[score], len(moves))
-                for law in (scores.accepted, scores.first_rejection, scores.after)
+                np.bincount(move, distribution[score], len(moves))
+                for distribution in (scores.accepted, scores.first_rejection, scores.after)
             )
             moved_alive, moved_rejected = np.zeros((len(nodes), len(rates))), np.zeros(len(nodes))
             np.add.at(moved_alive, to, survives[node] * on[:, None])
             np.add.at(moved_rejected, to, fails[node] * on_rejected + rejected[node] * on_after)
             alive, rejected = moved_alive, moved_rejected
-        beside = self.round_seconds
-        if isinstance(beside, RoundSeconds):
-            beside = float(ended @ beside.values / ended.sum())
-        seconds = beside + self.draft_seconds_per_token * drafted
+        round_seconds = self.round_seconds
+        if isinstance(round_seconds, RoundSeconds):
+            round_seconds = float(ended @ round_seconds.values / ended.sum())
+        seconds = round_seconds + self.draft_seconds_per_token * drafted
         terms = {
             "own_tokens_per_second": 1.0 / seconds,
             "accepted_draft_tokens_per_second": accepted / seconds,
@@ -295,8 +298,8 @@ class DraftStoppingProblem(Problem):
         return Evaluation((1.0 + accepted) / seconds, terms)
 
     def violations(self, plan: DraftStoppingPlan) -> list[str]:
-        """Return what keeps the plan from being an automaton for this problem: shapes, order,
-        length of its paths.
+        """Return the reasons why the plan is not an automaton for this problem: shapes, order or
+        path lengths.
         """
         self.expect_plan(plan)
         rows, count = plan.next.rows, len(plan.next)
@@ -316,12 +319,12 @@ class DraftStoppingProblem(Problem):
             ]
         longest = np.zeros(
             count + 1, np.int64
-        )  # tokens that a path from a node drafts; the last entry: stop
+        )  # number of tokens that a path from a node drafts; the last entry is for stopping
         for node in range(count - 1, -1, -1):
             longest[node] = 1 + longest[rows[node]].max()
         if plan.start != STOP and longest[plan.start] > self.max_draft_tokens:
             return [
-                f"next: a path drafts {longest[plan.start]} tokens, the most is"
+                f"next: a path drafts {longest[plan.start]} tokens, the maximum is"
                 f" {self.max_draft_tokens}"
             ]
         return []

@@ -2,13 +2,13 @@
 region (2)).
 
 N clients draft for one verifier. In a round with allocation S, client i drafts S_i tokens, at most
-C in all, and gains mu_i(S_i) = (1 - a_i^(S_i+1)) / (1 - a_i) tokens, the server's own included. A
-plan mixes rounds of several allocations; the objective is a fair utility of the long-run goodput,
-per round or per second. Per second, a round lasts as long as its slowest client, and the
-verification of all drafts after it.
+C in total, and gains mu_i(S_i) = (1 - a_i^(S_i+1)) / (1 - a_i) tokens, including the server's own.
+A plan mixes rounds of several allocations. The objective is a fair utility of the long-run goodput,
+per round or per second. Per second, a round lasts as long as its slowest client plus the
+verification of all drafts.
 
-The judge below plays the schedule entry by entry. Only what changes is touched, so that a million
-clients whose schedule has a few changes each are judged in seconds.
+The judge below plays the schedule entry by entry. It updates only the changes, so that schedules of
+a million clients with a few changes each are judged in seconds.
 """
 
 from __future__ import annotations
@@ -52,27 +52,27 @@ from specopt.models.problem import ROUNDING, Evaluation, Plan, Problem
 from specopt.models.schema import described
 
 MAX_FAIRNESS = 100.0
-"""Largest fairness: beyond it the utility leaves the range of floating-point numbers."""
+"""Problems with a larger fairness are rejected, because the utility would overflow."""
 
 LARGEST = 1e250
-"""Largest weight, slope or utility in all, and length of a round: floating point holds sums and
-small multiples.
+"""The total weight, slope and utility and the length of a round are limited by this value. Sums and
+small multiples of them then stay finite.
 """
 
 LARGEST_EXPONENT = 700.0
 
 MIN_ULPS = 3
-"""Units in the last place by which a bound on the utility is widened at least: the rounding of its
-sum and powers.
+"""A bound on the utility is widened by at least this many units in the last place, which covers the
+rounding of its sum and powers.
 """
 
 MAX_INTEGER = 2.0**53
-"""Up to here floating point counts every token."""
+"""Up to this number, floating point represents every integer."""
 
 Fairness = Annotated[float, Meta(ge=0, le=MAX_FAIRNESS)]
 SCHEDULE_TOLERANCE = 1e-9
-"""Relative: what a schedule may differ from what the plan declares, or fall short of a least rate
-by.
+"""A schedule may differ from the declared values, or miss a minimum rate, by this relative
+amount.
 """
 
 
@@ -84,8 +84,8 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Schedule(Custom):
-    """Integer allocations and their shares: the first one in full, the others in full or as
-    changes.
+    """Integer allocations and their shares. The first one is given in full, the others in full or
+    as changes.
 
     The entries are kept end to end in arrays; entry e sets ``tokens[k]`` for client ``clients[k]``,
     k from ``starts[e]`` to ``starts[e + 1]``. Its JSON form is a list of ``{"share",
@@ -94,14 +94,16 @@ class Schedule(Custom):
     Parameters
     ----------
     share
-        Share of each entry, in rounds or in time as the problem says.
+        Share of each entry, in rounds or in time, depending on the problem.
     starts
-        Where each entry begins in `clients` and `tokens`, and where the last one ends.
-    clients, tokens
-        What the entries set, in order.
+        Start of each entry in `clients` and `tokens`, followed by the end of the last one.
+    clients
+        Clients that the entries set, in order.
+    tokens
+        Draft tokens of these clients.
     full
-        Whether an entry is written in full: it then sets every client, in order. The first one
-        always is.
+        Whether an entry is given in full: it then sets every client, in order. The first one is
+        always given in full.
     """
 
     share: Floats
@@ -120,7 +122,7 @@ class Schedule(Custom):
         ):
             array = np.array(
                 getattr(self, name), dtype
-            )  # always a copy: the caller's array stays theirs
+            )  # always a copy: the caller keeps its array
             object.__setattr__(self, name, frozen(array))
         self._check()
 
@@ -137,7 +139,7 @@ class Schedule(Custom):
             or np.count_nonzero(lengths < 0)
         ):
             raise InvalidInput(
-                "schedule: expected arrays of one schedule, got lengths that do not fit"
+                "schedule: expected arrays of one schedule, got inconsistent lengths"
             )
         if not self.full[0]:
             raise InvalidInput(
@@ -155,7 +157,7 @@ class Schedule(Custom):
                 )
             if np.count_nonzero(self.clients[start:stop] != np.arange(size)):
                 raise InvalidInput(
-                    f"schedule[{entry}]: expected every client in order where an entry is in full"
+                    f"schedule[{entry}]: expected every client in order in an entry given in full"
                 )
         self._refuse(
             ~np.isfinite(self.share) | (self.share < 0), "share", "a share >= 0", self.share
@@ -199,19 +201,19 @@ class Schedule(Custom):
 
     @property
     def changes(self) -> int:
-        """Number of single clients' changes after the first entry, entries in full counted by what
-        they change.
+        """Number of changes of single clients after the first entry. Entries given in full count by
+        their changes.
         """
         return int(np.count_nonzero(self.steps[self.starts[1] :]))
 
     @cached_property
     def entries(self) -> Ints:
-        """The entry that each item of `clients` and `tokens` belongs to."""
+        """Entry of each item of `clients` and `tokens`."""
         return frozen(np.repeat(np.arange(len(self.share)), np.diff(self.starts)))
 
     @cached_property
     def before(self) -> Ints:
-        """The tokens that each item replaces; 0 in the first entry."""
+        """Number of tokens that each item replaces; 0 in the first entry."""
         order = np.argsort(self.clients, kind="stable")
         earlier = np.zeros(len(order), np.int64)
         same = self.clients[order[1:]] == self.clients[order[:-1]]
@@ -220,11 +222,11 @@ class Schedule(Custom):
 
     @cached_property
     def steps(self) -> Ints:
-        """What each item adds to the tokens that it replaces."""
+        """Difference of each item from the tokens that it replaces."""
         return frozen(self.tokens - self.before)
 
     def allocations(self) -> Iterator[tuple[float, Ints]]:
-        """Yield share and allocation of every entry, the allocation as an array of its own."""
+        """Yield the share and the allocation of every entry, each allocation as a new array."""
         current = np.zeros(self.size, np.int64)
         for entry, share in enumerate(self.share.tolist()):
             part = slice(self.starts[entry], self.starts[entry + 1])
@@ -233,7 +235,7 @@ class Schedule(Custom):
 
     @classmethod
     def of(cls, shares: Sequence[float] | Floats, allocations: Sequence[Any] | Ints) -> Self:
-        """Return the schedule of some allocations, each written in full."""
+        """Return the schedule of some allocations, each given in full."""
         table = np.asarray(allocations, np.int64)
         count, size = table.shape
         return cls(
@@ -304,10 +306,10 @@ class Schedule(Custom):
             },
         }
         words = {
-            "share": "Share of the rounds, or of the time, that has this allocation.",
+            "share": "Share of the rounds, or of the time, with this allocation.",
             "draft_tokens": "Draft tokens of each client.",
             "changes": (
-                "What differs from the entry before: pairs of a client and its draft tokens."
+                "Differences from the previous entry: pairs of a client and its draft tokens."
             ),
         }
         return {
@@ -335,21 +337,21 @@ _realised: WeakKeyDictionary[
 ]
 _realised = (
     WeakKeyDictionary()
-)  # the judge asks twice: schedules do not change, and are forgotten with their plans
+)  # the judge asks twice; schedules do not change and are dropped with their plans
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FairGoodputPlan(Plan):
-    """Long-run rates, and a schedule of integer allocations that realises them.
+    """Long-run rates, and a schedule of integer allocations that attains them.
 
     Parameters
     ----------
     goodput
-        Tokens per round or per second of each client, x.
+        Goodput x of each client, in tokens per round or per second.
     mean_draft_tokens
-        Draft tokens of each client, mean per round.
+        Mean draft tokens of each client per round.
     schedule
-        Allocations and their shares, of rounds or of time.
+        Allocations and their shares of rounds or of time.
     """
 
     goodput: Given[Annotated[Floats, Column(NonNegative, "client")], FloatsLike] = required()
@@ -367,23 +369,31 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
     Parameters
     ----------
     acceptance_rates
-        Probability a_i that a draft token of client i is accepted, given that all before it were.
+        Probability a_i that a draft token of client i is accepted, given that all its predecessors
+        were.
     budget_tokens
         Draft tokens C per round, over all clients.
     weights
-        Weight w_i of each client; None stands for 1.
+        Weight w_i of each client; None means 1.
     fairness
-        g of the utility: sum of w_i log x_i if g = 1, of w_i x_i^(1-g) / (1-g) else; 0 is the
-        weighted sum.
+        Exponent g of the utility: the sum of w_i log x_i if g = 1, otherwise of w_i x_i^(1-g) /
+        (1-g). At 0 it is the weighted sum.
     max_draft_tokens
-        Largest draft of each client in a round; None stands for no cap but the budget.
+        Maximum number of draft tokens of each client in a round; None means that only the budget
+        limits them.
     min_goodput
-        Least rate of each client, per round or per second; None stands for none.
+        Minimum rate of each client, per round or per second; None means no minimum.
     per
-        What rates count: "round" or "second".
-    draft_seconds_per_token, network_seconds, verify_overhead_seconds, verify_seconds_per_token
-        Per second: a round lasts max_i(S_i draft_i + network_i) + overhead + verify sum S. Ignored
-        per round.
+        Unit of the rates: "round" or "second". Per second, a round lasts max_i(S_i draft_i +
+        network_i) + overhead + verify sum S, with the times below, which are ignored per round.
+    draft_seconds_per_token
+        Drafting time of a token of each client.
+    network_seconds
+        Network time of each client per round.
+    verify_overhead_seconds
+        Verification time per round that does not depend on its tokens.
+    verify_seconds_per_token
+        Verification time per draft token.
 
     Examples
     --------
@@ -397,7 +407,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
     plan_type = FairGoodputPlan
     sense = "maximize"
     objective_label = "utility of the goodput"
-    worth_label = "common rate that is worth the same to all"
+    worth_label = "common rate with the same utility"
 
     acceptance_rates: Given[Annotated[Floats, Column(HalfOpenUnit, "client")], FloatsLike] = (
         required()
@@ -438,13 +448,13 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
                 quickest = self.round_seconds(np.zeros(self.clients, np.int64))
             if quickest <= 0:
                 raise InvalidInput(
-                    "verify_overhead_seconds: expected more than 0 where no client's network takes"
+                    "verify_overhead_seconds: expected more than 0 if no client's network takes"
                     " time"
                 )
         self._check_range()
 
     def _check_range(self) -> None:
-        """Refuse rates, weights and fairness whose utility or its slope leaves the range of
+        """Reject rates, weights and fairness whose utility or its slope leaves the range of
         floating-point numbers.
         """
         quickest = slowest = 1.0
@@ -470,13 +480,13 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
             name = name if max(slowest, 1.0 / quickest) <= LARGEST else "verify_overhead_seconds"
             raise InvalidInput(
                 f"{name}: expected rounds, weights and a utility in the range of floating-point"
-                f" numbers, got rounds of {quickest:g} to {slowest:g}, weights of {weight:g} in"
-                f" all, fairness {self.fairness:g}"
+                f" numbers, got rounds of {quickest:g} to {slowest:g}, a total weight of"
+                f" {weight:g}, fairness {self.fairness:g}"
             )
 
     def _slowest_round(self) -> float:
-        """Return at least the length of every round that the budget allows."""
-        return self._round_seconds(self.most_tokens, self.budget_tokens)
+        """Return an upper bound on the length of every round that the budget allows."""
+        return self._round_seconds(self.max_tokens, self.budget_tokens)
 
     @property
     def clients(self) -> int:
@@ -485,31 +495,32 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     @cached_property
     def weight(self) -> Floats:
-        """Weight of each client: as given, else 1."""
+        """Weight of each client; 1 if no weights are given."""
         return frozen(np.ones(self.clients) if self.weights is None else self.weights)
 
     @property
-    def most_tokens(self) -> Ints:
-        """Draft tokens that each client can get in a round: its cap, at most the budget."""
+    def max_tokens(self) -> Ints:
+        """Maximum number of draft tokens of each client in a round: its cap, at most the budget."""
         if self.max_draft_tokens is None:
             return np.full(self.clients, self.budget_tokens, np.int64)
         return np.minimum(self.max_draft_tokens, self.budget_tokens)
 
     @property
     def scale(self) -> tuple[float, float]:
-        """All clients' weights together, and the fairness."""
+        """Total weight of the clients, and the fairness."""
         return float(self.weight.sum()), self.fairness
 
     @classmethod
     def worth(cls, value: float, scale: Sequence[float] = ()) -> float:
-        """Return the certainty equivalent of a utility: the common rate that would give every
-        client the same.
+        """Return the certainty equivalent of a utility: the common rate of all clients with this
+        utility.
 
-        The weighted power mean of the rates, geometric at fairness 1; from logarithms, so that no
-        fairness underflows. NaN where no rates have such a utility; the utility itself where no
-        scale is given. At fairness g close to 1 the utility is about weight / (1 - g), and the
-        differences between plans are small beside it. Plans with the same utility in floating point
-        may have common rates that differ by 1e-16 / |1 - g|, the tenth digit at g = 1.000001.
+        It is the weighted power mean of the rates, the geometric mean at fairness 1. It is computed
+        from logarithms, so that no fairness underflows. It is NaN if no rates have such a utility,
+        and the utility itself if no scale is given. At fairness g close to 1 the utility is about
+        weight / (1 - g), and the differences between plans are small compared with it. Plans with
+        the same utility in floating point may have common rates that differ by 1e-16 / |1 - g|, the
+        tenth digit at g = 1.000001.
         """
         if not scale:
             return value
@@ -521,11 +532,11 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     @classmethod
     def widened(cls, bound: float, scale: Sequence[float] = ()) -> float:
-        """Return a bound of which the certainty equivalent is `ROUNDING` larger, and the utility by
-        some last digits.
+        """Return a bound whose certainty equivalent is larger by `ROUNDING`, and whose utility is
+        larger by some last digits.
 
-        Next to fairness 1 these digits are worth more: there is no proof that plans of different
-        worth do not hide behind one utility.
+        Close to fairness 1 these digits matter more: plans with different common rates may have the
+        same utility in floating point.
         """
         power = 1.0 - scale[1]
         return bound + max(
@@ -533,22 +544,22 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         )
 
     def utility(self, goodput: Floats) -> float:
-        """Return the utility of some rates, all of them positive."""
+        """Return the utility of positive rates."""
         if self.fairness == 1.0:
             return float((self.weight * np.log(goodput)).sum())
         power = 1.0 - self.fairness
         return float((self.weight * goodput**power).sum() / power)
 
     def log_common_rate(self, goodput: Floats) -> float:
-        """Return the logarithm of the certainty equivalent of some rates, whose utility may lack
-        its digits.
+        """Return the logarithm of the certainty equivalent of some rates whose utility may lack
+        digits.
         """
         shares, logs, power = self.weight / self.weight.sum(), np.log(goodput), 1.0 - self.fairness
         if power == 0.0:
             return float(shares @ logs)
         if (
             float(np.abs(power * logs).max()) < 0.5
-        ):  # next to fairness 1: without the 1 that all powers share
+        ):  # close to fairness 1: without the 1 that all powers share
             return math.log1p(float(shares @ np.expm1(power * logs))) / power
         parts = np.log(self.weight) + power * logs
         largest = float(parts.max())
@@ -557,7 +568,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         ) / power
 
     def round_seconds(self, draft_tokens: Ints) -> float:
-        """Return how long a round with some allocation lasts."""
+        """Return the seconds of a round with an allocation."""
         return self._round_seconds(draft_tokens, int(draft_tokens.sum()))
 
     def _round_seconds(self, draft_tokens: Ints, verified: int) -> float:
@@ -571,7 +582,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
     # ------------------------------------------------------------------ the judge
 
     def evaluate(self, plan: FairGoodputPlan) -> Evaluation:
-        """Return the utility of the goodput that the schedule realises."""
+        """Return the utility of the goodput that the schedule attains."""
         self.expect_plan(plan)
         defects = self._defects(plan)
         if defects:
@@ -580,14 +591,14 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         if not (goodput > 0).all():
             raise InvalidInput("schedule: expected shares that give every client a positive rate")
         utility = self.utility(goodput)
-        size = abs(utility)  # all terms have one sign, but for logarithms
+        size = abs(utility)  # all terms have one sign, except for logarithms
         if self.fairness == 1.0 and utility == 0.0:
             size = float((self.weight * np.abs(np.log(goodput))).sum())
         return Evaluation(utility, {"utility": utility}, size, self.log_common_rate(goodput))
 
     def violations(self, plan: FairGoodputPlan) -> list[str]:
-        """Return what the plan violates: shares, budget, caps, least rates, and what it declares of
-        the schedule.
+        """Return the violations of shares, budget, caps and minimum rates, and the differences
+        between the declared values and the schedule.
         """
         self.expect_plan(plan)
         found = self._defects(plan)
@@ -632,15 +643,15 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
             found += self._first(
                 least > goodput + SCHEDULE_TOLERANCE * np.maximum(least, goodput),
                 lambda i: (
-                    f"min_goodput[{i}]: the schedule gives {goodput[i]:.12g}, at least"
-                    f" {least[i]:.12g} is due"
+                    f"min_goodput[{i}]: the schedule gives {goodput[i]:.12g}, the minimum is"
+                    f" {least[i]:.12g}"
                 ),
             )
         return found
 
     @staticmethod
     def _spent(schedule: Schedule) -> NDArray[Any]:
-        """Return the draft tokens of each entry, to the last one: exactly."""
+        """Return the draft tokens of each entry, exact to the last token."""
         if float(schedule.tokens.max()) * len(schedule.steps) <= MAX_INTEGER:
             return np.cumsum(np.bincount(schedule.entries, schedule.steps, len(schedule))).astype(
                 np.int64
@@ -650,7 +661,9 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         return np.cumsum(spent)
 
     def realised(self, schedule: Schedule) -> tuple[Floats, Floats]:
-        """Return what a schedule realises: goodput, and draft tokens per round, of each client."""
+        """Return the goodput and the mean draft tokens per round of each client under a
+        schedule.
+        """
         known = _realised.get(schedule)
         if known is not None and known[0]() is self:
             return known[1]
@@ -659,7 +672,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
             rounds = schedule.share / [
                 self.round_seconds(allocation) for _, allocation in schedule.allocations()
             ]
-        # From an entry on until the end, a change gives so much more in each round.
+        # A change adds its difference to each round from its entry on until the end.
         left = np.cumsum(rounds[::-1].astype(np.longdouble))[::-1].astype(np.float64)[
             schedule.entries
         ]
@@ -674,7 +687,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         return found
 
     def _defects(self, plan: FairGoodputPlan) -> list[str]:
-        """Return why the plan is no plan for this problem at all."""
+        """Return the reasons why the plan does not match this problem."""
         sizes = {
             "goodput": len(plan.goodput),
             "mean_draft_tokens": len(plan.mean_draft_tokens),
@@ -688,7 +701,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     @staticmethod
     def _first(wrong: Truths, sentence: Any) -> list[str]:
-        """Return a sentence on the first of many violations of one kind, and how many there are."""
+        """Return a sentence about the first of many violations of one kind, and their number."""
         count = int(np.count_nonzero(wrong))
         if not count:
             return []

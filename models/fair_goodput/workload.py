@@ -1,5 +1,5 @@
-"""Clients that draft for one verifier, round after round: how their acceptance moves, and what they
-share.
+"""Clients that draft for one verifier, round after round: the process of their acceptance rates and
+the shared limits.
 """
 
 from __future__ import annotations
@@ -20,19 +20,23 @@ SHARED = ("budget_tokens", "fairness", "weights", "max_draft_tokens")
 
 @dataclass(frozen=True, eq=False)
 class GoodputWorkload(Workload):
-    """What a policy of `fair-goodput` meets.
+    """A workload for policies of `fair-goodput`.
 
     Parameters
     ----------
     process
-        How the clients' acceptance rates move, or fixed rates.
+        Process of the clients' acceptance rates, or fixed rates.
     budget_tokens
-        C: draft tokens per round.
-    fairness, weights, max_draft_tokens
-        As in the problem.
+        Draft tokens C per round.
+    fairness
+        Exponent g of the utility, as in the problem.
+    weights
+        Weight of each client, as in the problem.
+    max_draft_tokens
+        Maximum number of draft tokens of each client, as in the problem.
     problem
-        Budget, weights, fairness and caps; its acceptance rates are those of the first round, first
-        regime.
+        Problem with the budget, weights, fairness and caps. Its acceptance rates are those of the
+        first round and the first regime.
 
     Raises
     ------
@@ -74,8 +78,8 @@ class GoodputWorkload(Workload):
         object.__setattr__(self, "problem", problem)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the workload as JSON-like data: rates and transition of its process, and what
-        clients share.
+        """Return the workload as JSON-like data: rates and transition of its process, and the
+        shared limits.
         """
         shared = {name: value for name, value in self.problem.to_dict().items() if name in SHARED}
         moves = {"rates": self.moves.rates.tolist(), "transition": self.moves.transition.tolist()}

@@ -1,10 +1,10 @@
-"""What a pass takes: one family of named forms, which engines, kinds of problems, fits and
-simulators take from here.
+"""Time of a forward pass: one family of named forms for engines, kinds of problems, fits and
+simulators.
 
 ==================  =====================  =======================================================
 form                module                 seconds of a pass
 ==================  =====================  =======================================================
-linear, pieces      `lines`                c1 F b + c2 of F operations per sequence
+linear, pieces      `lines`                c1 F b + c2 for F operations per sequence
 linear, pieces      `form`                 the same per token; read from files by `read_lines`
 estimator           `additive`             c + sum of w_i, additive weights of requests (paper 2)
 knots               `knots`                piecewise linear in the tokens of a batch (paper 4)
@@ -13,8 +13,8 @@ table               `measured`             measured passes, interpolated
 captured batches    `staircase`            any of these for the next captured batch size
 ==================  =====================  =======================================================
 
-`pass_time` reads them all; `specopt.instances.runtimes` reads tables and fits. `weight_reads`
-counts the bytes of weights that a pass reads.
+`pass_time` reads all forms; `specopt.instances.runtimes` reads tables and fits. `weight_reads`
+computes the bytes of weights that a pass reads.
 """
 
 from __future__ import annotations

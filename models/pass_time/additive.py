@@ -14,8 +14,8 @@ from specopt.models.fields import Checked, Floats, Ints, NonNegative
 def features(
     new_tokens: Ints | Floats, cached_tokens: Ints | Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Return L_new, (L_cached + L_new) L_new and L_cached of each request, which its time is linear
-    in (Eq. 18).
+    """Return the features of each request in which its time is linear: L_new, (L_cached + L_new)
+    L_new and L_cached (Eq. 18).
     """
     new, cached = np.asarray(new_tokens, np.float64), np.asarray(cached_tokens, np.float64)
     return new, (cached + new) * new, cached
@@ -28,13 +28,13 @@ class VerificationTime(Checked):
     Parameters
     ----------
     seconds_per_new_token
-        a, the linear layers' cost of a token that is computed.
+        Cost a of the linear layers for a token that is computed.
     seconds_per_interaction
-        b_compute, the cost of one product of a query with a key (Eq. 18).
+        Cost b_compute of one product of a query with a key (Eq. 18).
     seconds_per_cached_token
-        b_read, the cost of reading one cached token.
+        Cost b_read of reading one cached token.
     overhead_seconds
-        c, the cost of any batch.
+        Constant cost c of any batch.
     """
 
     seconds_per_new_token: NonNegative
@@ -43,7 +43,7 @@ class VerificationTime(Checked):
     overhead_seconds: NonNegative
 
     def weights(self, new_tokens: Ints | Floats, cached_tokens: Ints | Floats) -> Floats:
-        """Return w_i, the seconds that each request adds to its batch."""
+        """Return the seconds w_i that each request adds to its batch."""
         linear, interactions, read = features(new_tokens, cached_tokens)
         found: Floats = (
             self.seconds_per_new_token * linear
@@ -53,7 +53,7 @@ class VerificationTime(Checked):
         return found
 
     def scaled(self, slope: float, overhead: float) -> VerificationTime:
-        """Return the estimator scaled by two factors: of the weights, and of the constant."""
+        """Return the estimator with its weights and its constant scaled by two factors."""
         return VerificationTime(
             seconds_per_new_token=slope * self.seconds_per_new_token,
             seconds_per_interaction=slope * self.seconds_per_interaction,
@@ -67,4 +67,4 @@ class VerificationTime(Checked):
 
 
 COEFFICIENTS = tuple(VerificationTime.__dataclass_fields__)
-"""The order of every array of coefficients: a, b_compute, b_read, c."""
+"""Every array of coefficients has this order: a, b_compute, b_read, c."""

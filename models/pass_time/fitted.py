@@ -16,21 +16,23 @@ from specopt.models.pass_time.additive import features
 from specopt.models.pass_time.pass_time import PassTime, Which, interval
 
 BATCH = "batch"
-"""Beside the features of a form, what a fit may say the measured range of."""
+"""A fit may state the measured range of the batch size under this name, in addition to its
+features.
+"""
 
 
 class Work(ABC):
-    """What a form's coefficients multiply."""
+    """The features that the coefficients of a form multiply."""
 
     ranged: tuple[str, ...]
-    """Names of the features that a fit says the measured range of."""
+    """Names of the features whose measured range a fit states."""
 
     @abstractmethod
     def features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
         """Return the features of passes in the last axis, those of `ranged` first."""
 
-    def most(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
-        """Return the features where the fit may have counted more than `features` does."""
+    def upper_features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
+        """Return upper limits of the features, as large as the fit may have counted them."""
         return self.features(batch, new_tokens, cached_tokens)
 
 
@@ -50,18 +52,18 @@ class Tokens(Work):
 class Operations(Work):
     """Operations of the batch, 1, and cached tokens of the batch.
 
-    What is cached is read once per request and pass, however many tokens are new. Where nothing
-    says what reading takes, it costs what the attention of one new token does.
+    The cache is read once per request and pass, however many tokens are new. Without a coefficient
+    for reading, it costs as much as the attention of one new token.
 
     Parameters
     ----------
     decoder
-        Turns tokens into operations.
+        Decoder that converts tokens into operations.
     all_logits
-        Whether every new position needs its logits, as in verification, or the last one alone.
+        Whether every new position needs its logits, as in verification, or only the last one.
     attends
-        Whether attention to the cached tokens counts as operations; else they have a coefficient of
-        their own.
+        Whether attention to the cached tokens counts as operations; otherwise they have a separate
+        coefficient.
     """
 
     decoder: Decoder
@@ -74,9 +76,9 @@ class Operations(Work):
         """Return the features; see `Work.features`."""
         return self._with(cached_tokens if self.attends else 0.0, batch, new_tokens, cached_tokens)
 
-    def most(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
-        """Return the features with the attention of every new token, as operations are counted in
-        fits.
+    def upper_features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
+        """Return the features with the attention of every new token, because fits count operations
+        this way.
         """
         pairs = new_tokens * cached_tokens if self.attends else 0.0
         return self._with(pairs, batch, new_tokens, cached_tokens)
@@ -96,7 +98,7 @@ class Operations(Work):
 
 
 class Additive(Work):
-    """The features of Eq. 18 (paper 2), and 1."""
+    """The features of Eq. 18 (paper 2) and the constant 1."""
 
     ranged = ("new_tokens", "interactions", "cached_tokens")
 
@@ -113,19 +115,19 @@ class FittedPasses(PassTime):
     Parameters
     ----------
     coefficients
-        By limit: shape (pieces, features).
+        Coefficients by limit, each of shape (pieces, features).
     work
-        The features.
+        Features of a pass.
     misfit
-        How far measured times lie from predicted ones, below and above, relative to these, passes
-        that were held out from the fit included.
+        Largest relative differences of measured from predicted times, below and above, including
+        passes that were held out from the fit.
     ranges
-        Least and most measured, of each feature of `work.ranged` and of the batch; what is missing
-        is not known.
+        Minimum and maximum measured value of each feature in `work.ranged` and of the batch;
+        unknown ranges are missing.
     contexts
-        Cached tokens per request of the passes that were fitted; none: not known.
+        Cached tokens per request of the passes that were fitted; empty if unknown.
     notes
-        What a reader should know.
+        Notes for the reader.
     """
 
     coefficients: Mapping[Which, Floats]
@@ -154,8 +156,10 @@ class FittedPasses(PassTime):
     def seconds(
         self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted"
     ) -> Floats:
-        """Return the form's seconds; a limit holds both the coefficients' and the misfit's."""
-        find = self.work.most if which == "upper" else self.work.features
+        """Return the seconds of the form. A limit includes those of the coefficients and of the
+        misfit.
+        """
+        find = self.work.upper_features if which == "upper" else self.work.features
         found = find(batch, new_tokens, cached_tokens)
 
         def times(of: Which) -> Floats:
@@ -168,9 +172,7 @@ class FittedPasses(PassTime):
         return times("fitted")
 
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
-        """Return whether batch, context and features are within their ranges, a rounding error
-        aside.
-        """
+        """Return whether batch, context and features are within their ranges, up to rounding."""
         found = self.work.features(batch, new_tokens, cached_tokens)
         sizes = dict(zip(self.work.ranged, np.moveaxis(found, -1, 0), strict=False)) | {
             BATCH: np.asarray(batch)

@@ -1,5 +1,5 @@
-"""Coefficients of runtimes in JSON-like data: against tokens, against operations, and the estimator
-of paper 2.
+"""Coefficients of runtimes in JSON-like data: per token, per operation, and the estimator of paper
+2.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ TOKEN = "seconds_per_token"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Coefficients:
-    """Coefficients of the features of their work: one row per piece, the cached tokens' aside."""
+    """Coefficients of the features of the work: one row per piece, without the cached tokens'."""
 
     coefficients: Floats
     unit: str
@@ -32,23 +32,23 @@ class Coefficients:
 
     @property
     def reading(self) -> str | None:
-        """The field that says what reading the cache takes."""
+        """Field with the time to read the cache."""
         if self.per_cached_token is not None:
             return "seconds_per_cached_token"
         return None if self.per_kv_byte is None else "seconds_per_kv_byte"
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """What limits must have in common with the fit."""
+        """Properties that limits must share with the fit."""
         return self.unit, self.reading
 
     def with_reading(self, decoder: Decoder | None, where: str) -> Floats:
-        """Return the coefficients with that of the cached tokens.
+        """Return the coefficients, including that of the cached tokens.
 
         Raises
         ------
         InvalidInput
-            If bytes are to be counted without a model.
+            If bytes must be counted but no model is given.
         """
         if self.unit == "an estimator":
             return self.coefficients
@@ -56,15 +56,15 @@ class Coefficients:
         if self.per_kv_byte is not None:
             if decoder is None:
                 raise InvalidInput(
-                    f"{where}.seconds_per_kv_byte: expected a model to count the bytes of its cache"
-                    " with, or seconds_per_cached_token"
+                    f"{where}.seconds_per_kv_byte: expected a model, whose cache determines the"
+                    " bytes, or seconds_per_cached_token"
                 )
             each = self.per_kv_byte * decoder.kv_bytes_per_token
         return np.column_stack([self.coefficients, np.full(len(self.coefficients), each)])
 
 
 def read_form(data: object, where: str) -> Coefficients:
-    """Return the coefficients that a runtime or an estimator says.
+    """Return the coefficients in a runtime or an estimator.
 
     Raises
     ------
@@ -97,7 +97,7 @@ def read_form(data: object, where: str) -> Coefficients:
 
 
 def read_lines(data: object, where: str) -> tuple[Floats, str]:
-    """Return slope and overhead of every piece, shape (pieces, 2), and what the slope is called.
+    """Return slope and overhead of every piece, shape (pieces, 2), and the name of the slope.
 
     Raises
     ------

@@ -1,5 +1,5 @@
-"""Delay of one cloud batch against its tokens: a piecewise-linear g through knots (paper 4, Eq. 2
-and Fig. 1).
+"""Delay of one cloud batch by its tokens: a piecewise-linear g through knots (paper 4, Eq. 2 and
+Fig. 1).
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from specopt.models.fields import (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CloudDelay(Checked):
-    """g(m), seconds that the cloud takes for a batch of m tokens on one GPU.
+    """Seconds g(m) that the cloud takes for a batch of m tokens on one GPU.
 
-    Linear between the knots; the first value holds to the left of them, the last slope continues to
-    the right.
+    The delay is linear between the knots. To the left of them it is the first value, to the right
+    it continues with the last slope.
 
     Parameters
     ----------
     tokens
-        Where the knots are, at least two, increasing, shape (n,).
+        Positions of the knots, at least two, increasing, shape (n,).
     seconds
         Delay at each knot, non-decreasing, shape (n,).
     """
@@ -58,7 +58,7 @@ class CloudDelay(Checked):
                 )
         if not np.isfinite(self.slopes).all():
             raise InvalidInput(
-                "tokens: expected knots so far apart that the slopes between them are finite"
+                "tokens: expected knots far enough apart that the slopes between them are finite"
             )
 
     @property
@@ -73,7 +73,7 @@ class CloudDelay(Checked):
         return self.tokens.tolist(), self.seconds.tolist()
 
     def at(self, tokens: float) -> float:
-        """Return g of one batch of `tokens` tokens (real numbers are fine: a mean, for example)."""
+        """Return g of one batch of `tokens` tokens, which may be a real number such as a mean."""
         x, y = self._knots
         if tokens <= x[0]:
             return y[0]

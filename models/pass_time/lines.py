@@ -1,8 +1,8 @@
 """Runtime of a forward pass: T(b, F) = c1 F b + c2 (paper 1, Eq. 17), the maximum of such pieces,
 or measured passes.
 
-One piece is the paper's fit. The maximum of several is the roofline form that measurements follow
-more closely: flat while memory traffic dominates, rising once arithmetic does.
+One piece is the fit of the paper. The maximum of several is the roofline form, which follows
+measurements more closely: constant while memory traffic dominates, rising once arithmetic does.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class LinearRuntime(Checked):
     Parameters
     ----------
     seconds_per_flop
-        c1, seconds per floating-point operation.
+        Seconds c1 per floating-point operation.
     overhead_seconds
-        c2, seconds of a pass without work.
+        Seconds c2 of a pass without work.
     """
 
     seconds_per_flop: NonNegative
@@ -46,16 +46,16 @@ class LinearRuntime(Checked):
 
     @staticmethod
     def is_marked(data: Mapping[str, Any]) -> bool:
-        """Return whether JSON-like data means this form."""
+        """Return whether JSON-like data has this form."""
         return "pieces" not in data and "passes" not in data
 
     @property
     def pieces(self) -> tuple[LinearRuntime, ...]:
-        """The affine pieces, whose maximum is the runtime: here itself."""
+        """Affine pieces whose maximum is the runtime: here the runtime itself."""
         return (self,)
 
     def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
-        """Return the seconds of forward passes of `flops` operations per task, for a whole
+        """Return the seconds of forward passes with `flops` operations per task, for a whole
         batch.
         """
         return np.asarray(self.seconds_per_flop * flops * batch_size + self.overhead_seconds)
@@ -68,7 +68,7 @@ class PiecewiseRuntime(Checked):
     Parameters
     ----------
     pieces
-        At least one linear runtime.
+        Linear runtimes, at least one.
     """
 
     pieces: Given[
@@ -77,11 +77,11 @@ class PiecewiseRuntime(Checked):
 
     @staticmethod
     def is_marked(data: Mapping[str, Any]) -> bool:
-        """Return whether JSON-like data means this form."""
+        """Return whether JSON-like data has this form."""
         return "pieces" in data
 
     def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
-        """Return the seconds of forward passes of `flops` operations per task, for a whole
+        """Return the seconds of forward passes with `flops` operations per task, for a whole
         batch.
         """
         return np.asarray(
@@ -91,13 +91,12 @@ class PiecewiseRuntime(Checked):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TabledRuntime(Checked):
-    """Measured passes, linear between the points of their grid: what they take, whatever their
-    operations.
+    """Measured passes, linear between the points of their grid, independent of their operations.
 
     Parameters
     ----------
     passes
-        A row for every point of a complete grid; more work takes no less time.
+        Table with a row for every point of a complete grid; more work takes no less time.
     """
 
     passes: PassTable
@@ -108,34 +107,34 @@ class TabledRuntime(Checked):
         if self.grid.moved > ROUNDING:
             raise InvalidInput(
                 "passes.seconds: expected times that do not fall as batches, new or cached tokens"
-                f" grow, got times that do, by {self.grid.moved:.2g} of them to the nearest that"
-                " do not"
+                " grow, got times that do; the relative distance to the nearest such times is"
+                f" {self.grid.moved:.2g}"
             )
 
     @staticmethod
     def is_marked(data: Mapping[str, Any]) -> bool:
-        """Return whether JSON-like data means this form."""
+        """Return whether JSON-like data has this form."""
         return "passes" in data
 
     @cached_property
     def grid(self) -> MeasuredPasses:
-        """The interpolation, without limits."""
+        """Interpolation of the table, without limits."""
         return MeasuredPasses.from_table(replace(self.passes, spread=None), "passes")
 
     @property
     def pieces(self) -> tuple[LinearRuntime, ...]:
-        """None: what works with operations alone is refused."""
+        """Raise `Unsupported`: a table has no pieces in operations."""
         raise Unsupported(
             "draft_runtime, verify_runtime: expected lines or pieces here, got measured passes"
         )
 
     def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
-        """Refuse to count by operations."""
+        """Raise `Unsupported`: a table does not depend on operations."""
         return self.pieces[0].seconds(batch_size, flops)
 
 
 ROUNDING = 1e-12
-"""Relative difference of times that is none."""
+"""Times with at most this relative difference are treated as equal."""
 
 Runtime = LinearRuntime | PiecewiseRuntime | TabledRuntime
 
@@ -143,9 +142,7 @@ Runtime = LinearRuntime | PiecewiseRuntime | TabledRuntime
 def pass_seconds(
     model: Decoder, runtime: Runtime, size: Any, new: Any, total: Floats, logits: int
 ) -> Floats:
-    """Return the seconds of a forward pass of `new` tokens per task (Eq. 17), or as it was
-    measured.
-    """
+    """Return the seconds of a forward pass of `new` tokens per task, by Eq. 17 or as measured."""
     if isinstance(runtime, TabledRuntime):
         return runtime.grid.seconds(size, new, total - new)
     return runtime.seconds(size, pass_flops(model, new, total, logits))

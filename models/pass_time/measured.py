@@ -33,20 +33,22 @@ AXES = ("batch", "new_tokens", "cached_tokens")
 
 @dataclass(frozen=True, kw_only=True)
 class PassTable(Checked):
-    """Measured passes in long format: columns of one length, a row per measured point; equal points
-    are repeats.
+    """Measured passes in long format: columns of one length with one row per measured point. Equal
+    points are repeats.
 
     Parameters
     ----------
-    batch, new_tokens
-        Requests, and new tokens of each.
+    batch
+        Number of requests.
+    new_tokens
+        Number of new tokens of each request.
     cached_tokens
-        Tokens that each request has cached; default: none.
+        Number of cached tokens of each request; 0 if missing.
     seconds
         Time of the pass.
     spread
-        How far repeats of it lie apart, as from their 10 % to their 90 % quantile; default: not
-        known.
+        Spread of repeats of the pass, for example from their 10 % to their 90 % quantile; unknown
+        if missing.
     """
 
     batch: Given[Annotated[np.ndarray, Column(PositiveInt, "points")], FloatsLike] = required()
@@ -70,20 +72,20 @@ class PassTable(Checked):
 class MeasuredPasses(Immutable, PassTime):
     """Times on a complete grid, linear between its points.
 
-    At a point the limits hold every time measured there, its spread included. Between points they
-    widen by the error of the interpolation where a measured point is left out, but not beyond what
-    the points around allow. A pass takes no less than one of less work, and no more than one of
-    more.
+    At a point the limits include every time measured there with its spread. Between points they
+    widen by the error of the interpolation when a measured point is left out, but not beyond the
+    values that the surrounding points allow. A pass takes at least the time of a pass with less
+    work and at most that of a pass with more work.
 
     Parameters
     ----------
     axes
-        Measured batches, new tokens and cached tokens, increasing.
+        Measured batches, new tokens and cached tokens, each increasing.
     grids
-        Seconds, and their limits, each never decreasing.
+        Grids of the seconds and of their limits, each never decreasing.
     left_out
-        By axis: largest error of the logarithm of a point's time, interpolated from its neighbours;
-        infinite where no point has two.
+        Largest error of the logarithm of a point's time when it is interpolated from its
+        neighbours, by axis; infinite if no point has two neighbours.
     moved
         Largest relative difference between a measured time and the monotone one.
     """
@@ -117,11 +119,11 @@ class MeasuredPasses(Immutable, PassTime):
             )
             at = ", ".join(f"{name} = {value:g}" for name, value in zip(AXES, first, strict=True))
             raise InvalidInput(
-                f"{where}: expected a complete grid, a row for every combination of the batches,"
-                f" new tokens and cached tokens in it; {len(missing)} of {np.prod(shape)} are"
+                f"{where}: expected a complete grid, a row for every combination of its batches,"
+                f" new tokens and cached tokens; {len(missing)} of {np.prod(shape)} are"
                 f" missing, the first at {at}"
             )
-        # a spread widens times as a factor, downwards as well: no noise makes a pass take no time
+        # a spread widens times by a factor, also downwards: no noise makes a pass take no time
         factor = 1.0 + spread / seconds
         logs = [np.log(seconds[cell == one]) for one in range(int(np.prod(shape)))]
         middle = np.reshape([np.median(of) for of in logs], shape)
@@ -143,36 +145,36 @@ class MeasuredPasses(Immutable, PassTime):
 
     @property
     def notes(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Say where measurements were not monotone."""
+        """Notes on measurements that were not monotone."""
         if self.moved <= 0.05:
             return ()
         return (
             (
-                "some measured times fall where the work grows; made monotone, times moved by up"
-                f" to {self.moved:.0%}, and the limits hold both"
+                "some measured times fall while the work grows; making them monotone changed times"
+                f" by up to {self.moved:.0%}, and the limits include both"
             ),
         )
 
     @property
     def has_limits(self) -> bool:
-        """A table always has limits: between its points, if nowhere else."""
+        """Whether there are limits; always true, because there are limits between points."""
         return True
 
     @property
     def contexts(self) -> tuple[float, ...]:
-        """Return the cached tokens of the points."""
+        """Cached tokens of the points."""
         return tuple(self.axes[2].tolist())
 
     @property
     def measured(self) -> str:
-        """Return the range of every axis."""
+        """Range of every axis."""
         names = ("batches", "new tokens", "cached tokens")
         return ", ".join(
             interval(name, axis[0], axis[-1]) for name, axis in zip(names, self.axes, strict=True)
         )
 
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
-        """Return which passes lie in the grid's box."""
+        """Return a mask of the passes inside the box of the grid."""
         inside = [
             (axis[0] <= np.asarray(x)) & (np.asarray(x) <= axis[-1])
             for axis, x in zip(self.axes, (batch, new_tokens, cached_tokens), strict=True)
@@ -182,8 +184,8 @@ class MeasuredPasses(Immutable, PassTime):
     def seconds(
         self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted"
     ) -> Floats:
-        """Return the interpolation; beyond the last point the last slope goes on, below the first
-        its value holds.
+        """Return the interpolation. Beyond the last point it continues with the last slope; below
+        the first point it is the first value.
         """
         grid = self.grids[which]
         cells, shares = zip(
@@ -220,8 +222,8 @@ class MeasuredPasses(Immutable, PassTime):
 
 
 def _place(axis: Floats, x: Floats) -> tuple[np.ndarray, Floats]:
-    """Return the cell that x is in, and how far it is through it: beyond 1 behind the last point,
-    never below 0.
+    """Return the cell that contains x and the relative position of x in it, which is above 1 beyond
+    the last point and never below 0.
     """
     x = np.asarray(x, np.float64)
     if len(axis) == 1:

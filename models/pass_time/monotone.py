@@ -1,5 +1,5 @@
-"""Values on a grid made monotone: the nearest function that never decreases, and the tightest ones
-below and above.
+"""Values on a grid made monotone: the nearest non-decreasing function and the tightest ones below
+and above.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ CLOSE = 1e-9
 
 
 def isotonic(values: Floats) -> Floats:
-    """Return the least-squares fit that never decreases along any axis.
+    """Return the least-squares fit that does not decrease along any axis.
 
     Method: Dykstra's alternating projections, each an isotonic regression along one axis (Dykstra
     and Robertson, 1982).
@@ -36,11 +36,11 @@ def isotonic(values: Floats) -> Floats:
             corrections[axis] = target - found
         if np.abs(found - before).max() <= CLOSE * max(1.0, float(np.abs(values).max())):
             break
-    return majorant(found)  # what rounding left over
+    return majorant(found)  # removes what rounding has left
 
 
 def majorant(values: Floats) -> Floats:
-    """Return the least function that never decreases along any axis and is nowhere below the
+    """Return the smallest function that does not decrease along any axis and is nowhere below the
     values.
     """
     for axis in range(values.ndim):
@@ -49,7 +49,7 @@ def majorant(values: Floats) -> Floats:
 
 
 def minorant(values: Floats) -> Floats:
-    """Return the largest function that never decreases along any axis and is nowhere above the
+    """Return the largest function that does not decrease along any axis and is nowhere above the
     values.
     """
     return -np.flip(majorant(np.flip(-values)))

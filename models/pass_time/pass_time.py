@@ -1,4 +1,4 @@
-"""What a pass time is: seconds of a pass, limits of them, and where they were measured."""
+"""Base of pass times: seconds of a pass, their limits, and the measured range."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class PassTime(ABC):
     Parameters
     ----------
     notes
-        What a reader should know.
+        Notes for the reader.
     """
 
     notes: tuple[str, ...] = ()
@@ -25,33 +25,33 @@ class PassTime(ABC):
     def seconds(
         self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted"
     ) -> Floats:
-        """Return seconds of passes; the arrays are broadcast. Each pass lies within its limits by
-        itself.
+        """Return the seconds of passes; the arrays are broadcast. Each pass lies within its
+        limits.
         """
 
     @abstractmethod
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
-        """Return which passes are within what was measured; all, where nothing is known of that."""
+        """Return a mask of the passes within the measured range; all are within an unknown
+        range.
+        """
 
     @property
     @abstractmethod
     def measured(self) -> str:
-        """What was measured, for messages: "batches 1-4, new tokens 1-32"; empty where nothing
-        tells.
+        """Measured range for messages, for example "batches 1-4, new tokens 1-32"; empty if
+        unknown.
         """
 
     @property
     @abstractmethod
     def has_limits(self) -> bool:
-        """Whether there are limits, of the coefficients, of the form's misfit or of the measured
+        """Whether there are limits of the coefficients, of the form's misfit or of the measured
         times.
         """
 
     @property
     def contexts(self) -> tuple[float, ...]:
-        """Cached tokens per request that passes were measured with; none where that is not
-        known.
-        """
+        """Cached tokens per request of the measured passes; empty if unknown."""
         return ()
 
 

@@ -1,4 +1,4 @@
-"""Seconds of a pass over a batch: the largest of several affine pieces in sequences, new tokens and
+"""Seconds of a pass over a batch: the maximum of several affine pieces in sequences, new tokens and
 cached tokens.
 """
 
@@ -16,9 +16,9 @@ from specopt.models.schema import described
 
 _WORDS = {
     "overhead_seconds": "Seconds of any pass.",
-    "seconds_per_sequence": "More for every sequence.",
-    "seconds_per_token": "More for every new token.",
-    "seconds_per_cached_token": "More for every cached token.",
+    "seconds_per_sequence": "Additional seconds per sequence.",
+    "seconds_per_token": "Additional seconds per new token.",
+    "seconds_per_cached_token": "Additional seconds per cached token.",
 }
 PIECE = tuple(_WORDS)
 
@@ -27,21 +27,21 @@ _Piece: Any = defstruct("Piece", [(name, Amount) for name in PIECE], forbid_unkn
 
 @dataclass(frozen=True, eq=False)
 class PassPieces(Custom):
-    """The largest of o + s_b b + s_m m + s_c c over b sequences, m new and c cached tokens; JSON: a
+    """The maximum of o + s_b b + s_m m + s_c c for b sequences, m new and c cached tokens. JSON: a
     list of objects.
 
     Parameters
     ----------
     rows
-        Overhead, seconds per sequence, per new token and per cached token of every piece, shape
-        (pieces, 4), >= 0.
+        Coefficients >= 0 of every piece, shape (pieces, 4): overhead, seconds per sequence, per new
+        token and per cached token.
     """
 
     rows: Floats
 
     @classmethod
     def parse(cls, data: object, where: str) -> Self:
-        """Build it from a list of objects."""
+        """Build the pieces from a list of objects."""
         found = read(list[_Piece], data, where)
         if not found:
             raise InvalidInput(f"{where}: expected at least one piece, got none")

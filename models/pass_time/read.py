@@ -1,4 +1,4 @@
-"""Pass times from JSON-like data: runtimes by hand, the files that fits write, and measured
+"""Pass times from JSON-like data: runtimes written by hand, the files that fits write, and measured
 tables.
 """
 
@@ -22,32 +22,37 @@ from specopt.models.pass_time.pass_time import PassTime, Which
 from specopt.models.pass_time.staircase import Staircase
 
 MAX_COEFFICIENT = 1e100
-"""Seconds per unit of work: a pass of any size stays a floating-point number."""
+"""Coefficients may have at most this many seconds per unit of work, so that every pass is
+finite.
+"""
 
-LEAST_SECONDS_PER_TOKEN = 1e-9
-"""No hardware takes less for a token; what is faster must be meant per operation."""
+MIN_SECONDS_PER_TOKEN = 1e-9
+"""No hardware is faster per token. A smaller number of seconds must be meant per operation."""
 
 
 def pass_time(data: object, where: str, *, decoder: Decoder | None, all_logits: bool) -> PassTime:
     """Build a pass time from JSON-like data.
 
-    Forms: ``{"seconds_per_token", "overhead_seconds"}``; the same per operation,
-    ``seconds_per_flop``, as in serving-latency; ``{"pieces": [...]}``, the maximum of several; the
-    estimator of verification-batch. Also the output of a fit (``runtime`` or ``estimator``, with
-    limits, misfit, ranges, contexts, model), and ``{"table": {"batch", "new_tokens",
-    "cached_tokens", "seconds", "spread"}}``, measured passes in columns. All but the estimator may
-    say what reading the cache takes, once per request and pass: ``seconds_per_cached_token``, or
-    ``seconds_per_kv_byte`` with a model. ``captured_batches`` beside any makes batches run as the
+    A line is ``{"seconds_per_token", "overhead_seconds"}``, or has ``seconds_per_flop`` as in
+    serving-latency. ``{"pieces": [...]}`` is the maximum of several lines. Other forms are the
+    estimator of verification-batch and the output of a fit (``runtime`` or ``estimator``, with
+    limits, misfit, ranges, contexts, model). Measured passes are columns, ``{"table": {"batch",
+    "new_tokens", "cached_tokens", "seconds", "spread"}}``. All except the estimator may contain the
+    time to read the cache once per request and pass: ``seconds_per_cached_token``, or
+    ``seconds_per_kv_byte`` with a model. With ``captured_batches`` in addition, batches run as the
     next of those sizes, and ``beyond`` is the factor on the time of larger ones.
 
     Parameters
     ----------
-    data, where
-        What to read, and its path for messages.
+    data
+        JSON-like data of the pass time.
+    where
+        Path of the data, for messages.
     decoder
-        Of the model; a ``model`` in the data counts first. Needed for runtimes against operations.
+        Decoder of the model; a ``model`` in the data has precedence. Required for runtimes per
+        operation.
     all_logits
-        Whether every new position needs its logits, as in verification, or the last one alone.
+        Whether every new position needs its logits, as in verification, or only the last one.
 
     Raises
     ------
@@ -86,8 +91,8 @@ def _measured(table: PassTable, data: Mapping[str, Any], where: str) -> PassTime
         )
     if "beyond" in data:
         raise InvalidInput(
-            f"{where}.beyond: expected no factor, as the table has batches beyond {sizes[-1]:g},"
-            " the largest captured"
+            f"{where}.beyond: expected no factor, because the table has batches beyond"
+            f" {sizes[-1]:g}, the largest captured"
         )
     outside = MeasuredPasses.from_table(_rows(table, larger), f"{where}.table")
     return Staircase(sizes, within, outside, start=float(table.batch[larger].min()))
@@ -101,7 +106,7 @@ def _rows(table: PassTable, of: np.ndarray) -> PassTable:
 
 
 def _sizes(data: Mapping[str, Any], where: str) -> Floats | None:
-    """Return the captured batches; None: not known."""
+    """Return the captured batches; None if unknown."""
     given = data.get("captured_batches")
     if given is None:
         if "beyond" in data:
@@ -163,8 +168,8 @@ def _fitted(
     if key is not None and misfit is None:
         notes += (
             (
-                "its file does not tell the misfit of the form, so its limits do not hold that: fit"
-                " it again"
+                "its file does not contain the misfit of the form, so its limits do not include it:"
+                " fit it again"
             ),
         )
     return FittedPasses(
@@ -189,7 +194,7 @@ def _work(
     if decoder is not None:
         return Operations(decoder, all_logits, attends=form.reading is None), ()
     slope = float(form.coefficients[:, 0].max())
-    if 0.0 < slope < LEAST_SECONDS_PER_TOKEN:
+    if 0.0 < slope < MIN_SECONDS_PER_TOKEN:
         raise InvalidInput(
             f"{where}.seconds_per_flop: {slope:.3g} is per operation, so the model is needed to"
             " count operations; give draft_model and verify_model with the runtimes (or"
@@ -198,7 +203,7 @@ def _work(
     if slope == 0.0:
         return Tokens(), ()
     return Tokens(), (
-        "seconds_per_flop counts per token, as there is no model to count operations with",
+        "seconds_per_flop is used per token, because there is no model to count operations",
     )
 
 

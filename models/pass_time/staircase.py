@@ -1,4 +1,4 @@
-"""An engine's staircase: a batch runs as the next size that the engine has captured a graph for."""
+"""The staircase of an engine: a batch runs as the next size with a captured graph."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ class Staircase(PassTime):
     Parameters
     ----------
     sizes
-        Captured batches, increasing.
+        Captured batch sizes, increasing.
     within
-        Times of those.
+        Pass times of captured batches.
     outside
-        Times of larger batches, never less than that of the largest captured one.
+        Pass times of larger batches, at least that of the largest captured one.
     jump
         Factor on the times outside.
     start
-        Smaller batches outside take what this one does: between the largest captured batch and the
-        first measured beyond it nothing tells where the step is.
+        Minimum batch size outside: smaller batches outside take its time. Between the largest
+        captured batch and the first measured one beyond it, the position of the step is unknown.
     """
 
     sizes: Floats
@@ -37,7 +37,7 @@ class Staircase(PassTime):
 
     @property
     def notes(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Return those of both parts."""
+        """Notes of both parts."""
         return tuple(dict.fromkeys((*self.within.notes, *self.outside.notes)))
 
     @property
@@ -47,14 +47,14 @@ class Staircase(PassTime):
 
     @property
     def measured(self) -> str:
-        """Return what was measured of both parts."""
+        """Measured range of both parts."""
         return " and ".join(
             dict.fromkeys(part.measured for part in (self.within, self.outside) if part.measured)
         )
 
     @property
     def contexts(self) -> tuple[float, ...]:
-        """Return those of both parts."""
+        """Cached tokens of both parts."""
         return tuple(sorted({*self.within.contexts, *self.outside.contexts}))
 
     def seconds(
@@ -68,7 +68,7 @@ class Staircase(PassTime):
         return np.where(batch > self.sizes[-1], np.maximum(captured, beyond), captured)
 
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
-        """Return whether the size that a batch runs as was measured."""
+        """Return whether the size at which a batch runs was measured."""
         return np.where(
             batch > self.sizes[-1],
             self.outside.covers(np.maximum(batch, self.start), new_tokens, cached_tokens),

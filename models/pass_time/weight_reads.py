@@ -1,11 +1,11 @@
-"""The bytes of weights that a forward pass reads: all dense ones, and the experts that its tokens
-are routed to.
+"""The bytes of weights that a forward pass reads: all dense ones, and those of the experts to which
+its tokens are routed.
 
-Which experts a pass needs depends on how its tokens are routed. With k of E experts per token and n
+The experts of a pass depend on the routing of its tokens. With k of E experts per token and n
 tokens routed uniformly and independently, a layer reads E (1 - (1 - k/E)^n) distinct experts on
-average. Routing that prefers some experts, and tokens of one sequence, which resemble each other,
-read fewer: the expectation is an estimate from above of what engines read. What always holds is
-`WeightReads.limits`: between k and min(E, k n) experts.
+average. Routing that prefers some experts reads fewer, and so do tokens of one sequence, which
+resemble each other. The expectation is therefore an upper estimate for engines. The limits in
+`WeightReads.limits` always hold: between k and min(E, k n) experts.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ class ExpertLayers:
     Parameters
     ----------
     layers
-        How many there are.
-    experts, experts_per_token
-        Experts of a layer (E), and those that a token is routed to (k).
+        Number of layers.
+    experts
+        Number E of experts per layer.
+    experts_per_token
+        Number k of experts to which a token is routed.
     expert_bytes
         Bytes of one expert.
 
@@ -51,15 +53,15 @@ class ExpertLayers:
             )
 
     def expected_experts(self, tokens: int) -> float:
-        """Return the distinct experts of a layer that `tokens` tokens need on average, routed
-        uniformly.
+        """Return the mean number of distinct experts of a layer that `tokens` uniformly routed
+        tokens need.
         """
         integer("tokens", tokens, 0)
         return self.experts * (1 - (1 - self.experts_per_token / self.experts) ** tokens)
 
     def expert_limits(self, tokens: int) -> tuple[int, int]:
-        """Return the fewest and the most distinct experts of a layer that `tokens` tokens can
-        need.
+        """Return the minimum and maximum number of distinct experts of a layer that `tokens`
+        tokens need.
         """
         integer("tokens", tokens, 0)
         fewest = self.experts_per_token if tokens else 0
@@ -73,8 +75,9 @@ class WeightReads:
     Parameters
     ----------
     dense_bytes
-        What every pass reads: attention, dense and shared networks, norms, output matrix; not the
-        table of input embeddings, of which a pass reads a row per token.
+        Bytes that every pass reads: attention, dense and shared networks, norms and the output
+        matrix. The table of input embeddings is not included, because a pass reads one row per
+        token.
     experts
         Layers with routed experts.
 
@@ -90,10 +93,11 @@ class WeightReads:
     experts: tuple[ExpertLayers, ...] = ()
 
     def bytes(self, tokens: int) -> float:
-        """Return the bytes that a pass over `tokens` tokens, b (1 + K) in a verification, reads on
-        average.
+        """Return the mean bytes that a pass over `tokens` tokens reads; a verification has b (1 +
+        K) tokens.
 
-        Exact for dense models; for routed experts under uniform independent routing.
+        The value is exact for dense models. For routed experts it assumes uniform independent
+        routing.
         """
         return self.dense_bytes + sum(
             group.layers * group.expert_bytes * group.expected_experts(tokens)
@@ -101,7 +105,7 @@ class WeightReads:
         )
 
     def limits(self, tokens: int) -> tuple[float, float]:
-        """Return the fewest and the most bytes that such a pass can read, whatever the routing."""
+        """Return the minimum and maximum bytes that such a pass reads, for any routing."""
         fewest = most = self.dense_bytes
         for group in self.experts:
             low, high = group.expert_limits(tokens)

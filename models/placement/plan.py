@@ -1,5 +1,5 @@
-"""Plans of `placement`: patterns of units, how often each is used, and the drafting servers behind
-them.
+"""Plans of `placement`: patterns of units, the number of times each is used, and the drafting
+servers behind them.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ PLACES: tuple[Place, ...] = ("none", "beside", "device", "pool")
 
 @dataclass(frozen=True, kw_only=True)
 class Beside(Checked):
-    """What drafts on the verifier's own units.
+    """Drafting on the verifier's own units.
 
     Parameters
     ----------
-    drafter, draft_tokens
-        Its name, and the draft length of all clients of the unit.
+    drafter
+        Name of the drafter.
+    draft_tokens
+        Draft length of all clients of the unit.
     """
 
     drafter: str
@@ -41,17 +43,17 @@ class Served:
     class
         Name of the class.
     per_unit
-        Clients on each unit.
+        Number of clients on each unit.
     place
-        Where their drafts come from.
+        Source of their drafts.
     drafter
-        Of the place device.
+        Name of the drafter, for the place device.
     draft_tokens
-        Draft length, of the places device and pool.
+        Draft length, for the places device and pool.
     overlap
         Whether the device drafts ahead while the verifier works.
     draft_group
-        Index of the draft group, of the place pool.
+        Index of the draft group, for the place pool.
     """
 
     class_: str
@@ -71,26 +73,26 @@ class Served:
         for name in ("drafter", "draft_tokens", "draft_group"):
             given = getattr(self, name) is not None
             if given != (name in allowed):
-                what = "required field is missing" if not given else "expected no such field"
-                raise InvalidInput(f"{name}: {what} (place {self.place!r})")
+                message = "required field is missing" if not given else "expected no such field"
+                raise InvalidInput(f"{name}: {message} (place {self.place!r})")
         if self.overlap and self.place != "device":
             raise InvalidInput(f"overlap: expected false (place {self.place!r})")
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnitGroup:
-    """Units of one verifier that are alike.
+    """Identical units of one verifier.
 
     Parameters
     ----------
     verifier
         Name of the verifier.
     units
-        How many units.
+        Number of units.
     beside
-        What drafts on the unit; null: nothing does.
+        Drafting on the unit; null for none.
     clients
-        Whom each unit serves.
+        Clients of each unit.
     """
 
     verifier: str
@@ -105,7 +107,7 @@ class UnitGroup:
                 has = "with" if self.beside else "without"
                 raise InvalidInput(
                     f"clients[{at}].place: expected {'' if self.beside else 'not '}'beside' on a"
-                    f" unit {has} a drafter beside the verifier, got {one.place!r}"
+                    f" unit {has} a drafter next to the verifier, got {one.place!r}"
                 )
 
 
@@ -115,12 +117,14 @@ class DraftGroup(Checked):
 
     Parameters
     ----------
-    pool, drafter
-        Names of pool and drafter.
+    pool
+        Name of the pool.
+    drafter
+        Name of the drafter.
     units
-        How many units.
+        Number of units.
     per_unit
-        Clients of a unit: those that refer to the group over its units, rounded up.
+        Clients of a unit: the clients that refer to the group divided by its units, rounded up.
     """
 
     pool: str
@@ -131,12 +135,12 @@ class DraftGroup(Checked):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlacementPlan(Plan):
-    """Groups of like units and of draft units.
+    """Groups of identical units and of draft units.
 
     Parameters
     ----------
     groups
-        Units that serve; none: nobody is served.
+        Units that serve clients; an empty list serves nobody.
     draft_groups
         Draft units that clients of the groups refer to.
     """

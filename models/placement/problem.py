@@ -1,8 +1,8 @@
-"""Placement: where clients' drafts come from, with which drafter, and how many units that takes.
+"""Placement: the source of clients' drafts, their drafters, and the number of units used.
 
 Every unit of a verifier serves some clients of some classes in continuous batches. Their drafts
-come from beside the verifier, from the client's device, from a pool of drafting servers, or are
-none at all.
+come from a drafter next to the verifier, from the client's device or from a pool of drafting
+servers, or there are no drafts.
 """
 
 from __future__ import annotations
@@ -43,38 +43,46 @@ Objective = Literal["goodput", "fair", "capacity", "cost", "energy"]
 LABELS = {
     "goodput": "weighted tokens per second",
     "fair": "sum of weighted logarithms of tokens per second",
-    "capacity": "share of the clients that is carried",
+    "capacity": "share of the clients served",
     "cost": "price per second",
     "energy": "watts",
 }
-"""What the objectives are."""
+"""Each objective has a label for tables and pictures."""
 
 LONGEST_PASS, LONGEST_TRIP = 100.0, 60.0
-"""Seconds of a pass of one token, and of a round trip, beyond which somebody gave milliseconds."""
+"""A pass of one token and a round trip may last at most this many seconds. Larger values are
+probably given in milliseconds.
+"""
 
 Name = Annotated[str, Meta(min_length=1)]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Verifier:
-    """Like units that run the large model.
+    """Identical units that run the large model.
 
     Parameters
     ----------
     name
-        Its name.
+        Name of the verifier.
     units
-        How many there are.
-    memory_bytes, weights_bytes, kv_bytes_per_token
-        Of a unit, of its weights, and of a cached token.
+        Number of units.
+    memory_bytes
+        Memory of a unit.
+    weights_bytes
+        Bytes of the model's weights on a unit.
+    kv_bytes_per_token
+        Bytes of a cached token.
     passes
         Seconds of a pass.
     reserved_share
-        Share of every pass's time that prompts take.
+        Share of every pass's time reserved for prompts.
     price_per_second
-        Of a unit that is used.
-    idle_watts, busy_watts
-        Of a unit that is used; busy by default as idle.
+        Price of a used unit per second.
+    idle_watts
+        Power of a used unit when idle.
+    busy_watts
+        Power of a used unit when busy; by default that when idle.
     """
 
     name: Name
@@ -103,22 +111,24 @@ class Verifier:
 
     @property
     def watts(self) -> tuple[float, float]:
-        """Idle and busy."""
+        """Idle and busy power in watts."""
         return self.idle_watts, self.idle_watts if self.busy_watts is None else self.busy_watts
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Drafter(Checked):
-    """A small model, or heads, and where it may run beside clients' devices.
+    """A small model, or heads, and the machines other than clients' devices on which it may run.
 
     Parameters
     ----------
     name
-        Its name.
+        Name of the drafter.
     kind
-        Whether it takes one pass per token, or one pass for all.
-    weights_bytes, kv_bytes_per_token
-        Of its weights, and of a cached token.
+        Whether it needs one pass per token ("sequential") or one pass for all tokens ("parallel").
+    weights_bytes
+        Bytes of its weights.
+    kv_bytes_per_token
+        Bytes of a cached token.
     beside
         Seconds of its passes on a verifier's units, by verifier.
     server
@@ -140,18 +150,22 @@ class Drafter(Checked):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DraftPool:
-    """Like units that draft for many clients.
+    """Identical units that draft for many clients.
 
     Parameters
     ----------
     name
-        Its name.
-    units, memory_bytes
-        How many there are, and the memory of one.
+        Name of the pool.
+    units
+        Number of units.
+    memory_bytes
+        Memory of a unit.
     round_trip_seconds
-        Between pool and verifier, by verifier.
-    price_per_second, busy_watts
-        Of a unit that is used.
+        Round trip between pool and verifier, by verifier.
+    price_per_second
+        Price of a used unit per second.
+    busy_watts
+        Power of a used unit.
     """
 
     name: Name
@@ -168,33 +182,33 @@ class DraftPool:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClientClass:
-    """Clients that are alike.
+    """Identical clients.
 
     Parameters
     ----------
     name
-        Its name.
+        Name of the class.
     clients
-        How many decode at a time.
+        Number of clients that decode at a time.
     context_tokens
-        Typical tokens that a client has cached.
+        Typical number of cached tokens of a client.
     max_context_tokens
-        What memory is kept for; the typical ones by default.
+        Number of cached tokens for which memory is reserved; by default `context_tokens`.
     weight
-        Of its tokens in the objective.
+        Weight of the class's tokens in the objective.
     min_tokens_per_second
-        What every client gets at least.
+        Minimum rate of every client.
     acceptance
-        By drafter: probability that a position is accepted, given that all before it were; of the
-        token behind the drafts as well, if there is one entry more.
+        Probability that a position is accepted, given that all its predecessors were, by drafter.
+        An additional entry is that of the token after the drafts.
     device_seconds_per_token
-        By drafter: seconds of a draft token on the device (of one pass, if parallel).
+        Seconds of a draft token on the device (of one pass, if parallel), by drafter.
     device_watts
-        Of the device while it drafts.
+        Power of the device while it drafts.
     round_trip_seconds
-        Between client and verifier, by verifier.
+        Round trip between client and verifier, by verifier.
     uplink_bits_per_second
-        Of the client; ample by default.
+        Uplink rate of a client; ample by default.
     """
 
     name: Name
@@ -220,12 +234,12 @@ class ClientClass:
             _check_trips(self.round_trip_seconds)
 
     @property
-    def most_context(self) -> int:
-        """Tokens that memory is kept for."""
+    def max_context(self) -> int:
+        """Number of cached tokens for which memory is reserved."""
         return self.context_tokens if self.max_context_tokens is None else self.max_context_tokens
 
     def accepted(self, drafter: str, draft_tokens: int) -> list[float]:
-        """Return the acceptance of K positions and of the token behind them."""
+        """Return the acceptance of K positions and of the token after them."""
         rates = np.atleast_1d(self.acceptance.values[drafter]).tolist()
         return [rates[min(k, len(rates) - 1)] for k in range(draft_tokens + 1)]
 
@@ -241,7 +255,7 @@ def _check_trips(trips: NamedTrips) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlacementProblem(Problem):
-    """Choose for all clients where their drafts come from and which units serve them.
+    """Choose the source of drafts and the serving units for all clients.
 
     Parameters
     ----------
@@ -250,18 +264,19 @@ class PlacementProblem(Problem):
     drafters
         Models that draft.
     classes
-        Clients, by kind of client.
+        Classes of clients.
     max_draft_tokens
-        Largest draft length on offer.
+        Maximum draft length.
     objective
-        Tokens per second by weight; their logarithms by weight; the share of all clients that is
-        carried at least rates; the price of the units used, or their watts and those of devices.
+        Objective. "goodput" is the weighted tokens per second, "fair" the weighted sum of their
+        logarithms. "capacity" is the share of all clients served at minimum rates. "cost" is the
+        price of the used units, "energy" their power and that of the devices.
     draft_pools
         Units that draft.
     bits_per_draft_token
-        What one draft token costs on the uplink; its number by default.
+        Bits of one draft token on the uplink; by default those of its number.
     overlap
-        May a device draft ahead while the verifier works.
+        Whether a device may draft ahead while the verifier works.
 
     Examples
     --------
@@ -331,7 +346,7 @@ class PlacementProblem(Problem):
             for index, one in enumerate(getattr(self, field)):
                 if one.name in names[field]:
                     raise InvalidInput(
-                        f"{field}[{index}].name: expected a name of its own, got {one.name!r} again"
+                        f"{field}[{index}].name: expected a unique name, got {one.name!r} again"
                     )
                 names[field].add(one.name)
         for field, own, of in (
@@ -363,11 +378,11 @@ class PlacementProblem(Problem):
         self._check_objective()
 
     def _check_objective(self) -> None:
-        def need(field: str, known: Iterable[bool], what: str) -> None:
+        def need(field: str, known: Iterable[bool], expected: str) -> None:
             for index, fine in enumerate(known):
                 if not fine:
                     raise InvalidInput(
-                        f"{field.replace('[]', f'[{index}]')}: expected {what} (objective "
+                        f"{field.replace('[]', f'[{index}]')}: expected {expected} (objective "
                         f"{self.objective!r})"
                     )
 
@@ -402,8 +417,8 @@ class PlacementProblem(Problem):
 
     @property
     def scale(self) -> tuple[float, ...]:
-        """Whether less is better; and the sum of all clients' weights, where rates count by their
-        logarithms.
+        """Whether smaller is better and, for objectives with logarithms of rates, the sum of all
+        clients' weights.
         """
         weight = (
             math.fsum(one.weight * one.clients for one in self.classes)
@@ -414,20 +429,20 @@ class PlacementProblem(Problem):
 
     @classmethod
     def sense_of(cls, scale: Sequence[float] = ()) -> Sense:
-        """Return whether less is better."""
+        """Return the sense of the objective."""
         return "minimize" if scale and scale[0] else "maximize"
 
     @classmethod
     def worth(cls, value: float, scale: Sequence[float] = ()) -> float:
-        """Return the weighted geometric mean of the rates that have a sum of logarithms; else the
+        """Return the weighted geometric mean of the rates for a sum of logarithms, otherwise the
         objective.
         """
         return math.exp(min(700.0, value / scale[1])) if scale and scale[1] else value
 
     @classmethod
     def widened(cls, bound: float, scale: Sequence[float] = ()) -> float:
-        """Return a bound that rounding does not take across the truth, on the scale of rates where
-        these count.
+        """Return a bound that stays valid after rounding, on the scale of rates for sums of
+        logarithms.
         """
         if scale and scale[1]:
             return bound + ROUNDING * (scale[1] + abs(bound))
@@ -458,12 +473,12 @@ class PlacementProblem(Problem):
     # ------------------------------------------------------------------ the judge
 
     def unit(self, plan: PlacementPlan, group: UnitGroup) -> Cycles:
-        """Return how a unit of a group runs (contract, steps 1 to 5).
+        """Return the cycles of a unit in a group (contract, steps 1 to 5).
 
         Raises
         ------
         InvalidInput
-            If the group refers to what there is not.
+            If the group refers to something that does not exist.
         """
         verifier, beside = self.verifier[group.verifier], group.beside
         open_share = 1.0 - verifier.reserved_share
@@ -472,7 +487,7 @@ class PlacementProblem(Problem):
             total = verifier.passes.at(sequences, new, cached)
             if beside is not None:
                 drafter, k = self.drafter[beside.drafter], beside.draft_tokens
-                assert drafter.beside is not None, "defects of the plan were looked for"
+                assert drafter.beside is not None, "the defects of the plan have been checked"
                 passes = drafter.beside.values[verifier.name]
                 if drafter.parallel:
                     total += passes.at(sequences, sequences * k, cached)
@@ -483,7 +498,7 @@ class PlacementProblem(Problem):
         return cycles([self.entry(plan, group, one) for one in group.clients], seconds)
 
     def entry(self, plan: PlacementPlan, group: UnitGroup, one: Served) -> Entry:
-        """Return what the judge needs to know of an entry of a unit."""
+        """Return the data of a unit's entry that the judge needs."""
         of, drafter, k = (
             self.client_class[one.class_],
             self.drafter_of(plan, group, one),
@@ -493,7 +508,7 @@ class PlacementProblem(Problem):
         accepted = of.accepted(drafter.name, k) if drafter else []
         if one.place == "device":
             assert drafter is not None and of.round_trip_seconds is not None, (
-                "defects of the plan were looked for"
+                "the defects of the plan have been checked"
             )
             assert of.device_seconds_per_token is not None, "as above"
             each = of.device_seconds_per_token.values[drafter.name]
@@ -505,7 +520,7 @@ class PlacementProblem(Problem):
                 held = math.prod(accepted)
         elif one.place == "pool":
             assert drafter is not None and one.draft_group is not None, (
-                "defects of the plan were looked for"
+                "the defects of the plan have been checked"
             )
             served = plan.draft_groups[one.draft_group]
             trips = np.atleast_1d(self.pool[served.pool].round_trip_seconds.values[group.verifier])
@@ -525,8 +540,8 @@ class PlacementProblem(Problem):
         )
 
     def pool_seconds(self, plan: PlacementPlan, index: int, draft_tokens: int) -> float:
-        """Return what drafting K tokens takes in a draft group: as if all drafted at once, and one
-        running pass.
+        """Return the time to draft K tokens in a draft group: as if all clients drafted at once,
+        plus one running pass.
         """
         served = plan.draft_groups[index]
         drafter, held, lengths, context = self.drafter[served.drafter], served.per_unit, [], []
@@ -535,14 +550,14 @@ class PlacementProblem(Problem):
                 if one.place == "pool" and one.draft_group == index:
                     lengths.append(one.draft_tokens or 0)
                     context.append(self.client_class[one.class_].context_tokens)
-        assert drafter.server is not None, "defects of the plan were looked for"
+        assert drafter.server is not None, "the defects of the plan have been checked"
         passes = drafter.server.values[served.pool]
         if drafter.parallel:
             return 2.0 * passes.at(held, held * max(lengths), held * max(context))
         return (draft_tokens + 1.0) * passes.at(held, held, held * max(context))
 
     def drafter_of(self, plan: PlacementPlan, group: UnitGroup, one: Served) -> Drafter | None:
-        """Return who drafts for an entry; None: nobody."""
+        """Return the drafter of an entry; None without drafts."""
         if one.place == "beside" and group.beside is not None:
             return self.drafter.get(group.beside.drafter)
         if (
@@ -559,7 +574,7 @@ class PlacementProblem(Problem):
         return group.beside.draft_tokens if group.beside is not None else one.draft_tokens or 0
 
     def evaluate(self, plan: PlacementPlan) -> Evaluation:
-        """Return the objective, and how each class is served."""
+        """Return the objective and the way in which each class is served."""
         self.expect_plan(plan)
         defects = self._defects(plan)
         if defects:
@@ -567,18 +582,20 @@ class PlacementProblem(Problem):
         return _evaluation(self, plan, [self.unit(plan, group) for group in plan.groups])
 
     def violations(self, plan: PlacementPlan) -> list[str]:
-        """Return what the plan refers to that there is not; else least rates, memory, units and
-        counts it misses.
+        """Return the plan's references to missing names; if there are none, its violations of
+        minimum rates, memory, units and counts.
         """
         self.expect_plan(plan)
         return self._defects(plan) or [*self._slow(plan), *self._memory(plan), *self._counts(plan)]
 
     def serves(self, plan: PlacementPlan) -> bool:
-        """Return whether all units of a plan keep least rates and memory, whoever is not placed."""
+        """Return whether all units of a plan keep minimum rates and memory, with or without all
+        clients.
+        """
         return not (self._defects(plan) or self._slow(plan) or self._memory(plan))
 
     def _defects(self, plan: PlacementPlan) -> list[str]:
-        """Return what keeps the equations from making sense."""
+        """Return the reasons why the equations do not apply to the plan."""
         found = []
         for g, draft in enumerate(plan.draft_groups):
             where = f"draft_groups[{g}]"
@@ -609,7 +626,7 @@ class PlacementProblem(Problem):
                     or group.verifier not in drafter.beside.values
                 ):
                     found.append(
-                        f"{where}.beside: drafter {group.beside.drafter!r} does not run beside "
+                        f"{where}.beside: drafter {group.beside.drafter!r} does not run next to "
                         f"{group.verifier!r}"
                     )
                     continue
@@ -667,7 +684,7 @@ class PlacementProblem(Problem):
                 if exceeds(least.min_tokens_per_second, rate):
                     found.append(
                         f"groups[{g}].clients[{e}]: class {one.class_!r} gets {rate:.9g} tokens per"
-                        f" second, at least {least.min_tokens_per_second:.9g} are asked for"
+                        f" second, the minimum is {least.min_tokens_per_second:.9g}"
                     )
         return found
 
@@ -681,7 +698,7 @@ class PlacementProblem(Problem):
                 weights, each = weights + drafter.weights_bytes, each + drafter.kv_bytes_per_token
             held = [
                 one.per_unit
-                * (self.client_class[one.class_].most_context + self.length_of(group, one) + 1)
+                * (self.client_class[one.class_].max_context + self.length_of(group, one) + 1)
                 for one in group.clients
             ]
             needed = weights + each * math.fsum(held)
@@ -697,7 +714,7 @@ class PlacementProblem(Problem):
                     if one.place == "pool" and one.draft_group == g:
                         most = max(
                             most,
-                            self.client_class[one.class_].most_context + (one.draft_tokens or 0),
+                            self.client_class[one.class_].max_context + (one.draft_tokens or 0),
                         )
             needed = drafter.weights_bytes + drafter.kv_bytes_per_token * draft.per_unit * most
             if exceeds(needed, self.pool[draft.pool].memory_bytes):
@@ -724,11 +741,11 @@ class PlacementProblem(Problem):
                 found.append(
                     f"class {of.name!r}: {placed} clients are placed, expected all {of.clients}"
                 )
-        for what, units in (("verifier", self.verifiers), ("pool", self.draft_pools)):
+        for name, units in (("verifier", self.verifiers), ("pool", self.draft_pools)):
             for each in units:
-                if used[what, each.name] > each.units:
+                if used[name, each.name] > each.units:
                     found.append(
-                        f"{what} {each.name!r}: {used[what, each.name]} units are used, there are"
+                        f"{name} {each.name!r}: {used[name, each.name]} units are used, there are"
                         f" {each.units}"
                     )
         for g, draft in enumerate(plan.draft_groups):
@@ -743,7 +760,7 @@ class PlacementProblem(Problem):
 
 
 def _evaluation(problem: PlacementProblem, plan: PlacementPlan, runs: list[Cycles]) -> Evaluation:
-    """Return the objective of a plan whose units run so (contract, rules 6 to 10)."""
+    """Return the objective of a plan whose units have given cycles (contract, rules 6 to 10)."""
     served: dict[str, list[dict[str, Any]]] = {one.name: [] for one in problem.classes}
     busy: dict[str, list[tuple[int, Cycles]]] = {one.name: [] for one in problem.verifiers}
     goodput, fair, device_watts, tokens = [], [], [], []
@@ -807,8 +824,8 @@ def _evaluation(problem: PlacementProblem, plan: PlacementPlan, runs: list[Cycle
 
 
 def _used(units: list[tuple[int, Cycles]]) -> dict[str, Any]:
-    """Return units used, and over them the mean period, batch and busy share; none where none is
-    used.
+    """Return the number of used units and the mean period, batch and busy share over them; empty if
+    no unit is used.
     """
     count = sum(number for number, _ in units)
     means = {

@@ -1,8 +1,8 @@
-"""The judge of one unit of a verifier: who takes part in which pass, and how long a client's cycle
-is.
+"""The judge of one unit of a verifier: the participants of each pass, and the length of a client's
+cycle.
 
-Engines batch continuously: a pass starts when the last one ended and takes everybody who waits.
-Periods follow.
+Engines batch continuously: a pass starts when the last one has ended and includes every waiting
+client. Periods follow.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from specopt.models.fields import Floats
 
 EDGE = 1e-12
-"""Relative: who comes back so shortly after a pass begins is in time, and loads and batches so
-close to 1 are 1.
+"""A client that returns within this relative time after a pass begins is in time. Loads and batches
+this close to 1 are 1.
 """
 
 
@@ -28,21 +28,21 @@ class Entry:
     Parameters
     ----------
     count
-        How many clients.
+        Number of clients.
     new_tokens
-        Of a client in a pass: K + 1.
+        Number K + 1 of new tokens of a client in a pass.
     context_tokens
-        Tokens that it has cached.
+        Number of cached tokens of a client.
     tokens
-        L, tokens that a round yields.
+        Mean number L of tokens per round.
     trips
-        Equally likely round trips and uplink together, seconds; one 0 where nothing is sent.
+        Equally likely sums of round trip and uplink in seconds; a single 0 if nothing is sent.
     drafting_seconds
-        From the news of a rejection to the drafts; 0 where drafts wait for nothing.
+        Time from the news of a rejection to the drafts; 0 if drafts do not wait.
     ahead_seconds
-        What drafting ahead takes: a guess of the next token, and the drafts.
+        Time to draft ahead: a guess of the next token, and the drafts.
     held
-        Probability that what was drafted ahead holds; 0 where nothing is.
+        Probability that the tokens drafted ahead are used; 0 without drafting ahead.
     """
 
     count: int
@@ -55,19 +55,21 @@ class Entry:
     held: float = 0.0
 
     def away_seconds(self, period: float) -> tuple[Floats, Floats]:
-        """Return how long it is away after a hit and after a miss, for every trip (contract, step 1
-        and 2).
+        """Return the times that a client is away after a hit and after a miss, for every trip
+        (contract, steps 1 and 2).
         """
         hit = self.trips + np.maximum(0.0, self.ahead_seconds - (period + self.trips))
         return hit, self.trips + self.drafting_seconds
 
     def mean_away_seconds(self, period: float) -> float:
-        """Return the mean over trips, hit and miss."""
+        """Return the mean time away over trips, hit and miss."""
         hit, miss = self.away_seconds(period)
         return self.held * float(hit.mean()) + (1.0 - self.held) * float(miss.mean())
 
     def passes_per_round(self, period: float) -> float:
-        """Return n(t): a client takes part in one of so many passes, on average (step 3)."""
+        """Return n(t), the mean number of passes per pass in which a client participates (step
+        3).
+        """
         hit, miss = (
             np.ceil(away / period * (1.0 - EDGE)).mean() for away in self.away_seconds(period)
         )
@@ -81,17 +83,16 @@ class Entry:
 
 @dataclass(frozen=True)
 class Cycles:
-    """How a unit runs.
+    """The cycles of the clients of a unit.
 
     Parameters
     ----------
     seconds
-        Of a cycle, for every entry.
+        Seconds of a cycle, for every entry.
     periods
-        What an entry sees as the period: that of the unit, or its own pass where the unit is
-        lightly loaded.
+        Period of every entry: that of the unit, or its own pass if the unit is lightly loaded.
     batch
-        Mean sequences of a pass.
+        Mean number of sequences in a pass.
     busy
         Share of the time in which the unit computes.
     """
@@ -109,15 +110,15 @@ class Cycles:
 
 
 def cycles(entries: list[Entry], pass_seconds: Callable[[float, float, float], float]) -> Cycles:
-    """Return how a unit runs that serves some entries (steps 3 to 5).
+    """Return the cycles of a unit that serves some entries (steps 3 to 5).
 
     Parameters
     ----------
     entries
-        Whom it serves.
+        Entries that the unit serves.
     pass_seconds
-        B of sequences, new and cached tokens: seconds of a pass, drafting beside it and prompts
-        included.
+        Function B of sequences, new and cached tokens: seconds of a pass, including drafting next
+        to the verifier and prompts.
     """
 
     def period(n: list[float]) -> float:

@@ -1,11 +1,11 @@
-"""Prompt chunking: in which pieces a device uploads a long prompt's hidden states (paper 4, HAT,
-Sec. 3.3).
+"""Prompt chunking: the pieces in which a device uploads the hidden states of a long prompt (paper
+4, HAT, Sec. 3.3).
 
-The device holds the first and the last layers of a model, the cloud the layers between. It uploads
-the shallow hidden states of its prompt chunk by chunk. The cloud's pipeline of P stages processes
-each chunk in a batch with the tokens of other devices, and returns the deep hidden states. While
-one chunk is uploaded, earlier ones are processed and downloaded. Small chunks overlap more, but
-each costs a message and a batch.
+The device holds the first and the last layers of a model, the cloud the layers between. The device
+uploads the shallow hidden states of its prompt chunk by chunk. The cloud's pipeline of P stages
+processes each chunk in a batch with the tokens of other devices and returns the deep hidden states.
+While one chunk is uploaded, earlier ones are processed and downloaded. Small chunks overlap more,
+but each costs a message and a batch.
 """
 
 from __future__ import annotations
@@ -35,17 +35,17 @@ from specopt.models.problem import Evaluation, Plan, Problem
 Download = Literal["all", "last"]
 
 MAX_STAGES_IN_TURN = 32
-"""Stages up to which the judge looks at every one."""
+"""The judge processes up to this many stages one by one, and more stages at once."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PromptChunkingPlan(Plan):
-    """How many tokens each chunk has.
+    """Number of tokens of each chunk.
 
     Parameters
     ----------
     chunks
-        Tokens of each chunk, in the order of the prompt; they sum to the prompt.
+        Number of tokens of each chunk, in the order of the prompt; they sum to the prompt.
     """
 
     chunks: Given[Annotated[Ints, Column(TokenCount, "chunk")], IntsLike] = required()
@@ -53,20 +53,21 @@ class PromptChunkingPlan(Plan):
 
 @dataclass(frozen=True)
 class ChunkTimes:
-    """When one chunk passes through each resource, in seconds since the request began.
+    """Times at which one chunk passes through each resource, in seconds since the start of the
+    request.
 
     Parameters
     ----------
     tokens
-        Tokens of the chunk.
+        Number of tokens of the chunk.
     local
         Start and end of its computation on the device.
     upload
-        Start and end of its upload, message overhead included.
+        Start and end of its upload, including the message overhead.
     arrive
-        When the cloud has it.
+        Arrival in the cloud.
     stages
-        Start and end on each of the P stages; a serial wait lies before the start on the first one.
+        Start and end on each of the P stages; a serial wait precedes the start on the first one.
     download
         Start and end of the download of its deep hidden states.
     """
@@ -80,7 +81,7 @@ class ChunkTimes:
 
 
 class _ChunkEvents(NamedTuple):
-    """What happens to one chunk, as in `ChunkTimes`; `start` and `busy` are those of the first
+    """The times of one chunk, as in `ChunkTimes`; `start` and `busy` are those of the first
     stage.
     """
 
@@ -95,13 +96,15 @@ class _ChunkEvents(NamedTuple):
 
 
 class _StagesInTurn:
-    """When chunks leave a row of stages, each served by one after the other."""
+    """Times at which chunks leave a row of stages, computed stage by stage."""
 
     def __init__(self, stages: int) -> None:
         self.free = [0.0] * stages
 
     def leave(self, entry: float, busy: float) -> float:
-        """Return when the next chunk, which enters at some time, leaves the last stage."""
+        """Return the time at which the next chunk leaves the last stage, given its time of
+        entry.
+        """
         for q, free in enumerate(self.free):
             entry = max(entry, free) + busy
             self.free[q] = entry
@@ -109,14 +112,15 @@ class _StagesInTurn:
 
 
 class _LongestWay:
-    """The same of any number of stages at once, because all of them take equally long for a chunk.
+    """The same times for any number of stages at once, because all stages take equally long for a
+    chunk.
 
-    By f_q = max(f_{q-1}, f_q of the chunk before) + busy, chunk k leaves at the end of the longest
-    way through the grid of chunks and stages. A way begins where some chunk j <= k enters, at
-    f_1(j), and turns to the next stage or the next chunk at every step. It meets every chunk from j
-    to k, and one of them at all the other stages, best the slowest: f_1(j) + sum of busy over j..k
-    + (stages - 1) x the largest busy of j..k. Chunks j that share this largest one are kept as a
-    group, of which the latest entry counts.
+    By f_q = max(f_{q-1}, f_q of the previous chunk) + busy, chunk k leaves at the end of the
+    longest path through the grid of chunks and stages. A path begins where some chunk j <= k
+    enters, at f_1(j), and moves to the next stage or the next chunk at every step. It visits every
+    chunk from j to k, and one of them at all the other stages, in the longest path the slowest one.
+    Its length is f_1(j) + sum of busy over j..k + (stages - 1) x the largest busy of j..k. Chunks j
+    with the same largest value are kept as a group, of which only the latest entry matters.
     """
 
     def __init__(self, stages: int) -> None:
@@ -124,10 +128,12 @@ class _LongestWay:
         self.passed = 0.0  # the sum of busy so far
         self.groups: list[
             tuple[float, float, float]
-        ] = []  # largest busy, latest entry, longest way of any so far
+        ] = []  # largest busy, latest entry, longest path so far
 
     def leave(self, entry: float, busy: float) -> float:
-        """Return when the next chunk, which enters at some time, leaves the last stage."""
+        """Return the time at which the next chunk leaves the last stage, given its time of
+        entry.
+        """
         entry -= self.passed
         self.passed += busy
         while self.groups and self.groups[-1][0] <= busy:
@@ -146,36 +152,40 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
     Parameters
     ----------
     prompt_tokens
-        N, the tokens to prefill.
+        Number N of tokens to prefill.
     bytes_per_token
-        A, hidden state per token.
-    uplink_bytes_per_second, downlink_bytes_per_second
-        Rates of the links, beta_up and beta_down.
+        Size A of the hidden state of a token.
+    uplink_bytes_per_second
+        Uplink rate beta_up.
+    downlink_bytes_per_second
+        Downlink rate beta_down.
     cloud_delay
-        g, seconds of a batch by its tokens.
+        Seconds g of a batch by its tokens.
     background_tokens
-        mu, tokens of other devices in the batch.
+        Number mu of tokens of other devices in the batch.
     pipeline_length
-        P, GPUs in the cloud pipeline: a batch of m tokens takes g(m) / P on each stage.
-    local_overhead_seconds, local_seconds_per_token
-        a and b: computing a chunk of x tokens on the device takes a + b x.
+        Number P of GPUs in the cloud pipeline; a batch of m tokens takes g(m) / P on each stage.
+    local_overhead_seconds
+        Constant a of the time a + b x that the device needs for a chunk of x tokens.
+    local_seconds_per_token
+        Slope b of that time.
     message_overhead_seconds
-        What uploading any chunk costs, whatever its size.
+        Upload time of any chunk in addition to its bytes.
     link_latency_seconds
-        One way, in each direction.
+        One-way latency, in each direction.
     head_seconds
-        What the device computes once, at the end.
+        Computation time of the device at the end, once per prompt.
     wait
-        Each chunk waits w = g(mu) / P for the running batch. "serial": on the first stage before it
-        starts, the assumption behind Eq. 3. "overlap": from its arrival while the previous chunk is
-        processed. "none": not at all.
+        Wait of each chunk for the running batch, w = g(mu) / P. "serial": on the first stage before
+        the chunk starts, as assumed in Eq. 3. "overlap": from its arrival, while the previous chunk
+        is processed. "none": no wait.
     download
-        Deep hidden states of every token come back ("all"), or of the last one ("last").
+        Downloaded deep hidden states: those of every token ("all") or of the last one ("last").
     max_chunks
-        The most chunks; None stands for no limit.
+        Maximum number of chunks; None means no limit.
     grid_tokens
-        Chunks end at multiples of this only, the last one at the end of the prompt; None stands for
-        any.
+        Number of tokens of whose multiples chunks must end, except the last one; None allows any
+        end.
 
     Examples
     --------
@@ -227,12 +237,14 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         per_chunk = self.local_overhead_seconds + self.message_overhead_seconds + 2 * slowest
         if not math.isfinite(self.prompt_tokens * (per_chunk + self.local_seconds_per_token)):
             raise InvalidInput(
-                "cloud_delay: expected finite times, also if every token is a chunk of its own"
+                "cloud_delay: expected finite times, even if every token is a separate chunk"
             )
 
     @property
-    def most_chunks(self) -> int:
-        """The most chunks that any plan has: the cap, and one per multiple of the grid."""
+    def chunk_limit(self) -> int:
+        """Maximum number of chunks of any plan: the cap, and at most one per multiple of the
+        grid.
+        """
         grid = self.grid_tokens or 1
         return min(self.max_chunks or self.prompt_tokens, -(-self.prompt_tokens // grid))
 
@@ -241,9 +253,8 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
     def evaluate(self, plan: PromptChunkingPlan) -> Evaluation:
         """Return the time to first token of a plan.
 
-        The terms follow the last chunk: until it is uploaded, until it has left the cloud (latency
-        and waiting included), until all deep hidden states are there (latency included), and the
-        head.
+        The terms follow the last chunk: its upload, its time in the cloud (including latency and
+        waiting), the download of all deep hidden states (including latency), and the head.
         """
         self.expect_plan(plan)
         for chunk in self._events(plan):
@@ -258,7 +269,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         return Evaluation(down + self.head_seconds, terms)
 
     def timeline(self, plan: PromptChunkingPlan) -> list[ChunkTimes]:
-        """Return when each chunk is computed, uploaded, processed on every stage and downloaded.
+        """Return the times at which each chunk is computed, uploaded, processed and downloaded.
 
         Raises
         ------
@@ -287,8 +298,8 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         return times
 
     def _events(self, plan: PromptChunkingPlan) -> Iterator[_ChunkEvents]:
-        """Yield what happens to each chunk: the event model, line by line, the stages after the
-        first one at once.
+        """Yield the times of each chunk by the event model, line by line; the stages after the
+        first one are processed at once.
         """
         defects = self._defects(plan)
         if defects:
@@ -326,7 +337,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
             )
 
     def violations(self, plan: PromptChunkingPlan) -> list[str]:
-        """Return what the plan violates: the sum, the cap on chunks, the grid."""
+        """Return the violations of the cap on chunks and of the grid."""
         self.expect_plan(plan)
         found = self._defects(plan)
         if self.max_chunks is not None and len(plan.chunks) > self.max_chunks:
@@ -342,7 +353,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         return found
 
     def _defects(self, plan: PromptChunkingPlan) -> list[str]:
-        """Return why the plan is no plan for this problem at all."""
+        """Return the reasons why the plan does not match this problem."""
         total = int(plan.chunks.sum())
         if total != self.prompt_tokens:
             return [f"chunks: sum to {total}, the prompt has {self.prompt_tokens} tokens"]

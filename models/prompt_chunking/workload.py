@@ -34,57 +34,71 @@ from specopt.models.pass_time import CloudDelay
 from specopt.models.workload import Workload
 
 Chunking = Literal["whole", "equation-3", "server", "planned"]
-"""Who cuts prompts: nobody; the device by Eq. 3; the server, after one message; a method that is
-given.
+"""Prompts are split by no component, by the device with Eq. 3, by the server after one message, or
+by a given method.
 """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PromptWorkload(Workload):
-    """Requests of many devices: a Poisson process, every request with a link and a device of its
-    own.
+    """Requests of many devices: a Poisson process in which every request has its own link and
+    device.
 
-    Devices that have several requests at a time are not modelled: no two requests share a link or a
+    Devices with several requests at a time are not modelled: no two requests share a link or a
     draft model.
 
     Parameters
     ----------
     requests_per_second
         Rate of the Poisson process.
-    prompt_mean_tokens, prompt_std_tokens
-        Lognormal prompt lengths, rounded and cut at `most_prompt_tokens`.
+    prompt_mean_tokens
+        Mean of the lognormal prompt lengths, before they are rounded and cut.
+    prompt_std_tokens
+        Standard deviation of the lognormal prompt lengths, before they are rounded and cut.
     most_prompt_tokens
-        Longest prompt.
+        Maximum prompt length; longer prompts are cut.
     prompt_tokens
-        Prompt lengths to draw from instead, a trace; None: lognormal.
+        Prompt lengths of a trace to draw from; None draws lognormal lengths.
     output_tokens
-        Length of every response, the first token included.
+        Length of every response, including the first token.
     bytes_per_token
-        A, the size of the hidden state of a token.
-    uplink_bytes_per_second, downlink_bytes_per_second
-        Lowest and highest bandwidth; uniform in between.
+        Size A of the hidden state of a token.
+    uplink_bytes_per_second
+        Minimum and maximum uplink rate; uniform in between.
+    downlink_bytes_per_second
+        Minimum and maximum downlink rate; uniform in between.
     draft_seconds
-        gamma, seconds per drafted token, of kinds of devices that are equally frequent.
+        Drafting time gamma per token of each kind of device; all kinds are equally frequent.
     cloud_delay
-        g: seconds of a batch by its tokens, on one GPU.
+        Seconds g of a batch by its tokens, on one GPU.
     pipeline_length
-        P, GPUs in the pipeline; each takes g/P.
+        Number P of GPUs in the pipeline; each takes g/P.
     background_tokens
-        Tokens that every batch has besides those of the requests.
-    local_overhead_seconds, local_seconds_per_token, message_overhead_seconds, link_latency_seconds,
+        Number of tokens in every batch in addition to those of the requests.
+    local_overhead_seconds
+        Constant of the device's time for a chunk, as in `PromptChunkingProblem`; also in each
+        round.
+    local_seconds_per_token
+        Device time per token, as in `PromptChunkingProblem`; also in each round.
+    message_overhead_seconds
+        Overhead of a message, as in `PromptChunkingProblem`; also in each round.
+    link_latency_seconds
+        One-way latency, as in `PromptChunkingProblem`; also in each round.
     head_seconds
-        As in `PromptChunkingProblem`; a round of decoding pays them too.
-    tree_tokens_per_round, draft_tokens_per_round
-        Tokens that a round gains with a tree of candidates, and with drafts that end at a
-        threshold: how well those guess these responses ("accept length", Table 4).
+        Computation time at the end, as in `PromptChunkingProblem`; also in each round.
+    tree_tokens_per_round
+        Mean tokens gained by a round with a tree of candidates ("accept length", Table 4).
+    draft_tokens_per_round
+        Mean tokens gained by a round with drafts that end at a threshold ("accept length", Table
+        4).
     server_chunk_tokens
-        Budget of a batch for a server that chunks.
+        Token budget of a batch for a server that splits prompts.
 
     Raises
     ------
     InvalidInput
-        If a value is outside its domain, or a bandwidth's bounds are not two numbers in increasing
-        order.
+        If a value is outside its domain, or if the bounds of a bandwidth are not two increasing
+        numbers.
 
     Examples
     --------
@@ -139,11 +153,11 @@ class PromptWorkload(Workload):
             bounds = getattr(self, name)
             if len(bounds) != 2 or bounds[0] > bounds[1]:
                 raise InvalidInput(
-                    f"{name}: expected the lowest and the highest bandwidth, got {bounds.tolist()}"
+                    f"{name}: expected the minimum and the maximum bandwidth, got {bounds.tolist()}"
                 )
 
     def lengths(self, count: int, random: np.random.Generator) -> Ints:
-        """Draw prompt lengths, tokens (count,)."""
+        """Draw `count` prompt lengths in tokens."""
         if self.prompt_tokens is not None:
             return random.choice(self.prompt_tokens, count)
         variance = math.log1p((self.prompt_std_tokens / self.prompt_mean_tokens) ** 2)
@@ -155,17 +169,20 @@ class PromptWorkload(Workload):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rounds:
-    """What rounds of decoding are like: a law over (drafted, sent, gained) tokens.
+    """The rounds of decoding: a distribution over (drafted, sent, gained) tokens.
 
     Parameters
     ----------
-    drafted, sent, gained
-        By kind of round: tokens drafted one after the other, tokens whose hidden states cross the
-        link and enter a batch, and tokens that the response gains, the verifier's own included.
+    drafted
+        Number of tokens drafted one after the other, by kind of round.
+    sent
+        Number of tokens whose hidden states cross the link and enter a batch, by kind of round.
+    gained
+        Number of tokens that the response gains, including the verifier's own, by kind of round.
     probabilities
-        Of each kind.
+        Probability of each kind of round.
     hit
-        By kind: chance that parallel drafting has begun the draft that follows.
+        Probability that parallel drafting has begun the following draft, by kind of round.
 
     Raises
     ------
@@ -190,12 +207,12 @@ class Rounds:
 
     @property
     def mean_gained(self) -> float:
-        """Expected tokens per round: the "accept length" of Table 4."""
+        """Mean number of tokens per round: the "accept length" of Table 4."""
         return float(self.probabilities @ self.gained)
 
     @classmethod
     def one_by_one(cls) -> Rounds:
-        """Return the rounds of U-shape: one token each, no draft."""
+        """Return the rounds of U-shape: one token each, without drafts."""
         return cls(
             drafted=np.zeros(1, int),
             sent=np.ones(1, int),
@@ -204,33 +221,36 @@ class Rounds:
         )
 
     @classmethod
-    def tree(cls, sent: int, mean_gained: float, most_gained: int = 5) -> Rounds:
-        """Return rounds that send a tree of `sent` tokens and gain 1 to `most_gained` with the
+    def tree(cls, sent: int, mean_gained: float, max_gained: int = 5) -> Rounds:
+        """Return rounds that send a tree of `sent` tokens and gain 1 to `max_gained` with the
         given mean.
 
-        Gains follow a truncated geometric law, the simplest one with a given mean; its heads draft
-        at no cost.
+        Gains follow a truncated geometric distribution, the simplest one with a given mean. The
+        heads draft in no time.
 
         Raises
         ------
         InvalidInput
-            If the mean is not above 1 and below the middle of the range.
+            If the mean is not above 1, or not below the middle of the range.
         """
-        if not 1.0 < mean_gained < 0.5 * (1 + most_gained):
+        if not 1.0 < mean_gained < 0.5 * (1 + max_gained):
             raise InvalidInput(
-                f"mean_gained: expected a number in (1, {0.5 * (1 + most_gained):g}), got"
+                f"mean_gained: expected a number in (1, {0.5 * (1 + max_gained):g}), got"
                 f" {mean_gained}"
             )
-        gains = np.arange(1, most_gained + 1)
+        gains = np.arange(1, max_gained + 1)
         low, high = 0.0, 1.0
         for _ in range(100):
             rate = 0.5 * (low + high)
             powers = rate ** (gains - 1.0)
-            law = np.asarray(powers / powers.sum(), np.float64)
-            low, high = (rate, high) if float(law @ gains) < mean_gained else (low, rate)
+            found = np.asarray(powers / powers.sum(), np.float64)
+            low, high = (rate, high) if float(found @ gains) < mean_gained else (low, rate)
         count = len(gains)
         return cls(
-            drafted=np.zeros(count, int), sent=np.full(count, sent), gained=gains, probabilities=law
+            drafted=np.zeros(count, int),
+            sent=np.full(count, sent),
+            gained=gains,
+            probabilities=found,
         )
 
     @classmethod
@@ -239,26 +259,27 @@ class Rounds:
         mean_gained: float,
         *,
         stop: float = 0.5,
-        most_drafted: int = 8,
+        max_drafted: int = 8,
         candidates: float = 0.6,
     ) -> Rounds:
         """Return rounds of drafts that end at the first token below a threshold, with a given
         accept length.
 
-        Tokens above the threshold are accepted with one probability a. The last one is below the
-        threshold and has a lower one, (1 - stop) a. The mean gain determines a.
+        Tokens above the threshold are accepted with a common probability a. The last one is below
+        the threshold and is accepted with a lower probability, (1 - stop) a. The mean gain
+        determines a.
 
         Parameters
         ----------
         mean_gained
-            Tokens per round, the verifier's own included: the accept length of Table 4.
+            Mean tokens per round, including the verifier's own: the accept length of Table 4.
         stop
-            Chance that a token is below the threshold.
-        most_drafted
-            Longest draft.
+            Probability that a token is below the threshold.
+        max_drafted
+            Maximum draft length.
         candidates
-            Chance that the top-k candidates hold the token that follows, given that all before it
-            were accepted.
+            Probability that the top-k candidates contain the following token, given that all its
+            predecessors were accepted.
 
         Raises
         ------
@@ -270,42 +291,43 @@ class Rounds:
             number("stop", stop, above=0, below=1),
             number("candidates", candidates, 0, 1),
         )
-        most_drafted = integer("most_drafted", most_drafted, 1, 1000)
+        max_drafted = integer("max_drafted", max_drafted, 1, 1000)
         low, high = 0.0, 1.0
         for _ in range(60):
             rate = 0.5 * (low + high)
-            short = _threshold(rate, stop, most_drafted, candidates).mean_gained < mean_gained
+            short = _threshold(rate, stop, max_drafted, candidates).mean_gained < mean_gained
             low, high = (rate, high) if short else (low, rate)
-        found = _threshold(high, stop, most_drafted, candidates)
+        found = _threshold(high, stop, max_drafted, candidates)
         if abs(found.mean_gained - mean_gained) > 1e-6:
             most = f"{found.mean_gained:.3g}"
             raise InvalidInput(
-                f"mean_gained: expected up to {most} with these drafts, got {mean_gained}"
+                f"mean_gained: expected at most {most} with these drafts, got {mean_gained}"
             )
         return found
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scheme(Checked):
-    """How a framework serves requests.
+    """A scheme in which a framework serves requests.
 
     Parameters
     ----------
     name
-        For tables and legends.
+        Name in tables and legends.
     chunking
-        Who cuts prompts.
+        Component that splits prompts.
     rounds
-        What a round of decoding is like.
+        Rounds of decoding.
     server_chunk_tokens
-        With "server": tokens that the prompts and rounds of one batch may have together (rounds
-        always go first).
+        Maximum number of tokens of prompts and rounds in one batch, with "server"; rounds always
+        take precedence.
     parallel_drafting
-        Whether devices draft on while they wait for the cloud.
+        Whether devices continue drafting while they wait for the cloud.
     parallel_steps
-        How many steps; None: as many as Eq. 6 says.
+        Number of parallel drafting steps; None means the number given by Eq. 6.
     parallel_cost
-        Seconds of such a step over those of an ordinary one: it extends several candidates.
+        Ratio of the seconds of such a step to those of an ordinary one; it extends several
+        candidates.
 
     Raises
     ------
@@ -322,12 +344,12 @@ class Scheme(Checked):
     parallel_cost: Annotated[float, Meta(ge=1)] = 1.0
 
 
-def _threshold(rate: float, stop: float, most_drafted: int, candidates: float) -> Rounds:
+def _threshold(rate: float, stop: float, max_drafted: int, candidates: float) -> Rounds:
     """Return the rounds for an acceptance probability above the threshold."""
     rows = []
-    for length in range(1, most_drafted + 1):
-        stops = 1.0 if length == most_drafted else stop
-        chance = (1.0 - stop) ** (length - 1) * stops
+    for length in range(1, max_drafted + 1):
+        stops = 1.0 if length == max_drafted else stop
+        probability = (1.0 - stop) ** (length - 1) * stops
         last = (1.0 - stop) * rate
         for gained in range(1, length + 2):  # the last draft token is the length-th
             if gained < length:
@@ -336,13 +358,13 @@ def _threshold(rate: float, stop: float, most_drafted: int, candidates: float) -
                 share, hit = rate ** (length - 1) * (1.0 - last), candidates
             else:
                 share, hit = rate ** (length - 1) * last, candidates
-            rows.append((length, length, gained, chance * share, hit))
+            rows.append((length, length, gained, probability * share, hit))
     table = np.array(rows)
-    law = table[:, 3] / table[:, 3].sum()
+    shares = table[:, 3] / table[:, 3].sum()
     return Rounds(
         drafted=table[:, 0].astype(np.int64),
         sent=table[:, 1].astype(np.int64),
         gained=table[:, 2].astype(np.int64),
-        probabilities=law,
+        probabilities=shares,
         hit=table[:, 4],
     )

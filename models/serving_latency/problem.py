@@ -2,17 +2,17 @@
 problem (24)).
 
 K tasks upload their inputs over a shared uplink, then run in batches through a two-stage pipeline,
-decoding step by decoding step. The draft model guesses l tokens for a batch while the verify model
-checks the batch before it. A batch stays together until its last member has finished. The objective
-is T_inf + T_com (Eq. 23): the sum over decoding steps of the pipeline's makespan, plus the time
-until the last input has arrived.
+decoding step by decoding step. The draft model drafts l tokens for a batch while the verify model
+verifies the previous batch. The objective is T_inf + T_com (Eq. 23): the sum over decoding steps of
+the pipeline's makespan, plus the time until the last input has arrived.
 
 The judge (`evaluate`, `violations`) is written from the equations, array by array over the decoding
 steps, and shares with the solvers only the primitives of Eq. 7-17.
 
-A batch stays together until its slowest member has finished. Tasks of different acceptance rates
-gain different L_k tokens per step. The batch then takes max_k ceil(Q_k / L_k) steps, or as many as
-its slowest task in the mean. Before step n it has reached max_k (I_k + (n - 1) L_k).
+A batch stays together until its slowest member has finished. Tasks with different acceptance rates
+gain different numbers L_k of tokens per step. The batch then takes max_k ceil(Q_k / L_k) steps, or
+the mean number of steps of its slowest task. Before step n it has reached max_k (I_k + (n - 1)
+L_k).
 """
 
 from __future__ import annotations
@@ -42,26 +42,26 @@ from specopt.models.serving_data import (
 )
 
 MAX_COUNTED_TOKENS = 10_000
-"""Output tokens up to which the distribution of the rounds of a response is computed."""
+"""The distribution of a response's rounds is computed for at most this many output tokens."""
 
 ENTRIES_AT_ONCE = 1 << 15
-"""Batches times decoding steps that the judge holds at once: what fits a processor's cache."""
+"""The judge holds this many batches times decoding steps at once, which fit a processor's cache."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServingLatencyPlan(ServingPlan):
-    """Which tasks run together, how long to guess, and who gets how much bandwidth.
+    """Batches, speculation length and bandwidth shares.
 
     Parameters
     ----------
     batches
-        Task indices (from 0) of each batch, batches in pipeline order.
+        Task indices (from 0) of each batch; batches are in pipeline order.
     speculation_length
-        Draft tokens per decoding step, l; 0 for autoregressive decoding.
+        Number l of draft tokens per decoding step; 0 for autoregressive decoding.
     bandwidth_share
         Share w_k of the uplink bandwidth of each task.
     mechanism
-        The chosen mechanism; only for problems that leave the choice open.
+        Chosen mechanism; only for problems that leave the choice open.
     """
 
     bandwidth_share: TaskShares = required()
@@ -74,36 +74,48 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
 
     Parameters
     ----------
-    input_tokens, output_tokens, snr
-        Per task: prompt length I_k, output length O_k, linear signal-to-noise ratio of its uplink.
+    input_tokens
+        Prompt length I_k of each task.
+    output_tokens
+        Output length O_k of each task.
+    snr
+        Linear signal-to-noise ratio of each task's uplink.
     bandwidth_hz
         Uplink bandwidth B_w shared by all tasks.
     embedding_bits_per_token
-        Bits lambda sent per input token; None stands for 16 times the sum of the hidden sizes that
-        take part.
-    draft, verify
-        Shapes of the draft and the verify model. `draft` may be None for autoregressive decoding.
-    draft_runtime, verify_runtime
-        Runtime of one forward pass of each model: a line, pieces, or measured passes.
-    draft_memory_bytes, verify_memory_bytes
-        Memory for weights and KV cache of one batch; None for the verify model means ample.
+        Bits lambda sent per input token; None means 16 times the sum of the hidden sizes of the
+        models in use.
+    draft
+        Shape of the draft model; None is allowed for autoregressive decoding.
+    verify
+        Shape of the verify model.
+    draft_runtime
+        Runtime of one forward pass of the draft model: a line, pieces, or measured passes.
+    verify_runtime
+        Runtime of one forward pass of the verify model: a line, pieces, or measured passes.
+    draft_memory_bytes
+        Memory for the draft model's weights and the KV cache of one batch.
+    verify_memory_bytes
+        Memory for the verify model's weights and the KV cache of one batch; None means ample
+        memory.
     acceptance_rate
         Probability alpha that a draft token is accepted: one number, or one for each task.
     max_speculation_length
-        Largest l allowed.
+        Maximum speculation length l.
     output_lengths
-        "conservative": every task counts as `max_output_tokens` long; "known": as its own length;
-        "predicted": as `output_samples` say, and the objective is the mean over them.
+        Lengths that the plan is evaluated with. "conservative": `max_output_tokens` for every task;
+        "known": the output length of each task; "predicted": the samples in `output_samples`, and
+        the objective is the mean over them.
     output_samples
-        Equally likely output lengths, a row for each sample.
+        Equally likely output lengths, one row per sample.
     max_output_tokens
-        O_max; None stands for the largest output length.
+        Maximum output length O_max; None means the largest output length.
     mechanism
-        "pipelined", "sequential", "autoregressive", or "any" to let the plan choose.
+        Mechanism: "pipelined", "sequential", "autoregressive", or "any" to let the plan choose.
     rounds
-        "mean": a batch takes the decoding steps of Eq. 8; "slowest": the expected largest of its
-        tasks' numbers of rounds, which do not depend on each other, rounded up. Conservative or
-        known output lengths only.
+        Number of decoding steps of a batch. "mean": that of Eq. 8; "slowest": the expected maximum
+        of its tasks' independent numbers of rounds, rounded up. The latter requires conservative or
+        known output lengths.
 
     Examples
     --------
@@ -154,23 +166,23 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
 
     @classmethod
     def from_dict(cls, data: object) -> Self:
-        """Build it from JSON-like data.
+        """Build the problem from JSON-like data.
 
         Raises
         ------
         InvalidInput
-            If a field is unknown, missing, of the wrong type or outside its domain; or if batches
+            If a field is unknown, missing, of the wrong type or outside its domain, or if batches
             may change.
         """
         if isinstance(data, Mapping) and "batching" in data:
             raise InvalidInput(
-                "batching: serving-latency has no such field, its batches are fixed; batches that"
-                " change between decoding steps are the kind continuous-serving"
+                "batching: serving-latency has no such field, because its batches are fixed; use"
+                " the kind continuous-serving for batches that change between decoding steps"
             )
         return super().from_dict(data)
 
     def evaluate(self, plan: ServingLatencyPlan) -> Evaluation:
-        """Return the latency of a plan in seconds: T_inf + T_com (Eq. 23), in the mean over the
+        """Return the latency of a plan in seconds, T_inf + T_com (Eq. 23), averaged over the
         samples.
         """
         self.expect_plan(plan)
@@ -187,7 +199,7 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
         )
 
     def violations(self, plan: ServingLatencyPlan) -> list[str]:
-        """Return what the plan violates of constraints (24a)-(24g)."""
+        """Return the violations of constraints (24a)-(24g)."""
         self.expect_plan(plan)
         found = self.defects(plan)
         if found:
@@ -196,7 +208,7 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
         return found + memory_violations(self, plan)  # (24b)
 
     def batch_defects(self, plan: ServingLatencyPlan) -> list[str]:
-        """Return why the batches are not those of a plan for this problem."""
+        """Return the reasons why the batches do not match this problem."""
         found = [] if plan.batches else ["batches: expected at least one, got none"]
         for position, batch in enumerate(plan.batches):
             where = f"batches[{position}]: expected"
@@ -217,14 +229,18 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
 
 
 class StaticBatch:
-    """One batch of a plan: its size, its steps, and what it has reached.
+    """One batch of a plan: its size, its steps, and the tokens that it has reached.
 
     Parameters
     ----------
     members
-        Its tasks.
-    inputs, outputs, tokens
-        Per task of the problem: I_k, Q_k in every scenario, shape (S, K), and L_k.
+        Tasks of the batch.
+    inputs
+        Prompt length I_k of each task of the problem, shape (K,).
+    outputs
+        Output length Q_k of each task in every scenario, shape (S, K).
+    tokens
+        Tokens L_k per step of each task, shape (K,).
     """
 
     def __init__(
@@ -236,14 +252,14 @@ class StaticBatch:
         order = np.argsort(tokens, kind="stable")
         starts = np.flatnonzero(
             np.diff(tokens[order], prepend=0.0)
-        )  # of equal rates the largest rule
+        )  # among equal rates, the largest value decides
         self.rates = tokens[order[starts]]
         self.inputs = np.maximum.reduceat(inputs[order], starts).astype(np.float64)
         most = np.maximum.reduceat(outputs[:, order], starts, axis=1)
         self.steps = all_decoding_steps(most, self.rates).max(axis=1)  # in every scenario
 
     def reached(self, n: Floats) -> Floats:
-        """Return the most tokens that a member counts with before steps n."""
+        """Return the maximum number of tokens of a member before steps n."""
         found: Floats = (self.inputs[:, None] + (n - 1) * self.rates[:, None]).max(axis=0)
         return found
 
@@ -251,7 +267,7 @@ class StaticBatch:
 def static_batches(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints
 ) -> list[StaticBatch]:
-    """Return the batches of a plan; `outputs` are the lengths Q_k that tasks count with."""
+    """Return the batches of a plan; `outputs` are the planned output lengths Q_k of the tasks."""
     length = plan.speculation_length
     tokens = problem.tokens_per_step(length)
     found = [StaticBatch(batch, problem.input_tokens, outputs, tokens) for batch in plan.batches]
@@ -294,8 +310,8 @@ def play(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints
 
 
 def memory_violations(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[str]:
-    """Return which batches need more memory than a model has (Eq. 9-10), in the scenario in which
-    they need most.
+    """Return the batches that need more memory than a model has (Eq. 9-10), in their worst
+    scenario.
     """
     found = []
     outputs = np.max(problem.scenarios, axis=0)

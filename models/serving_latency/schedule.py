@@ -1,7 +1,7 @@
-"""When each batch is drafted and verified in one decoding step, for pictures and tables.
+"""Draft and verify times of each batch in one decoding step, for pictures and tables.
 
-The times follow Eq. 13-20 of paper 1 from the primitives of `specopt.models`; the judge decides,
-this only shows.
+The times follow Eq. 13-20 of paper 1 from the primitives of `specopt.models`. They are not used by
+the judge.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from specopt.models.serving_latency.problem import (
 
 @dataclass(frozen=True)
 class Slot:
-    """One batch in one decoding step: when it is drafted and verified, in seconds since the step
-    began.
+    """Draft and verify times of one batch in one decoding step, in seconds since the start of the
+    step.
 
     Parameters
     ----------
@@ -29,8 +29,10 @@ class Slot:
         Position in the plan, from 0.
     tasks
         Number of tasks in the batch.
-    draft, verify
-        Start and end; `draft` is None where nothing is drafted (autoregressive decoding).
+    draft
+        Start and end of drafting; None for autoregressive decoding.
+    verify
+        Start and end of verification.
     """
 
     batch: int
@@ -40,7 +42,7 @@ class Slot:
 
 
 def steps_per_batch(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[int]:
-    """Return the decoding steps that each batch takes (Eq. 8)."""
+    """Return the number of decoding steps of each batch (Eq. 8)."""
     return [
         int(batch.steps[0])
         for batch in static_batches(problem, plan, problem.planned_output_tokens[None])

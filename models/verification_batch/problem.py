@@ -1,10 +1,10 @@
-"""Verification batching: which pending requests the verifier takes next, under deadlines and memory
+"""Verification batching: the requests that the verifier processes next, under deadlines and memory
 (paper 2).
 
-One dispatch epoch t_k of problem (13)-(15): the batch that is expected to yield the most verified
-tokens, among those that fit the memory M(t_k) and end before the deadline of every member. A
-request can be late already: if it cannot meet its deadline even alone, c + w_i > d_i - now, no
-feasible batch holds it. It stays out, whatever it is worth.
+The problem is one dispatch epoch t_k of problem (13)-(15): find the batch with the most expected
+verified tokens among those that fit the memory M(t_k) and end before the deadline of every member.
+A request can be late already: if it cannot meet its deadline even alone, c + w_i > d_i - now, no
+feasible batch contains it. It is left out, whatever its value.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ from specopt.models.problem import Evaluation, Plan, Problem, exceeds
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VerificationBatchPlan(Plan):
-    """Which requests are verified together.
+    """Requests that are verified together.
 
     Parameters
     ----------
     batch
-        Indices of the requests; empty if none is taken.
+        Indices of the requests; empty for no request.
     """
 
     batch: Given[Annotated[Ints, Column(NonNegativeInt, "batch", 0)], IntsLike] = required()
@@ -46,29 +46,30 @@ class VerificationBatchPlan(Plan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VerificationBatchProblem(Problem[VerificationBatchPlan]):
-    """Maximise the tokens that the next batch is expected to verify (paper 2, Eq. 13-15 at one
-    epoch).
+    """Maximise the expected verified tokens of the next batch (paper 2, Eq. 13-15 at one epoch).
 
-    The order of the requests is the order of their arrival; there may be none.
+    The order of the requests is the order of their arrival; the list may be empty.
 
     Parameters
     ----------
     now_seconds
-        t_k, when the batch starts.
+        Time t_k at which the batch starts.
     memory_bytes
-        M(t_k), what the verifier has free.
+        Free memory M(t_k) of the verifier.
     expected_tokens
-        Per request: the tokens that its verification is expected to yield (Eq. 5).
-    new_tokens, cached_tokens
-        Per request: L_new tokens to compute, L_cached tokens to read.
+        Expected tokens of each request's verification (Eq. 5).
+    new_tokens
+        Number L_new of tokens to compute, for each request.
+    cached_tokens
+        Number L_cached of tokens to read, for each request.
     request_memory_bytes
-        Per request: what it occupies.
+        Memory of each request.
     deadline_seconds
-        Per request: when its batch must have ended (Eq. 12), on the clock of `now_seconds`.
+        Time by which each request's batch must have ended (Eq. 12), on the clock of `now_seconds`.
     estimator
-        Time of a batch (Eq. 18-19).
+        Estimator of the time of a batch (Eq. 18-19).
     guard_seconds
-        delta of Eq. 17: used by Algorithm 1, never for feasibility.
+        Guard time delta of Eq. 17; used by Algorithm 1, not for feasibility.
 
     Examples
     --------
@@ -140,7 +141,7 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
     def evaluate(self, plan: VerificationBatchPlan) -> Evaluation:
         """Return the sum of the expected tokens of the batch (the summand of Eq. 13).
 
-        The terms tell cold requests, without cached tokens, from warm ones.
+        The terms separate cold requests, without cached tokens, from warm ones.
         """
         self.expect_plan(plan)
         defects = self._defects(plan)
@@ -155,9 +156,7 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         return Evaluation(cold + warm, {"cold_tokens": cold, "warm_tokens": warm})
 
     def violations(self, plan: VerificationBatchPlan) -> list[str]:
-        """Return what the plan violates: memory (Eq. 14), and the deadline of every member (Eq.
-        15).
-        """
+        """Return the violations of memory (Eq. 14) and of the deadline of every member (Eq. 15)."""
         self.expect_plan(plan)
         found = self._defects(plan)
         if found or len(plan.batch) == 0:
@@ -171,7 +170,8 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
             linear += new
             interactions += (old + new) * new  # Eq. 18
             cached += old
-        memory = math.fsum(self.request_memory_bytes[batch])  # the same in every order of the batch
+        # independent of the order of the batch
+        memory = math.fsum(self.request_memory_bytes[batch])
         seconds = a * linear + b_compute * interactions + b_read * cached + c  # Eq. 19
         if exceeds(memory, self.memory_bytes):
             found.append(
@@ -188,7 +188,7 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         return found
 
     def _defects(self, plan: VerificationBatchPlan) -> list[str]:
-        """Return why the plan is no plan for this problem at all."""
+        """Return the reasons why the plan does not match this problem."""
         seen: set[int] = set()
         for position, request in enumerate(plan.batch.tolist()):
             if request >= self.requests:

@@ -1,4 +1,4 @@
-"""A long run of verification: devices that draft responses, and the verifier that they share (paper
+"""A long run of verification: devices that draft responses and the verifier that they share (paper
 2, Sec. 5).
 """
 
@@ -29,16 +29,16 @@ from specopt.models.workload import Workload
 
 @dataclass(frozen=True, kw_only=True)
 class DraftPredictor(Checked):
-    """Bits that tell a device when to stop drafting (Sec. 4.1): right or wrong with fixed chances.
+    """Bits that stop a device's drafting (Sec. 4.1), right or wrong with fixed probabilities.
 
     Parameters
     ----------
     false_accept
-        Chance to go on at the first token that the verifier will reject.
+        Probability of continuing at the first token that the verifier will reject.
     false_reject
-        Chance to stop at a token that it will accept.
+        Probability of stopping at a token that it will accept.
     false_accept_after
-        Chance to go on at a token after the first rejection.
+        Probability of continuing at a token after the first rejection.
     """
 
     false_accept: Unit
@@ -48,49 +48,62 @@ class DraftPredictor(Checked):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VerificationWorkload(Workload):
-    """What devices ask of one verifier, all of it but their number and the policy.
+    """The demand of devices on one verifier, without their number and the policy.
 
     A device thinks, starts a response, and drafts and sends a window of tokens at a time until the
-    response is complete. Its class says how many tokens per second, from start to end, the response
-    must reach.
+    response is complete. Its class determines the tokens per second that the response must reach
+    from start to end.
 
     Parameters
     ----------
     class_speeds
-        Token speed tau of every class, tokens per second.
+        Required speed tau of every class, in tokens per second.
     class_shares
         Share of the devices in every class; they sum to 1.
     estimator
-        Time of a batch (Eq. 18-19).
+        Estimator of the time of a batch (Eq. 18-19).
     acceptance_rates
-        By position in the window: chance that the token is accepted, given that all before it were.
-        As many as the window K holds.
-    prompt_median_tokens, prompt_sigma
-        Lognormal prompt lengths.
-    response_median_tokens, response_sigma
-        Lognormal response lengths.
-    most_prompt_tokens, most_response_tokens
-        Longer ones are cut.
+        Probability that a token is accepted, given that all its predecessors were, by position in
+        the window. The number of entries is the window K.
+    prompt_median_tokens
+        Median of the lognormal prompt lengths.
+    prompt_sigma
+        Sigma of the lognormal prompt lengths.
+    response_median_tokens
+        Median of the lognormal response lengths.
+    response_sigma
+        Sigma of the lognormal response lengths.
+    most_prompt_tokens
+        Maximum prompt length; longer prompts are cut.
+    most_response_tokens
+        Maximum response length; longer responses are cut.
     draft_tokens_per_second
         Drafting speed of a device.
-    uplink_seconds, downlink_seconds, jitter_seconds
-        Network delay to and from the verifier, and the mean of an exponential part that is added to
-        either.
+    uplink_seconds
+        Network delay to the verifier.
+    downlink_seconds
+        Network delay from the verifier.
+    jitter_seconds
+        Mean of an exponential delay that is added to either delay.
     think_seconds
         Mean of the exponential time between a response and the next.
     prefix_cache
         Whether the verifier keeps the keys and values of a response between its verifications.
     kv_bytes_per_token
-        What a token occupies.
-    batch_memory_bytes, cache_memory_bytes
-        M of Eq. 14, and the room of the prefix cache, which drops the least recently used; None:
-        ample.
+        Memory of a cached token.
+    batch_memory_bytes
+        Memory M of a batch (Eq. 14); None means ample memory.
+    cache_memory_bytes
+        Memory of the prefix cache, which drops the least recently used entries; None means ample
+        memory.
     guard_seconds
-        delta of Eq. 17.
+        Guard time delta of Eq. 17.
     time_noise
-        Relative standard deviation (lognormal) of the real time of a batch about the estimated one.
+        Relative standard deviation (lognormal) of the real time of a batch around the estimated
+        one.
     predictor
-        Stops drafting at the first predicted rejection; None: the whole window is drafted and sent.
+        Predictor whose first predicted rejection stops drafting; None drafts and sends the whole
+        window.
 
     Raises
     ------
@@ -172,15 +185,16 @@ class VerificationWorkload(Workload):
 
     @property
     def window(self) -> int:
-        """Draft tokens of a window, K."""
+        """Number K of draft tokens in a window."""
         return len(self.acceptance_rates)
 
     @property
     def expected_tokens(self) -> Floats:
-        """Expected tokens of a verification by the number of tokens sent, 0..K, the verifier's own
-        included.
+        """Expected tokens of a verification by the number of tokens sent, 0..K, including the
+        verifier's own.
 
-        With a predictor, given its bits: Bayes over the position of the first rejection.
+        With a predictor, they are conditional on its bits, by Bayes' rule over the position of the
+        first rejection.
         """
         rates, window, predictor = self.acceptance_rates, self.window, self.predictor
         if predictor is None:
@@ -191,7 +205,7 @@ class VerificationWorkload(Workload):
                 1.0,
                 0.0,
                 0.0,
-            )  # before: all accepted so far, and every bit said go on
+            )  # before: all accepted so far, and every bit was "continue"
             stop_after = 1.0 - predictor.false_accept_after if sent < window else 1.0
             for i in range(sent):
                 wrong = before * (1.0 - rates[i]) * predictor.false_accept

@@ -254,7 +254,7 @@ def arrival_shares(prepared: Prepared) -> Floats:
         shares = np.minimum(1.0, middle * prepared.shares)
         low, high = (
             (middle, high)
-            if problem.most_at_once(prepared.mechanism, shares) <= 1.0
+            if problem.max_total_share(prepared.mechanism, shares) <= 1.0
             else (low, middle)
         )
     return np.minimum(1.0, low * prepared.shares)

@@ -73,7 +73,7 @@ class Random(Baseline):
         each = 0.0
         for _ in range(self.rounds):
             drafts.append(
-                np.minimum(draw.multinomial(problem.budget_tokens, even), problem.most_tokens)
+                np.minimum(draw.multinomial(problem.budget_tokens, even), problem.max_tokens)
             )
             if len(drafts) == 1:
                 before = budget.seconds

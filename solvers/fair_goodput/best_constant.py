@@ -49,7 +49,7 @@ def best_allocation(problem: FairGoodputProblem, budget: Budget) -> Ints:
     The level is bisected until the tokens above it fit the budget and those at it do not all; those
     are then given out in order.
     """
-    rates, most = problem.acceptance_rates, problem.most_tokens
+    rates, most = problem.acceptance_rates, problem.max_tokens
 
     def above(level: float) -> Ints:
         """Tokens of each client whose gain exceeds a level."""

@@ -91,7 +91,7 @@ class Search:
         """Return the best mixture with its proof."""
         problem, budget = self.problem, self.budget
         none = np.zeros(problem.clients, np.int64)
-        equal = np.minimum(problem.budget_tokens // problem.clients, problem.most_tokens)
+        equal = np.minimum(problem.budget_tokens // problem.clients, problem.max_tokens)
         offer_first_plan(problem, budget)
         if problem.min_goodput is None:
             self.add(self.rounds.best_utility(budget))

@@ -112,7 +112,7 @@ class Convex(FairGoodputMethod):
 
 def _first_lines(problem: FairGoodputProblem) -> Ints:
     even = problem.budget_tokens / problem.clients
-    return np.minimum(problem.most_tokens, max(FIRST_LINES, math.ceil(4.0 * even)))
+    return np.minimum(problem.max_tokens, max(FIRST_LINES, math.ceil(4.0 * even)))
 
 
 def solve_program(

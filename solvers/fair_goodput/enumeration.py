@@ -237,7 +237,7 @@ def count_allocations(problem: FairGoodputProblem, enough: int) -> float:
     """Return the number of integer allocations within budget and caps, or infinity if there are
     more than `enough`.
     """
-    if int((problem.most_tokens > 0).sum()) > enough:
+    if int((problem.max_tokens > 0).sum()) > enough:
         return math.inf
     count = sum(1 for _ in islice(allocations(problem), enough + 1))
     return count if count <= enough else math.inf
@@ -245,7 +245,7 @@ def count_allocations(problem: FairGoodputProblem, enough: int) -> float:
 
 def allocations(problem: FairGoodputProblem) -> Iterator[tuple[int, ...]]:
     """Yield every integer allocation within budget and caps."""
-    most = problem.most_tokens.tolist()
+    most = problem.max_tokens.tolist()
     current = [0] * len(most)
     spare = problem.budget_tokens
     while True:

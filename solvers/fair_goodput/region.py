@@ -60,7 +60,7 @@ def region_of(problem: FairGoodputProblem) -> Region:
     Infeasible
         If there are none, why, by client and number.
     """
-    most = problem.most_tokens.astype(np.float64)
+    most = problem.max_tokens.astype(np.float64)
     if problem.min_goodput is None:
         return Region(np.zeros(problem.clients), most)
     due, rates = problem.min_goodput, problem.acceptance_rates

@@ -153,7 +153,7 @@ def useful_drafts(problem: FairGoodputProblem) -> Ints:
     """
     with np.errstate(divide="ignore"):
         worth = np.floor(np.log(1e-300) / np.log(problem.acceptance_rates))
-    useful: Ints = np.minimum(problem.most_tokens, np.minimum(worth, 2.0**53).astype(np.int64))
+    useful: Ints = np.minimum(problem.max_tokens, np.minimum(worth, 2.0**53).astype(np.int64))
     return useful
 
 
@@ -172,7 +172,7 @@ def equal_drafts(problem: FairGoodputProblem) -> FairGoodputPlan:
     """Return the plan in which everybody drafts floor(C / N) tokens in every round, or up to the
     cap.
     """
-    allocation = np.minimum(problem.budget_tokens // problem.clients, problem.most_tokens)
+    allocation = np.minimum(problem.budget_tokens // problem.clients, problem.max_tokens)
     return mixture(problem, np.ones(1), allocation[None])
 
 

@@ -170,7 +170,7 @@ def benchmark(workload: GoodputWorkload) -> Benchmark:
         rates,
         shares,
         np.array(problem.weight),
-        first_counts(problem.most_tokens),
+        first_counts(problem.max_tokens),
         problem.fairness,
         problem.budget_tokens,
         _MODE_ROUNDS if len(shares) < 50 else _MODE_ROUNDS // 10,
@@ -243,7 +243,7 @@ def simulate(
     given = (
         *_played(workload, rule, every_draft),
         facts,
-        first_counts(problem.most_tokens),
+        first_counts(problem.max_tokens),
         random_key(runs.seed),
     )
     expected, realised = (np.empty((runs.count, len(points), problem.clients)) for _ in range(2))
@@ -350,7 +350,7 @@ def _twin(policy: OwnPolicy, workload: GoodputWorkload, run: int) -> Any:
     )
 
     def is_allowed(found: Ints) -> bool:
-        caps = problem.most_tokens
+        caps = problem.max_tokens
         within = found.shape == caps.shape and bool(((found >= 0) & (found <= caps)).all())
         return within and int(found.sum()) <= problem.budget_tokens
 
@@ -358,7 +358,7 @@ def _twin(policy: OwnPolicy, workload: GoodputWorkload, run: int) -> Any:
         state = State(
             next(rounds),
             problem.budget_tokens,
-            problem.most_tokens,
+            problem.max_tokens,
             problem.weight,
             problem.fairness,
         )

@@ -267,7 +267,7 @@ class _Builder:
                 else draft.context
             )
             for k in range(1, (draft.length or problem.max_draft_tokens) + 1):
-                held = drafter.kv_bytes_per_token * draft.least * (of.most_context + k)
+                held = drafter.kv_bytes_per_token * draft.least * (of.max_context + k)
                 if drafter.weights_bytes + held > pool.memory_bytes * (1.0 + 1e-9):
                     break
                 longest = draft.length or problem.max_draft_tokens
@@ -321,7 +321,7 @@ class _Builder:
             tokens[way.length],
             way.length + 1,
             of.context_tokens,
-            of.most_context + way.length + 1,
+            of.max_context + way.length + 1,
             of.weight,
             of.min_tokens_per_second,
             of.device_watts or 0.0 if way.place == "device" else 0.0,
@@ -360,7 +360,7 @@ def draft_sizes(problem: PlacementProblem, drafter: Drafter) -> dict[int, int]:
     found: dict[int, int] = {}
     if not users:
         return found
-    context, clients = min(c.most_context for c in users), float(sum(c.clients for c in users))
+    context, clients = min(c.max_context for c in users), float(sum(c.clients for c in users))
     if problem.objective == "capacity":  # as many as the verifiers hold
         room = (
             (v.memory_bytes * (1.0 + 1e-9) - v.weights_bytes) / v.kv_bytes_per_token

@@ -46,7 +46,7 @@ class SearchingMethod(PromptChunkingMethod):
 
     def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
         """Return the bytes of the local search, too: a state of the pipeline for every chunk."""
-        states = min(problem.most_chunks, places(problem)) + 2
+        states = min(problem.chunk_limit, places(problem)) + 2
         needed = {
             "prompt_tokens times pipeline_length": 8.0 * states * (problem.pipeline_length + 2)
         }

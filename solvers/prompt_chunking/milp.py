@@ -111,7 +111,7 @@ def formulate(problem: PromptChunkingProblem) -> Any:
         ),
     )
     program.most = pyo.Constraint(
-        expr=sum(program.takes[c] for c in program.chunks) <= problem.most_chunks
+        expr=sum(program.takes[c] for c in program.chunks) <= problem.chunk_limit
     )
     _pass(program, problem, {(i, j): ends[j] - ends[i] for i, j in program.chunks})
     return program

@@ -77,7 +77,7 @@ def prepare(problem: PromptChunkingProblem) -> Prepared:
         last=problem.download == "last",
         stop=np.zeros(1, np.uint8),
     )
-    return Prepared(position, stage, prompt, problem.most_chunks)
+    return Prepared(position, stage, prompt, problem.chunk_limit)
 
 
 def work_space(prepared: Prepared, most: int) -> Any:

@@ -308,7 +308,7 @@ def _sizes(
     ):
         if value is not None:
             integer(name, value, 1, most)
-    known = acceptance.most_drafts
+    known = acceptance.max_drafts
     drafts = (known or DEFAULT_DRAFTS) if max_length is None else max_length
     if known is not None and drafts > known:
         notes.append(

@@ -81,7 +81,7 @@ def _least(random: Random, problem: FairGoodputProblem) -> list[float]:
         tokens = np.zeros(problem.clients, dtype=np.int64)
         for _ in range(problem.budget_tokens):
             client = random.randrange(problem.clients)
-            tokens[client] += tokens[client] < problem.most_tokens[client]
+            tokens[client] += tokens[client] < problem.max_tokens[client]
         seconds = problem.round_seconds(tokens) if problem.per == "second" else 1.0
         given += share * expected_tokens(problem.acceptance_rates, tokens) / seconds
     part = random.choice(

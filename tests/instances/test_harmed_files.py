@@ -42,7 +42,7 @@ def acceptance(path: Path) -> None:
     """Read acceptance and check that rates lie within their limits and lengths are finite."""
     found = read_acceptance(path)
     if isinstance(found, AcceptanceLengths):
-        assert np.isfinite(found.expected_tokens(found.most_drafts or 0)).all()
+        assert np.isfinite(found.expected_tokens(found.max_drafts or 0)).all()
     else:
         assert (found.lower >= 0.0).all()
         assert (found.lower <= found.rates).all()

@@ -30,12 +30,12 @@ def test_the_table_is_the_answer() -> None:
     noted.
     """
     assert FALLING.expected_tokens(3).tolist() == [1.0, 1.84, 2.51, 2.47]
-    assert FALLING.most_drafts == 3
+    assert FALLING.max_drafts == 3
     assert not FALLING.has_limits
     assert FALLING.notes == (
         (
-            "a step yields 2.51 tokens with 2 drafts and 2.47 with 3: it depends on the length"
-            " itself, or the means are no surer; no rates by position say this"
+            "a step yields 2.51 tokens with 2 drafts and 2.47 with 3: acceptance depends on"
+            " the draft length, or the means are inaccurate; rates by position cannot describe this"
         ),
     )
     assert AcceptanceLengths.exactly({1: 1.5, 2: 1.8}).notes == ()
@@ -49,10 +49,10 @@ def test_other_lengths_are_refused(tokens: dict[int, float], known: int, asked: 
     known.
     """
     found = AcceptanceLengths.exactly(tokens)
-    assert found.most_drafts == known
+    assert found.max_drafts == known
     assert found.expected_tokens(known)[0] == 1.0
     with pytest.raises(
-        InvalidInput, match=f"{asked} is asked for; expected extrapolation to be allowed"
+        InvalidInput, match=f"not {asked}; allow extrapolation or measure this length"
     ):
         found.expected_tokens(known + 1)
 
@@ -62,7 +62,7 @@ def test_extrapolation_by_hand() -> None:
     limits.
     """
     found = extrapolated({1: 1.8, 3: 2.6})
-    assert found.most_drafts is None
+    assert found.max_drafts is None
     assert found.expected_tokens(5) == pytest.approx([1.0, 1.8, 2.2, 2.6, 2.8, 2.9])
     assert found.expected_tokens(5, "lower") == pytest.approx([1.0, 1.8, 2.2, 2.6, 2.6, 2.6])
     assert found.expected_tokens(5, "upper") == pytest.approx([1.0, 1.8, 2.2, 2.6, 3.0, 3.4])

@@ -58,7 +58,7 @@ def test_limits_of_the_yield_hold_it() -> None:
     assert (low[1:] < mean[1:]).all()
     assert (mean[1:] < high[1:]).all()
     assert PositionAcceptance.constant(0.5).expected_tokens(20)[-1] == pytest.approx(2.0, abs=1e-5)
-    with pytest.raises(InvalidInput, match="known for 2 draft positions, 3 are asked for"):
+    with pytest.raises(InvalidInput, match="known for 2 draft positions, not for 3"):
         found.expected_tokens(3)
 
 
@@ -170,7 +170,7 @@ def test_lengths_that_follow_the_tokens_are_told() -> None:
     lower limits stay.
     """
     found = PositionAcceptance.from_totals(1000.0, 1900.0, [500.0, 450.0, 400.0])
-    assert "as where drafting stops at doubt" in found.notes[0]
+    assert "because drafting stops when in doubt" in found.notes[0]
     assert found.upper[1:].tolist() == [1.0, 1.0]
     assert (found.lower[1:] <= [0.9, 400.0 / 450.0]).all()
 
@@ -183,7 +183,7 @@ def test_positions_that_may_never_have_been_drafted_are_left_out() -> None:
         np.random.default_rng(2), np.full(3, 0.8), (1, 3), (0.5, 0.5), 10_000
     )
     found = PositionAcceptance.from_totals(drafts, tokens, np.append(accepted, [0.0, 0.0, 0.0]))
-    assert found.most_drafts == 3
+    assert found.max_drafts == 3
     assert (found.lower <= 0.8).all()
     assert (found.upper >= 0.8).all()
     single = PositionAcceptance.from_totals(1000.0, 1000.0, [700.0, 0.0])

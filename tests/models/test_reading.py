@@ -39,9 +39,7 @@ def test_files_up_to_the_limit(tmp_path: Path) -> None:
     path.write_bytes(b"a" * MOST)
     assert read_bytes(path, MOST) == b"a" * MOST
     path.write_bytes(b"a" * (MOST + 1))
-    with pytest.raises(
-        InvalidInput, match=r"file: is too large: at most 1 MiB are read; leave out"
-    ):
+    with pytest.raises(InvalidInput, match=r"file: is too large: at most 1 MiB are read; remove"):
         read_bytes(path, MOST)
 
 
@@ -68,7 +66,7 @@ def test_pipes(tmp_path: Path) -> None:
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/null", "/dev/urandom"])
 def test_devices(device: str) -> None:
     """Tests that devices are refused at once, those that never end as well."""
-    with pytest.raises(InvalidInput, match=rf"^{device}: cannot be read \(is a device\)$"):
+    with pytest.raises(InvalidInput, match=rf"^{device}: cannot be read \(it is a device\)$"):
         read_bytes(device)
 
 

@@ -36,7 +36,7 @@ def test_a_file_holds_all(name: str, tmp_path: Path) -> None:
         ({"budget_tokens": None}, "budget_tokens: expected an integer >= 0, got None"),
         ({"budget": 3}, "the workload: unknown field 'budget'"),
         ({"rates": [[[1.0]]]}, r"rates: expected acceptance rates in \[0, 1\)"),
-        ({"transition": [[0.5]]}, "transition: expected rows of chances"),
+        ({"transition": [[0.5]]}, "transition: expected rows of probabilities"),
     ],
 )
 def test_wrong_fields_are_named(change: dict[str, Any], message: str) -> None:

@@ -35,8 +35,7 @@ def test_problem_on_stdout(cli: CommandLine) -> None:
     assert (
         printed.err
         == "azure.csv (azure): 3 rows read, 0 dropped; rows 0 to 2, 2 s of arrivals, become a"
-        " serving-latency problem; not used: arrivals: all requests are taken to wait at the"
-        " start\n"
+        " serving-latency problem; not used: arrivals: all requests wait at the start\n"
     )
 
 

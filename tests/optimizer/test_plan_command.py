@@ -110,7 +110,7 @@ def test_every_value_is_known_or_named_as_assumed(
     assert all(found[name] == drawn[name] for name in assumed)
     assert data["judged"]["feasible"]
     assert data["judged"]["objective"] == data["result"]["objective"]
-    assert ("--memory: the model has none" in data["unused"]) == (
+    assert ("--memory: the model has no memory" in data["unused"]) == (
         kind in ("prompt-chunking", "fair-goodput")
     )
 

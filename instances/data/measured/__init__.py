@@ -1,6 +1,6 @@
 """Runtimes measured by this project, and the configs of the models that were measured.
 
-``cpu-pair.csv`` is a draft/verify pair of shapes of our own (``draft-15m.config.json``,
+``cpu-pair.csv`` is a draft/verify pair of this project's own shapes (``draft-15m.config.json``,
 ``verify-100m.config.json``; random weights) on one thread of an AMD EPYC virtual machine with two
 cores, 2026-11-21, PyTorch 2.13.0+cpu, single precision. Other work kept the machine busy; the
 measuring process ran with real-time priority. The command::

@@ -71,7 +71,7 @@ def plans(draw: st.DrawFn, problem: FairGoodputProblem) -> FairGoodputPlan:
     """
     count = draw(st.integers(1, 4))
     parts = draw(lists_of(st.integers(1, 9), count))
-    most = problem.most_tokens.tolist()
+    most = problem.max_tokens.tolist()
     schedule: list[dict[str, Any]] = []
     current = [0] * len(most)
     for index, part in enumerate(parts):

@@ -55,7 +55,7 @@ def test_workloads() -> None:
 @pytest.mark.parametrize(("mean", "stop"), [(2.06, 0.5), (1.98, 0.3), (1.2, 0.7)])
 def test_rounds_by_drawing(mean: float, stop: float) -> None:
     """Tests that the law of rounds is that of drafts drawn token by token."""
-    rounds = Rounds.threshold(mean, stop=stop, most_drafted=4, candidates=0.6)
+    rounds = Rounds.threshold(mean, stop=stop, max_drafted=4, candidates=0.6)
     assert rounds.mean_gained == pytest.approx(mean, abs=1e-6)
     # the acceptance behind the law: drafts of two tokens or more whose first is rejected
     longer = rounds.drafted > 1
@@ -87,9 +87,9 @@ def test_rounds_by_drawing(mean: float, stop: float) -> None:
 
 def test_unreachable_means_are_refused() -> None:
     """Tests that more tokens than drafts can give, and values outside their domain, are refused."""
-    with pytest.raises(InvalidInput, match="mean_gained: expected up to"):
+    with pytest.raises(InvalidInput, match="mean_gained: expected at most"):
         Rounds.threshold(5.0)
     with pytest.raises(InvalidInput, match="stop"):
         Rounds.threshold(2.0, stop=1.0)
-    with pytest.raises(InvalidInput, match="most_drafted"):
-        Rounds.threshold(2.0, most_drafted=0)
+    with pytest.raises(InvalidInput, match="max_drafted"):
+        Rounds.threshold(2.0, max_drafted=0)

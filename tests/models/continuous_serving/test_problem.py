@@ -21,7 +21,7 @@ from specopt import (
 )
 from specopt.kinds.continuous_serving.strategies import problems_with_plans
 from specopt.kinds.serving_latency import strategies as fixed_batches
-from specopt.models.continuous_serving.problem import _most_at_once
+from specopt.models.continuous_serving.problem import _max_total_share
 
 GRID = {"batch": [1, 1], "new_tokens": [1, 2], "cached_tokens": [0, 0], "seconds": [1.0, 2.0]}
 Case = tuple[ContinuousServingProblem, ContinuousServingPlan]
@@ -190,7 +190,7 @@ def test_violations_say_what_is_wrong(
             {"output_samples": [[1, 2], [1]]},
             r"output_samples\[1\]: expected a row as long as the first",
         ),
-        ({"regroup_seconds": 1e97}, "draft_runtime: expected at most .* seconds in all, got"),
+        ({"regroup_seconds": 1e97}, "draft_runtime: expected a total of at most .* seconds, got"),
         (
             {"verify_runtime": {"passes": GRID}},
             r"verify_runtime.passes: expected lines or pieces \(continuous-serving\), got a table",
@@ -213,4 +213,4 @@ def test_shares_held_at_one_time() -> None:
         start, share = random.integers(0, 5, 6).astype(np.float64), random.random(6)
         end = start + random.integers(1, 4, 6).astype(np.float64)
         held = max(share[(start <= t) & (t < end)].sum() for t in start)
-        assert _most_at_once(start, end, share) == pytest.approx(held, rel=1e-12)
+        assert _max_total_share(start, end, share) == pytest.approx(held, rel=1e-12)

@@ -155,7 +155,7 @@ def test_verification_by_length() -> None:
         0, plan((4, 3)).policy[0]
     )
     assert at.iteration_seconds(0, plan((0, 3)).policy[0]) == 1.0
-    message = "policy[1].draft_length: expected at most 4, as far as verify_seconds is given, got 5"
+    message = "policy[1].draft_length: expected at most 4, the last length in verify_seconds, got 5"
     assert at.violations(plan((0, 3), (5, 1))) == [message]
     with pytest.raises(InvalidInput, match=f"^{re.escape(message)}$"):
         at.evaluate(plan((0, 3), (5, 1)))

@@ -103,7 +103,7 @@ def test_a_node_reached_at_two_depths() -> None:
         (
             0,
             [[1, 1], [2, 2], [3, -1], [4, 4], [-1, -1]],
-            "next: a path drafts 5 tokens, the most is 4",
+            "next: a path drafts 5 tokens, the maximum is 4",
         ),
     ],
 )
@@ -159,7 +159,7 @@ def test_what_is_no_plan(start: int, rows: list[list[int]], said: str) -> None:
         (
             {"round_seconds": [1e-3] * 8 + [2e3]},
             (
-                "round_seconds: expected numbers of at most 1,000,000 times the least, got 0.001"
+                "round_seconds: expected numbers of at most 1,000,000 times the smallest, got 0.001"
                 " and 2000"
             ),
         ),

@@ -106,7 +106,7 @@ VIOLATED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (
         {"min_goodput": [1.0, 1.1, 2.0]},
         {},
-        "min_goodput[1]: the schedule gives 1, at least 1.1 is due (and 1 more such)",
+        "min_goodput[1]: the schedule gives 1, the minimum is 1.1 (and 1 more such)",
     ),
     (
         {},
@@ -171,7 +171,7 @@ def test_schedules_built_from_arrays_are_checked() -> None:
     """Tests that arrays that make no schedule are refused, and that the caller's arrays stay
     theirs.
     """
-    unfit = "schedule: expected arrays of one schedule, got lengths that do not fit"
+    unfit = "schedule: expected arrays of one schedule, got inconsistent lengths"
     two = {
         "share": [1.0, 0.0],
         "starts": [0, 2, 3],
@@ -202,7 +202,7 @@ def test_schedules_built_from_arrays_are_checked() -> None:
         ),
         (
             {"clients": [1, 0, 1]},
-            "schedule[0]: expected every client in order where an entry is in full",
+            "schedule[0]: expected every client in order in an entry given in full",
         ),
         ({"clients": [0, 1, 2]}, "schedule[1].changes: expected clients 0 to 1, got 2"),
         ({"clients": [0, 1, -1]}, "schedule[1].changes: expected clients 0 to 1, got -1"),
@@ -242,7 +242,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         SECOND | {"network_seconds": [0.0] * 3, "verify_overhead_seconds": 0.0},
-        "verify_overhead_seconds: expected more than 0 where no client's network takes time",
+        "verify_overhead_seconds: expected more than 0 if no client's network takes time",
     ),
 ]
 

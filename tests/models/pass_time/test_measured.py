@@ -142,7 +142,7 @@ def test_repeats_and_falling_times_are_in_the_limits() -> None:
         [0.02, 0.05]
     )
     assert at(time, 4, 1) == pytest.approx(at(time, 1, 1))
-    assert "fall where the work grows" in time.notes[0]
+    assert "fall while the work grows" in time.notes[0]
 
 
 def test_the_staircase() -> None:

@@ -145,8 +145,8 @@ def test_the_last_chunk_is_free() -> None:
     """
     assert problem(grid_tokens=4).violations(plan(4, 4, 2)) == []
     assert problem(grid_tokens=64).violations(plan(10)) == []
-    assert problem(grid_tokens=4).most_chunks == 3
-    assert problem(grid_tokens=4, max_chunks=2).most_chunks == 2
+    assert problem(grid_tokens=4).chunk_limit == 3
+    assert problem(grid_tokens=4, max_chunks=2).chunk_limit == 2
 
 
 def test_wrong_sums_have_no_objective() -> None:

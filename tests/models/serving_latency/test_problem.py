@@ -245,15 +245,15 @@ def runtime(seconds: float) -> dict[str, float]:
         # two tasks, at most 10 tokens with what is drafted, 4 passes a step: 800 passes in all
         (
             {"draft_runtime": runtime(2e97)},
-            "draft_runtime: expected at most 1e+100 seconds in all, got 1.6e+100",
+            "draft_runtime: expected a total of at most 1e+100 seconds, got 1.6e+100",
         ),
         (
             {"verify_runtime": runtime(2e97)},
-            "verify_runtime: expected at most 1e+100 seconds in all, got 1.6e+100",
+            "verify_runtime: expected a total of at most 1e+100 seconds, got 1.6e+100",
         ),
         (
             {"verify_runtime": runtime(1e308)},
-            "verify_runtime: expected at most 1e+100 seconds in all, got inf",
+            "verify_runtime: expected a total of at most 1e+100 seconds, got inf",
         ),
         # 32 bits per token at 32 Hz and a spectral efficiency of 1: 1 s for the second task's token
         # at most
@@ -271,7 +271,7 @@ def runtime(seconds: float) -> dict[str, float]:
         ),
         (
             {"verify_runtime": {"seconds_per_flop": 1e300, "overhead_seconds": 0.0}},
-            "verify_runtime: expected at most 1e+100 seconds in all, got 8.32e+305",
+            "verify_runtime: expected a total of at most 1e+100 seconds, got 8.32e+305",
         ),
     ],
 )
@@ -310,13 +310,13 @@ GRID = {"batch": [1, 1, 2, 2], "new_tokens": [1, 3, 1, 3], "cached_tokens": [0] 
         (
             {"batching": "rebatched"},
             (
-                "batching: serving-latency has no such field, its batches are fixed; batches that"
-                " change between decoding steps are the kind continuous-serving"
+                "batching: serving-latency has no such field, because its batches are fixed; use"
+                " the kind continuous-serving for batches that change between decoding steps"
             ),
         ),
         (
             {"batching": "static"},
-            "batching: serving-latency has no such field, its batches are fixed",
+            "batching: serving-latency has no such field, because its batches are fixed",
         ),
         ({"arrival_seconds": [0.0] * 3}, "arrival_seconds: unknown field"),
         (
