@@ -248,18 +248,6 @@ FIGURES: dict[str, Measured | Computed] = {
     "tuning.regret.mean": Measured(
         "tuning from real sweeps", _HELD_OUT.format(1, _BOTH, "regret"), 0
     ),
-    "tuning.withheld.mean": Measured(
-        "tuning against simple rules", "15 measured tables, ends of K kept: regret of tune", 0
-    ),
-    "tuning.withheld.rule": Measured(
-        "tuning against simple rules",
-        "15 measured tables, ends of K kept: regret of the rule quadratic in log(1 + K)",
-        0,
-    ),
-    "tuning.withheld.coverage": Measured(
-        "tuning against simple rules",
-        "15 measured tables: withheld cells inside bands of 90 % of tune",
-    ),
     "tuning.regret.worst": Measured(
         "tuning from real sweeps", _HELD_OUT.format(1, _BOTH, "regret"), 1
     ),
