@@ -1,6 +1,4 @@
-"""Plans, comparisons and sweeps as tables of Arrow, pandas and Polars, where those are
-installed.
-"""
+"""Plans, comparisons and sweeps as tables of Arrow, pandas and Polars."""
 
 from __future__ import annotations
 
@@ -17,19 +15,18 @@ from specopt.models.sweep import Sweep
 
 
 def to_arrow(what: Any) -> Any:
-    """Return a table of Arrow: a plan's rows as in its CSV, results, a comparison's runs, a sweep's
-    measurements.
+    """Return a plan, results, a comparison or a sweep as an Arrow table.
 
     Parameters
     ----------
     what
-        A plan, a result with one, several results (a row each), a `Front`, a `Comparison`, or a
-        `Sweep`.
+        A plan or a result with a plan (the rows of its CSV file), several results (one row each), a
+        `Front`, a `Comparison` (one row per run), or a `Sweep` (one row per measurement).
 
     Raises
     ------
     InvalidInput
-        If it has no rows: something else, or a result without a plan.
+        If the value is of another type, or a result has no plan.
     """
     if isinstance(what, (list, tuple)) and what and all(isinstance(one, Result) for one in what):
         return pyarrow().Table.from_pylist([result.row() for result in what])
@@ -61,7 +58,7 @@ def to_arrow(what: Any) -> Any:
 
 
 def to_pandas(what: Any) -> Any:
-    """Return what `to_arrow` takes as a data frame of pandas.
+    """Return a pandas data frame of any value that `to_arrow` accepts.
 
     Raises
     ------
@@ -73,7 +70,7 @@ def to_pandas(what: Any) -> Any:
 
 
 def to_polars(what: Any) -> Any:
-    """Return what `to_arrow` takes as a data frame of Polars.
+    """Return a Polars data frame of any value that `to_arrow` accepts.
 
     Raises
     ------

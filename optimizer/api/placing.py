@@ -1,6 +1,4 @@
-"""What follows for a deployment from where drafts may come from: each place alone, and where the
-verdict turns.
-"""
+"""Advice for a deployment: the performance of each source of drafts, and break-even points."""
 
 from __future__ import annotations
 
@@ -32,21 +30,25 @@ PLACES = {
     "pool": "on drafting servers",
     "device": "on the devices",
 }
-"""In words; of equal ones the first is the best: it takes the least."""
-
-LEAST_SECONDS, MOST_SECONDS, CLOSE = 1e-4, 10.0, 1.05
-"""Seconds between which break-evens are looked for, and how close a break-even is found, as a
-factor.
+"""Descriptions of the sources of drafts. Of equally good sources, the first one is recommended,
+because it needs the fewest resources.
 """
 
-LEAST_GAIN, GAP = 2e-3, 1e-3
-"""What counts as better, relative; and how far from the optimum bands and break-evens may be."""
+MIN_SECONDS, MAX_SECONDS, CLOSE = 1e-4, 10.0, 1.05
+"""Range of the search for break-even times, in seconds, and the factor within which they are
+found.
+"""
+
+MIN_GAIN, GAP = 2e-3, 1e-3
+"""Minimum relative gain of a source over another to be called better, and the relative gap at which
+the solves for bands and break-evens stop.
+"""
 
 MANY = 10_000
-"""Clients of whom a unit carries as many as it can."""
+"""Number of clients offered to one unit when its capacity is computed."""
 
 SECONDS = 5.0
-"""Time limit of each solve here, which also takes at most half of the time that is left."""
+"""Time limit of each solve in this module; a solve takes at most half of the remaining time."""
 
 LATE = (
     "The time limit ended before all places and break-evens were computed; use a longer"
@@ -56,20 +58,22 @@ LATE = (
 
 @dataclass(frozen=True)
 class Figure:
-    """What one place yields: clients that a unit carries, or tokens per second of each client.
+    """Performance with one source of drafts.
 
     Parameters
     ----------
     place
-        Where drafts come from, if there are any.
+        Source of the drafts; see `PLACES`.
     value
-        Of the best plan found.
+        Number of clients that one unit serves, or tokens per second of each client, with the best
+        plan found.
     drafts
-        Draft tokens, and clients that draft as many, most clients first; 0: without drafts.
+        Pairs of a draft length and the number of clients that use it, most clients first; length 0
+        means without drafts.
     batch
-        Mean sequences of a pass.
+        Mean number of sequences in a pass.
     band
-        The worst and the best case of what was measured; None: it has no limits.
+        Values with the worst and the best limits of the measurements; None without limits.
     """
 
     place: str
@@ -80,12 +84,12 @@ class Figure:
 
     @property
     def drafting(self) -> bool:
-        """Whether anybody drafts."""
+        """Whether any client drafts."""
         return any(tokens for tokens, _ in self.drafts)
 
     @property
     def text(self) -> str:
-        """The place and its draft length."""
+        """The source of drafts and the draft length."""
         words = PLACES[self.place]
         if self.place == "none" or not self.drafts:
             return words
@@ -103,19 +107,19 @@ class Figure:
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """What follows for a deployment.
+    """Advice for a deployment.
 
     Parameters
     ----------
     figures
-        By place, the best first.
+        Performance of each source of drafts, the best first.
     lines
-        The same in words, and where it turns.
+        The same in sentences, and the break-even points.
     measure
-        What to measure because the plan goes beyond what was.
+        Measurements that are missing because the plan exceeds the measured range.
     break_even
-        Mean round trip, and seconds of a draft token, up to which devices are best; acceptance rate
-        from which drafts pay; None: nowhere.
+        Largest mean round trip and largest time of a draft token at which devices are the best
+        source, and smallest acceptance rate at which drafts pay; None if there is no such value.
     """
 
     figures: tuple[Figure, ...]
@@ -124,7 +128,7 @@ class Advice:
     break_even: dict[str, float | None]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON-like data."""
+        """Return the advice as JSON-like data."""
         return {
             "places": [dataclasses.asdict(one) for one in self.figures],
             "lines": list(self.lines),
@@ -139,16 +143,19 @@ def advise(
     *,
     clock: Clock | None = None,
 ) -> Advice:
-    """Return what each place yields, and where the verdict turns.
+    """Return the performance of each source of drafts, and the break-even points.
 
     Parameters
     ----------
-    known, proposal
-        What the user has, and the problem made of it.
+    known
+        The deployment.
+    proposal
+        Proposal with the problem of this deployment.
     result
-        Of that problem; None: it was not solved.
+        Result of that problem; None if it was not solved.
     clock
-        The time that is left; what there is no time for is left out, and the last line says so.
+        Clock with the remaining time. Figures that do not fit into it are left out, and the last
+        line reports this.
     """
     problem, clock = proposal.problem, clock or Clock()
     assert isinstance(problem, PlacementProblem)
@@ -201,7 +208,7 @@ def _ranked(alone: dict[str, Figure]) -> list[Figure]:
 def _headline(problem: PlacementProblem, ranked: list[Figure]) -> str:
     first, *rest = ranked
     least, clients = problem.classes[0].min_tokens_per_second, problem.classes[0].clients
-    what = (
+    unit = (
         f"clients a unit at {1e3 / least:.4g} ms a token"
         if least
         else f"tokens/s for each of {clients:,} clients"
@@ -211,15 +218,15 @@ def _headline(problem: PlacementProblem, ranked: list[Figure]) -> str:
     begins = f"Draft {first.text}" if first.drafting else "Do not draft"
     return (
         "; ".join(
-            [f"{begins}: {first.number} {what}", *(f"{one.text}: {one.number}" for one in rest)]
+            [f"{begins}: {first.number} {unit}", *(f"{one.text}: {one.number}" for one in rest)]
         )
         + "."
     )
 
 
 def _restricted(problem: PlacementProblem, place: str) -> PlacementProblem | None:
-    """Return the problem with one place to draft at, or without any; None: the problem has no such
-    place.
+    """Return the problem with one source of drafts, or without drafts; None if it lacks this
+    source.
     """
     own = {"beside": "beside", "pool": "server"}.get(place, "")
     nowhere = {name: None for name in ("beside", "server") if name != own}
@@ -240,19 +247,19 @@ def _restricted(problem: PlacementProblem, place: str) -> PlacementProblem | Non
 def _figure(
     place: str, problem: PlacementProblem, seconds: float, gap: float, over: float = math.nan
 ) -> Figure:
-    """Solve one place alone: the clients that one unit carries at their least rate, or the tokens
-    that they get.
+    """Solve the problem with one source of drafts.
 
-    The solve ends as soon as the best plan is known to be worth more than `over`, if that is a
-    number, or not.
+    The value is the number of clients that one unit serves at their minimum rate, or else their
+    tokens per second. The solve ends as soon as it is known whether the best plan is better than
+    `over`, unless that is NaN.
 
     Raises
     ------
     OutOfTime
-        If it has no time to know that, or to serve anybody.
+        If the time does not suffice to decide that or to find a plan.
     """
     restricted = _restricted(problem, place)
-    assert restricted is not None, "the place is there"
+    assert restricted is not None, "the problem has this source"
     verifiers = tuple(dataclasses.replace(one, units=1) for one in restricted.verifiers)
     capacity = restricted.classes[0].min_tokens_per_second > 0.0
     many = MANY if capacity else restricted.classes[0].clients
@@ -266,7 +273,7 @@ def _figure(
             now.bound is not None and now.bound * unit <= over
         )
 
-    # like clients without drafts differ in their number alone, which the method of that name finds
+    # identical clients without drafts differ only in their number, which this method optimises
     result = solve(
         asked,
         NoDrafts() if place == "none" else None,
@@ -293,14 +300,15 @@ def _figure(
 def _turns(
     problem: PlacementProblem, alone: dict[str, Figure], figure: Callable[..., Figure]
 ) -> Iterator[tuple[str, float | None, str]]:
-    """Yield each break-even: its name, its value, and a sentence. Devices are best below the first
-    two.
+    """Yield the name, the value and a sentence for each break-even point.
+
+    Devices are the best source below the first two values.
     """
     others = max(one.value for place, one in alone.items() if place != "device")
     (drafter,), (of,), (verifier,) = problem.drafters, problem.classes, problem.verifiers
 
     def better(place: str, than: float, **fields: Any) -> bool:
-        over, near = than * (1.0 + LEAST_GAIN), dataclasses.replace(of, **fields)
+        over, near = than * (1.0 + MIN_GAIN), dataclasses.replace(of, **fields)
         return figure(place, dataclasses.replace(problem, classes=(near,)), over=over).value > over
 
     def near(trip: float) -> bool:
@@ -319,13 +327,13 @@ def _turns(
         )
         trip = float(np.mean(of.round_trip_seconds.values[verifier.name]))
         each = of.device_seconds_per_token.values[drafter.name]
-        for name, what, now, holds in (
+        for name, template, now, holds in (
             ("round_trip_seconds", "a mean round trip of {} ms", trip, near),
             ("device_seconds_per_token", "{} ms a draft token", each, fast),
         ):
-            turn = _last(holds, LEAST_SECONDS, MOST_SECONDS)
+            turn = _last(holds, MIN_SECONDS, MAX_SECONDS)
             until = (
-                f"not even best at {1e3 * LEAST_SECONDS:g}"
+                f"not even best at {1e3 * MIN_SECONDS:g}"
                 if turn is None
                 else f"best up to {1e3 * turn:.3g}"
             )
@@ -334,7 +342,7 @@ def _turns(
                 name,
                 turn,
                 (
-                    f"Drafting on the devices is {word} {what.format(number)}; here:"
+                    f"Drafting on the devices is {word} {template.format(number)}; here:"
                     f" {1e3 * now:.3g} ms."
                 ),
             )
@@ -353,8 +361,8 @@ def _turns(
 
 
 def _last(holds: Callable[[float], bool], low: float, high: float) -> float | None:
-    """Return where something ceases to hold that holds at `low`, by halving in logarithms; None: it
-    does not there.
+    """Return the largest value at which a condition holds, by bisection of logarithms; None if it
+    does not hold at `low`.
     """
     if not holds(low):
         return None
@@ -367,7 +375,9 @@ def _last(holds: Callable[[float], bool], low: float, high: float) -> float | No
 
 
 def _units(known: Deployment, problem: PlacementProblem, result: Result | None) -> list[str]:
-    """Say what all clients take, and that no plan takes fewer units where that is proven."""
+    """Return a sentence on the units that all clients need, and whether this number is proven
+    minimal.
+    """
     if (
         result is None
         or not isinstance(result.plan, PlacementPlan)
@@ -407,7 +417,9 @@ def _has_limits(known: Deployment) -> bool:
 
 
 def _beyond(known: Deployment, problem: PlacementProblem, best: Figure) -> str | None:
-    """Say where the best place's passes are larger than those that were measured."""
+    """Return a sentence if the passes of the best plan are larger than the measured ones, else
+    None.
+    """
     times, tokens = known.passes.times["verify"], 1 + best.drafts[0][0]
     where = (
         np.array([float(size)]) for size in (best.batch, tokens, problem.classes[0].context_tokens)

@@ -124,7 +124,7 @@ def test_a_better_result_becomes_a_line(
     ("change", "code", "message"),
     [
         ({"objective": None}, 0, "no better than"),
-        ({"bound": 1e-3}, 2, "is passed by"),
+        ({"bound": 1e-3}, 2, "is refuted by"),
         ({"problem_sha256": "0" * 64}, 2, "problem_sha256: the result belongs to another problem"),
     ],
 )
