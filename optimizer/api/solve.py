@@ -278,8 +278,8 @@ def choose(
     if options and not isinstance(method, str):
         name = next(iter(options))
         raise InvalidInput(
-            f"{name}: solve has no such argument{did_you_mean(name, _ARGUMENTS)}; options go with a"
-            " method's name"
+            f"{name}: solve has no such argument{did_you_mean(name, _ARGUMENTS)}; options require"
+            " the name of a method"
         )
     if method is None:
         return _best(problem, memory_limit)
@@ -297,7 +297,7 @@ def choose(
     if reason is not None:
         able = ", ".join(m.name for m in methods(problem)) or "none"
         raise Unsupported(
-            f"method {method.name} cannot take this problem: {reason}; methods that can: {able}"
+            f"method {method.name} cannot solve this problem: {reason}; methods that can: {able}"
         )
     return method
 
@@ -332,7 +332,7 @@ def _best(problem: Problem, memory_limit: float) -> Method:
         if reason is None:
             return value
         reasons.append(reason)
-    raise Unsupported(f"no method for {problem.kind} takes this problem; {reasons[0]}")
+    raise Unsupported(f"no method for {problem.kind} can solve this problem; {reasons[0]}")
 
 
 def check_arguments(

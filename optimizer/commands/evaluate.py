@@ -45,14 +45,14 @@ def evaluate(
     With intervals, the worst case and the mean over samples are reported, too; the exit code is 1
     if the worst case violates the problem.
     """
-    from specopt.api.claims import held_against
+    from specopt.api.claims import without_refuted_claims
     from specopt.api.robustness import robustness
     from specopt.models.judge import verify
 
     problem, claimed = read_problem(file), read_result(result)
     try:
         report = verify(problem, claimed)
-        derived, refuted = held_against(claimed, problem, report)
+        derived, refuted = without_refuted_claims(claimed, problem, report)
     except SpecoptError as error:
         raise InvalidInput(f"{result}: {error}") from None
     over = None

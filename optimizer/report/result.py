@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from specopt.api.claims import certificate, every_plan_has, held_against
+from specopt.api.claims import certificate, every_plan_has, without_refuted_claims
 from specopt.kinds import kind_of
 from specopt.kinds.view import view_of
 from specopt.models.errors import InvalidInput
@@ -41,7 +41,7 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
     """
     kind = kind_of(result.kind)
     judged = None if problem is None or result.plan is None else verify(problem, result)
-    result, refuted = held_against(result, problem, judged)
+    result, refuted = without_refuted_claims(result, problem, judged)
     name = None if problem is None else problem.name
     body = []
     if problem is not None and judged is not None and judged.feasible and result.plan is not None:

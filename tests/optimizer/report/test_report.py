@@ -104,7 +104,7 @@ def test_a_plan_of_every_kind_has_its_charts_as_tables(family: str) -> None:
     assert problem.violations(plan) == []
     page = check(to_html(result_page(result_of(problem, plan), problem, ("r.json",))))
     assert "Judged again from the problem's data alone: the plan violates nothing." in page.text
-    assert "Nothing is proven: hand gave no bound" in page.text
+    assert "Nothing is proven: hand has no valid bound" in page.text
     assert page.text.count("pip install 'specopt[plot]'") == 1
     names = [name for name, _ in page.elements]
     assert names.count("figure") >= 1
@@ -209,7 +209,7 @@ def test_the_command(cli: CommandLine) -> None:
     said = cli("report r.json --problem p.json -o page.html").err
     assert "Judged again" in check(Path("page.html").read_text()).text
     assert said.splitlines() == [
-        "no charts, their tables instead: pictures need vl-convert-python: pip install"
+        "charts are replaced by tables: pictures need vl-convert-python: pip install"
         " 'specopt[plot]'",
         "written to page.html",
     ]
