@@ -102,8 +102,8 @@ def _strategies() -> dict[str, st.SearchStrategy[Problem]]:
         ),
         "verification-batch": problems("verification-batch", requests=(0, 30)),
         "draft-control": problems("draft-control", states=(1, 5), longest=12, resolutions=3),
-        "draft-stopping": problems("draft-stopping", most_tokens=6, most_bins=4),
-        "placement": problems("placement", most_clients=6),
+        "draft-stopping": problems("draft-stopping", max_tokens=6, max_bins=4),
+        "placement": problems("placement", max_clients=6),
     }
 
 
