@@ -113,7 +113,7 @@ def test_limits_equal_naive(data: st.DataObject) -> None:
 @given(st.data())
 def test_round_trip(data: st.DataObject) -> None:
     """Tests that problem and plan come back from their JSON form, entries as they were written."""
-    problem = data.draw(fair_goodputs(least=True))
+    problem = data.draw(fair_goodputs(minimum=True))
     assert FairGoodputProblem.from_dict(json.loads(json.dumps(problem.to_dict()))) == problem
     plan = data.draw(plans(problem))
     form = json.loads(json.dumps(plan.to_dict()))
