@@ -186,7 +186,7 @@ def test_a_wrong_objective_is_replaced_by_the_judges() -> None:
     none = result_of(problem, None, status=Status.NONE)
     assert f"{problem.objective_label}</" not in result_page(none, problem, ()).body[0]
     assert "No plan can be more than 100 % better" in words
-    assert "what stands here is the judge's" in words
+    assert "this page shows the judge's" in words
 
 
 @pytest.mark.usefixtures("plain")
@@ -205,7 +205,7 @@ def test_the_command(cli: CommandLine) -> None:
     save(problem, "p.json")
     save(result_of(problem, plan), "r.json")
     cli("report r.json -o page.html")
-    assert "As the file claims" in check(Path("page.html").read_text()).text
+    assert "The claims of the file were not checked" in check(Path("page.html").read_text()).text
     said = cli("report r.json --problem p.json -o page.html").err
     assert "Judged again" in check(Path("page.html").read_text()).text
     assert said.splitlines() == [
@@ -230,10 +230,10 @@ def test_what_makes_no_report_is_refused(tmp_path: Path) -> None:
     for sources, given_, words in (
         (["p.json"], None, "expected a result, got a problem"),
         (["r.json"], other, "problem_sha256"),
-        (["r.json", "r.json"], None, "expected no other source"),
+        (["r.json", "r.json"], None, "which has its own page"),
         (["empty"], None, "expected a folder that compare wrote, found no records"),
         (["none.csv"], None, "none.csv"),
-        (["record.json"], None, "record.json: is a record of the laboratory, whose own command"),
+        (["record.json"], None, "record.json: is a record of the laboratory; make its page"),
     ):
         with pytest.raises(InvalidInput, match=words):
             page_of(tuple(str(tmp_path / one) for one in sources), given_)

@@ -69,7 +69,7 @@ class Mute(Nothing):
         (Nothing(), "reports no progress: call budget.check"),
         (Boasting(), "has the bound 0.0, but threshold reaches"),
         (Fickle(), "gives two answers with one seed"),
-        (Mute(), "says nothing as its source"),
+        (Mute(), "has no source; declare it"),
     ],
 )
 def test_broken_promises_are_named(method: Method, message: str) -> None:
