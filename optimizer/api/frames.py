@@ -14,12 +14,12 @@ from specopt.models.result import Result
 from specopt.models.sweep import Sweep
 
 
-def to_arrow(what: Any) -> Any:
+def to_arrow(value: Any) -> Any:
     """Return a plan, results, a comparison or a sweep as an Arrow table.
 
     Parameters
     ----------
-    what
+    value
         A plan or a result with a plan (the rows of its CSV file), several results (one row each), a
         `Front`, a `Comparison` (one row per run), or a `Sweep` (one row per measurement).
 
@@ -28,14 +28,14 @@ def to_arrow(what: Any) -> Any:
     InvalidInput
         If the value is of another type, or a result has no plan.
     """
-    if isinstance(what, (list, tuple)) and what and all(isinstance(one, Result) for one in what):
-        return pyarrow().Table.from_pylist([result.row() for result in what])
-    if isinstance(what, Result):
-        what = what.plan
-    if isinstance(what, Plan):
-        kind = next(kind for kind in kinds() if kind.plan is type(what))
-        return pyarrow().Table.from_pylist(list(kind.rows(what)))
-    if isinstance(what, Sweep):
+    if isinstance(value, (list, tuple)) and value and all(isinstance(one, Result) for one in value):
+        return pyarrow().Table.from_pylist([result.row() for result in value])
+    if isinstance(value, Result):
+        value = value.plan
+    if isinstance(value, Plan):
+        kind = next(kind for kind in kinds() if kind.plan is type(value))
+        return pyarrow().Table.from_pylist(list(kind.rows(value)))
+    if isinstance(value, Sweep):
         return pyarrow().Table.from_pylist(
             [
                 {
@@ -47,17 +47,17 @@ def to_arrow(what: Any) -> Any:
                     "output_tokens_per_second": one.tokens_per_second,
                     "mean_acceptance_length": one.acceptance_length,
                 }
-                for one in what.measurements
+                for one in value.measurements
             ]
         )
-    if not hasattr(what, "to_arrow"):
+    if not hasattr(value, "to_arrow"):
         raise InvalidInput(
-            f"table: expected a plan, results, a comparison or a sweep, got {describe(what)}"
+            f"table: expected a plan, results, a comparison or a sweep, got {describe(value)}"
         )
-    return what.to_arrow()
+    return value.to_arrow()
 
 
-def to_pandas(what: Any) -> Any:
+def to_pandas(value: Any) -> Any:
     """Return a pandas data frame of any value that `to_arrow` accepts.
 
     Raises
@@ -66,10 +66,10 @@ def to_pandas(what: Any) -> Any:
         If pandas is not installed.
     """
     _require("pandas")
-    return to_arrow(what).to_pandas()
+    return to_arrow(value).to_pandas()
 
 
-def to_polars(what: Any) -> Any:
+def to_polars(value: Any) -> Any:
     """Return a Polars data frame of any value that `to_arrow` accepts.
 
     Raises
@@ -77,7 +77,7 @@ def to_polars(what: Any) -> Any:
     MissingDependency
         If Polars is not installed.
     """
-    return _require("polars").from_arrow(to_arrow(what))
+    return _require("polars").from_arrow(to_arrow(value))
 
 
 def _require(name: str) -> Any:

@@ -209,12 +209,12 @@ def _headline(problem: PlacementProblem, ranked: list[Figure]) -> str:
     first, *rest = ranked
     least, clients = problem.classes[0].min_tokens_per_second, problem.classes[0].clients
     unit = (
-        f"clients a unit at {1e3 / least:.4g} ms a token"
+        f"clients per unit at {1e3 / least:.4g} ms per token"
         if least
         else f"tokens/s for each of {clients:,} clients"
     )
     if not first.value:
-        return f"No place keeps {1e3 / least:.4g} ms a token, not even for one client."
+        return f"No source of drafts reaches {1e3 / least:.4g} ms per token, even for one client."
     begins = f"Draft {first.text}" if first.drafting else "Do not draft"
     return (
         "; ".join(
@@ -329,7 +329,7 @@ def _turns(
         each = of.device_seconds_per_token.values[drafter.name]
         for name, template, now, holds in (
             ("round_trip_seconds", "a mean round trip of {} ms", trip, near),
-            ("device_seconds_per_token", "{} ms a draft token", each, fast),
+            ("device_seconds_per_token", "{} ms per draft token", each, fast),
         ):
             turn = _last(holds, MIN_SECONDS, MAX_SECONDS)
             until = (
@@ -390,8 +390,8 @@ def _units(known: Deployment, problem: PlacementProblem, result: Result | None) 
         sum(one.units for one in result.plan.draft_groups),
     )
     clients = problem.classes[0].clients
-    take = "clients take" if clients > 1 else "client takes"
-    parts = [f"{clients:,} {take} {used:,} unit{'s' if used > 1 else ''} of {verifier.name}"]
+    need = "clients need" if clients > 1 else "client needs"
+    parts = [f"{clients:,} {need} {used:,} unit{'s' if used > 1 else ''} of {verifier.name}"]
     rows = terms["classes"][problem.classes[0].name]
     parts.append(
         " and ".join(PLACES[place] for place in dict.fromkeys(row["place"] for row in rows))
@@ -400,11 +400,11 @@ def _units(known: Deployment, problem: PlacementProblem, result: Result | None) 
         parts.append(f"{servers:,} of {problem.draft_pools[0].name}")
     if problem.objective == "cost" and result.bound is not None and not problem.draft_pools:
         least = math.ceil(result.bound / verifier.price_per_second * (1.0 - 1e-9))
-        parts.append("proven the fewest" if used == least else f"at least {least:,} are needed")
+        parts.append("proven minimal" if used == least else f"at least {least:,} are needed")
     if problem.objective == "cost" and known.fleet.price_per_second:
-        parts.append(f"{3600.0 * terms['price_per_second']:.4g} an hour")
+        parts.append(f"price {3600.0 * terms['price_per_second']:.4g} per hour")
     if verifier.watts[1]:
-        parts.append(f"{terms['watts']:.4g} W, {terms['joules_per_token']:.3g} J a token")
+        parts.append(f"{terms['watts']:.4g} W, {terms['joules_per_token']:.3g} J per token")
     return [", ".join(parts) + "."]
 
 

@@ -261,8 +261,7 @@ _CHECKS = {
 def _check_class(value: Any, base: type[Any], function: str) -> None:
     if not (isinstance(value, type) and issubclass(value, base)) or isabstract(value):
         raise InvalidInput(
-            f"expected a subclass of {base.__name__} with a {function} of its own, got"
-            f" {describe(value)}"
+            f"expected a subclass of {base.__name__} with its own {function}, got {describe(value)}"
         )
 
 

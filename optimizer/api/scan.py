@@ -41,7 +41,7 @@ def scan(
     Returns
     -------
     list
-        The answer for each change, or the reason why there is none. An interrupted result is the
+        The answer for each change, or the reason why it is missing. An interrupted result is the
         last entry.
     """
     started = time.perf_counter() if started is None else started

@@ -19,7 +19,7 @@ MAX_SECONDS = 1.0
 """Maximum time for all other choices together, in seconds."""
 
 
-def solve_beside(
+def solve_with_choices(
     problem: Problem,
     method: str | Method | None = None,
     *,

@@ -112,12 +112,12 @@ def _solve_one(
     output: Path | None,
 ) -> int:
     from specopt.api.arguments import method_of
-    from specopt.api.unasked import solve_beside
+    from specopt.api.unasked import solve_with_choices
 
     check_target(output, file)
     problem = read_problem(file)
     chosen = method_of(problem, method, option or (), limits["memory_limit"])
-    result = solve_beside(problem, chosen, verbose=True, **limits)
+    result = solve_with_choices(problem, chosen, verbose=True, **limits)
     write(result, output)
     if as_json:
         print_json(result.to_dict())

@@ -41,7 +41,7 @@ GRACE_SECONDS = 5.0
 Submit = Callable[[Cell], "Future[Record]"]
 
 
-class Overstayed(Exception):
+class TimedOut(Exception):
     """A worker did not answer in time, and was killed."""
 
 
@@ -73,7 +73,7 @@ class Worker:
 
         Raises
         ------
-        Overstayed
+        TimedOut
             If the process did not answer in time. The next request starts a new process.
         Crashed
             If the process ended. The next request starts a new process.
@@ -87,7 +87,7 @@ class Worker:
                 seconds,
             ):  # the first answer reports that the process is ready, with all kernels compiled
                 if not self._pipe.poll(allowed):
-                    raise Overstayed
+                    raise TimedOut
                 answer = self._pipe.recv()
             return answer
         except (EOFError, OSError):
@@ -203,7 +203,7 @@ def run_cell(
                 worker.close()  # it has loaded code that was edited since
                 worker.sources = {cell.pickled: cell.sources}
             found = worker.ask((cell, path), limit)
-    except Overstayed:
+    except TimedOut:
         found = {
             "error": (
                 f"killed {limit:.4g} s after its start: it ignored its time limit of"

@@ -35,7 +35,7 @@ def print_comparison_summary(
             text = ", ".join(
                 f"{label} {100 * share:.0f} %" for label, share in winners if share > 0
             )
-            sentence(out, f"  {family}: {text or 'nobody'}")
+            sentence(out, f"  {family}: {text or 'none'}")
         out.print()
     out.print(
         "Gap: |objective - bound| / |objective|, to the best bound of any method, here or in the"

@@ -33,7 +33,7 @@ def kinds() -> Iterator[Kind]:
     yield from late("plugged_kinds")()
 
 
-def kind_of(what: Problem | type[Problem] | str) -> Kind:
+def kind_of(problem: Problem | type[Problem] | str) -> Kind:
     """Return the kind of a problem, of a class of problems, or with a name.
 
     Raises
@@ -43,7 +43,7 @@ def kind_of(what: Problem | type[Problem] | str) -> Kind:
     BrokenPlugin
         If it is a plug-in that cannot be used.
     """
-    name = getattr(what, "kind", what)
+    name = getattr(problem, "kind", problem)
     kind: Kind
     for find in (lambda _: KINDS, late("plugged_kinds")):
         for kind in find(name):

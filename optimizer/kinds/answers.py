@@ -19,6 +19,8 @@ class NotConformant(AssertionError):
 
     Parameters
     ----------
+    message
+        Name of the guarantee.
     problem
         Problem on which the guarantee is broken.
     """

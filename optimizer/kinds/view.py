@@ -30,7 +30,7 @@ def field_lines(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
             shown = " ".join(
                 f"{item:g}" if isinstance(item, float) else str(item) for item in value[:MAX_ITEMS]
             )
-            text = shown if len(value) <= MAX_ITEMS else f"{shown} ... ({len(value):,} in all)"
+            text = shown if len(value) <= MAX_ITEMS else f"{shown} ... ({len(value):,} in total)"
         if len(text) > MAX_CHARACTERS:
             text = text[: MAX_CHARACTERS - 4] + " ..."
         lines.append((name.replace("_", " "), text))

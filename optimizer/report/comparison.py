@@ -24,7 +24,7 @@ def comparison_page(comparison: Comparison, sources: tuple[str, ...]) -> Page:
     lead = [_winner(kind, [row for row in rows if row.kind == kind]) for kind in kinds]
     if failed:
         lead.append(
-            f"{failed} of {len(comparison)} runs failed; they count as runs without a plan."
+            f"{failed} of {len(comparison)} runs failed; they are treated as runs without a plan."
         )
     tables = tables_of(comparison).values()
     body = [_kind(comparison, kind, cells) for kind, cells in zip(kinds, tables, strict=True)]

@@ -141,7 +141,7 @@ def _charts(name: str, fit: RuntimeFit) -> tuple[Chart, Chart]:
     ]
     x = quantity(work, axis={"format": "~s"})
     points = {"type": "point", "filled": True, "size": 18, "opacity": 0.6}
-    single = fit.inputs.shape[1] == 1  # several features are no abscissa
+    single = fit.inputs.shape[1] == 1  # several features cannot be an abscissa
     layers = [
         layer(mark, x=x, y=quantity(column, title=time), color={"datum": column, "title": None})
         for column, mark in (

@@ -130,7 +130,7 @@ BROKEN = [
     ),
     ("mine", "raise SystemExit(3)", "cannot be loaded (SystemExit: 3)"),
     ("mine", "raise KeyboardInterrupt", "cannot be loaded (KeyboardInterrupt: )"),
-    ("mine", "Mine = 3", "expected a subclass of Method with a run of its own, got 3"),
+    ("mine", "Mine = 3", "expected a subclass of Method with its own run, got 3"),
     (
         "mine",
         METHOD.format(name="other", body="pass"),

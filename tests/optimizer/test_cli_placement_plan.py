@@ -91,10 +91,10 @@ def test_from_what_a_user_has_to_a_judged_plan(
     assert set(places) == {"none", "beside", "device"} and places["none"]["value"] == 100
     assert data["advice"]["places"][0]["value"] == max(one["value"] for one in places.values())
     assert all(one["band"] is None for one in places.values())
-    assert "clients a unit at 50 ms a token" in data["advice"]["lines"][0]
+    assert "clients per unit at 50 ms per token" in data["advice"]["lines"][0]
     assert (
-        "90 clients take" in data["advice"]["lines"][-1]
-        and "proven the fewest" in data["advice"]["lines"][-1]
+        "90 clients need" in data["advice"]["lines"][-1]
+        and "proven minimal" in data["advice"]["lines"][-1]
     )
 
 
@@ -173,7 +173,7 @@ def test_the_limit_covers_the_advice(
     data = json.loads(capsys.readouterr().out)
     lines = data["link"] if target == "vllm" else data["advice"]["lines"]
     assert 0.0 < now[0] <= 1.0 and placing.LATE in lines
-    assert ("clients a unit" in lines[0]) == (not all_late)
+    assert ("clients per unit" in lines[0]) == (not all_late)
 
 
 @pytest.mark.nightly
@@ -265,7 +265,7 @@ def test_money_and_power(simple: list[str], capsys: pytest.CaptureFixture[str]) 
     assert problem["draft_pools"][0]["price_per_second"] == pytest.approx(0.0005)
     assert problem["classes"][0]["device_watts"] == 5.0
     assert "pool" in {one["place"] for one in data["advice"]["places"]}
-    assert f"{3600 * terms['price_per_second']:.4g} an hour" in data["advice"]["lines"][-1]
+    assert f"{3600 * terms['price_per_second']:.4g} per hour" in data["advice"]["lines"][-1]
     assert f"{terms['watts']:.4g} W" in data["advice"]["lines"][-1]
     data = planned(capsys, *need, "--power", "100,300")
     assert data["problem"]["objective"] == "energy" and "draft_pools" not in data["problem"]
@@ -319,7 +319,7 @@ def test_a_page_for_people(simple: list[str], capsys: pytest.CaptureFixture[str]
     text = capsys.readouterr().out
     order = [
         "values are assumed",
-        "clients a unit at 50 ms",
+        "clients per unit at 50 ms",
         "mean round trip",
         "judged",
         "Measure next",
@@ -331,7 +331,7 @@ def test_a_page_for_people(simple: list[str], capsys: pytest.CaptureFixture[str]
 def test_nobody_can_be_served(simple: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Tests that a latency that no place keeps is infeasible, and said in words."""
     assert run(["plan", *simple, "--link", "100,20", "--clients", "30", "--tpot", "1"]) == 1
-    assert "No place keeps 1 ms a token" in capsys.readouterr().out
+    assert "No source of drafts reaches 1 ms per token" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProb
 def print_plan(problem: FairGoodputProblem, plan: FairGoodputPlan, out: Console) -> None:
     """Print the goodput, the schedule and the clients."""
     unit = f"tokens per {problem.per}"
-    line(out, "goodput", f"{plan.goodput.sum():.6g} {unit} in all, {problem.clients:,} clients")
+    line(out, "goodput", f"{plan.goodput.sum():.6g} {unit} in total, {problem.clients:,} clients")
     common = problem.worth(problem.utility(plan.goodput), problem.scale)
     line(
         out,
