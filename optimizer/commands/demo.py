@@ -30,13 +30,13 @@ GANTT_WIDTH = 96
 
 
 def demo(
-    picture: Annotated[Path, typer.Option(help="Where to write the picture.")] = Path(
+    picture: Annotated[Path, typer.Option(help="File for the picture.")] = Path(
         "build/pipeline.png"
     ),
     tasks: Annotated[int, typer.Option(metavar="K", parser=count, help="Number of tasks.")] = 100,
     time_limit: Seconds = 60.0,
 ) -> int:
-    """Solve the setting of paper 1 by every method."""
+    """Solve the setting of paper 1 with every method."""
     from specopt.console.terminal import console
     from specopt.kinds.serving_latency.view import default_steps, text_gantt
     from specopt.views.result import print_result

@@ -97,7 +97,7 @@ class Comparison(Shown):
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of problems."""
+        """Kinds of problems in the order of the records."""
         return list(dict.fromkeys(record.kind for record in self))
 
     def cells(self, kind: str) -> list[dict[str, Record]]:

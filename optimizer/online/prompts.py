@@ -136,8 +136,7 @@ class PromptMonitor(Online):
         self._tokens: Floats = np.array(KNOTS) if cloud_delay is None else cloud_delay.tokens
         self._seconds = None if cloud_delay is None else cloud_delay.seconds
         self._batches = Average()
-        # relative errors of g at the nearest knot, because small batches are not representative of large
-        # ones
+        # relative errors of g at the nearest knot: small batches are not representative
         self._errors = [Average()] * len(self._tokens)
         self._devices: dict[Key, dict[_Field, Average]] = {}
 

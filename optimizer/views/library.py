@@ -35,7 +35,7 @@ def entry(instance: SavedInstance) -> dict[str, Any]:
 
 
 def print_instances(entries: Sequence[Mapping[str, Any]]) -> None:
-    """Print a row per instance."""
+    """Print one row per instance."""
     view = table("instance", "size", "version", "objective", "gap", "by", left=2)
     for wraps in (view.columns[0], view.columns[-1]):  # the others are never cut
         wraps.no_wrap, wraps.overflow = False, "fold"

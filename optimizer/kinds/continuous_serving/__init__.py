@@ -1,5 +1,5 @@
-"""`continuous-serving`: batches that change between decoding steps, and tasks that arrive (beyond
-paper 1).
+"""`continuous-serving`: batches that change between decoding steps, and arrivals of tasks (beyond paper
+1).
 """
 
 from __future__ import annotations
