@@ -121,5 +121,5 @@ def _formulation_of(problem: Problem) -> Formulation:
     found = kind_of(problem).formulation
     if found is None:
         able = ", ".join(kind.name for kind in kinds() if kind.formulation is not None)
-        raise Unsupported(f"formulation: {problem.kind} has none; those that have one: {able}")
+        raise Unsupported(f"formulation: {problem.kind} has no formulation; these have: {able}")
     return found

@@ -51,7 +51,7 @@ SECONDS = 5.0
 """Time limit of each solve in this module; a solve takes at most half of the remaining time."""
 
 LATE = (
-    "The time limit ended before all places and break-evens were computed; use a longer"
+    "The time limit ended before all sources of drafts and break-evens were computed; use a longer"
     " --time-limit."
 )
 
@@ -427,6 +427,6 @@ def _beyond(known: Deployment, problem: PlacementProblem, best: Figure) -> str |
     if np.all(times.covers(*where)):
         return None
     return (
-        f"passes of {best.batch:.3g} sequences with {tokens} new tokens each, as here: the lines go"
-        f" on beyond what was measured, {times.measured}"
+        f"passes of {best.batch:.3g} sequences with {tokens} new tokens each: they exceed"
+        f" the measured range, {times.measured}"
     )

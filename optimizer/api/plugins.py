@@ -179,7 +179,7 @@ def _loaded(entry: EntryPoint, patient: bool = False) -> tuple[Any, str | None]:
         return found[0]
     _hanging.add(entry.module)
     return None, printable(
-        f"{_where(entry)}: does not answer: its import has not ended after {LOAD_SECONDS:g} s"
+        f"{_where(entry)}: does not answer: its import did not end within {LOAD_SECONDS:g} s"
     )
 
 
@@ -211,7 +211,7 @@ def _check_kind(value: Any, name: str) -> None:
     if value.name in [kind.name for kind in KINDS] or problem_type(value.name) is not value.problem:
         raise InvalidInput(f"there is another kind {value.name!r}; choose another name")
     if name != value.name:
-        raise InvalidInput(f"expected an entry point of the name {value.name!r}")
+        raise InvalidInput(f"expected an entry point named {value.name!r}")
 
 
 def _check_method(value: Any, name: str) -> None:
@@ -270,7 +270,7 @@ def _check_name(name: str, own: str, taken: list[str]) -> None:
     if kind not in (names := [one.name for one in kinds()]):
         raise InvalidInput(f"expected one of the kinds {', '.join(names)}, got {kind!r}")
     if name != own:
-        raise InvalidInput(f"expected an entry point of the name {own!r}")
+        raise InvalidInput(f"expected an entry point named {own!r}")
     if label in taken:
         raise InvalidInput(f"specopt itself has {label!r} for {kind}; choose another name")
 

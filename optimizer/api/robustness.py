@@ -225,6 +225,8 @@ def _check(
             for one in kinds()
             if one.uncertainty is not None and one.uncertainty.longest_output is not None
         )
-        raise Unsupported(f"output_scale: {kind.name} has no output lengths; {', '.join(have)} has")
+        raise Unsupported(
+            f"output_scale: {kind.name} has no output lengths; these have: {', '.join(have)}"
+        )
     integer("samples", samples, 2)
     return kind.uncertainty

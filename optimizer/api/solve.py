@@ -370,8 +370,8 @@ def _check_seconds(problem: Problem, method: Method, time_limit: float) -> None:
     if total <= min(LAST_SECONDS + time_limit, LONG_SECONDS):
         return
     said = (
-        f"{max(needs, key=needs.__getitem__)} take about {total:.2g} seconds that nothing"
-        " interrupts"
+        f"{max(needs, key=needs.__getitem__)} take about {total:.2g} seconds and cannot"
+        " be interrupted"
     )
     if total > LAST_SECONDS + time_limit:
         raise Unsupported(f"method {method.name} cannot keep time_limit {time_limit:g}: {said}")

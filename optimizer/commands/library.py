@@ -72,7 +72,7 @@ def submit(
     ],
     output: Output = None,
 ) -> None:
-    """Judge a result; if it is better than the best known one, write its line of the library with -o."""
+    """Judge a result; -o writes its line of the library if it is better than the best known one."""
     import datetime
 
     check_target(output, result)

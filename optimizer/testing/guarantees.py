@@ -57,7 +57,7 @@ def check_method(method: Method, problems: Iterable[Problem] | None = None) -> N
     """
     chosen = problems_of_library(method, "small") if problems is None else list(problems)
     if not chosen:
-        raise InvalidInput(f"problems: expected some that {method.name} takes, got none")
+        raise InvalidInput(f"problems: there is none that {method.name} can solve; give some")
     check_declaration(method)
     for problem in chosen:
         case = Case(method, problem)

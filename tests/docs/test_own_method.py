@@ -134,7 +134,7 @@ BROKEN = [
     (
         "mine",
         METHOD.format(name="other", body="pass"),
-        "expected an entry point of the name 'verification-batch.other'",
+        "expected an entry point named 'verification-batch.other'",
     ),
     (
         "fcfs",
