@@ -1,4 +1,4 @@
-"""`continuous-serving`: batches that change between decoding steps, and arrivals (beyond paper 1)."""
+"""`continuous-serving`: batches that change between steps, and arriving tasks (beyond paper 1)."""
 
 from __future__ import annotations
 
