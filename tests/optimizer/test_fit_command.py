@@ -94,7 +94,7 @@ def test_picture(cli: CommandLine, monkeypatch: pytest.MonkeyPatch) -> None:
         ("--draft model=small", "--draft and --verify belong together"),
         ("--draft-model c.json", "--draft-model, --verify-model: add --draft and --verify"),
         (f"{PAIR} --model c", "--model: use --draft-model"),
-        (f"{PAIR} --where model=small", "--draft model: given twice"),
+        (f"{PAIR} --where model=small", "--draft model: also given in --where"),
         ("--model none.json", "none.json: cannot be read"),
         ("--picture fit.bmp", "--picture: expected a file named .png"),
         ("-o none/fit.json", "no such directory"),
