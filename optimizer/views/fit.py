@@ -43,11 +43,12 @@ def print_fit(name: str, fit: RuntimeFit, out: Console) -> None:
     )
     taken = f"{origin.rows[1]:,} of {origin.rows[0]:,} rows"
     line(out, "measured", f"{metrics.samples:,} passes from {taken} of {origin.source}")
-    low, high = fit.misfit
+    lowest, highest = fit.misfit
     line(
         out,
         "misfit",
-        f"measured times {low:+.1%} to {high:+.1%} off the predicted, with rows held out as well",
+        f"measured times {lowest:+.1%} to {highest:+.1%} off the predicted, with rows held out"
+        " as well",
     )
     if fit.cross_validation is not None:
         line(out, "form", fit.cross_validation.reason)
