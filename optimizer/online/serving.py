@@ -43,7 +43,7 @@ class Batch:
     speculation_length
         Number of draft tokens for each task.
     finish_seconds
-        Time from the begin of the step to the end of the batch's verification.
+        Time from the start of the step to the end of the batch's verification.
     """
 
     keys: tuple[Key, ...]

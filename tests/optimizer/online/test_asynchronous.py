@@ -271,7 +271,7 @@ def test_refusals() -> None:
         with pytest.raises(InvalidInput, match="class_speed"):
             await verdict(serving, "a", class_speed=0.0)
         tasks = [asyncio.create_task(verdict(serving, "a", draft)) for draft in (1, 2)]
-        with pytest.raises(InvalidInput, match="not in use"):
+        with pytest.raises(InvalidInput, match="is in use"):
             await tasks[1]
         assert await tasks[0] == 2
 

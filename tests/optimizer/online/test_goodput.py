@@ -207,7 +207,7 @@ def test_stragglers_report_by_number() -> None:
         late.observe({"b": 0})
     for _ in range(64):
         late.allocate()
-    with pytest.raises(InvalidInput, match="round: expected one"):
+    with pytest.raises(InvalidInput, match="round: expected a round"):
         late.observe({"a": 0}, round=2)
 
 
