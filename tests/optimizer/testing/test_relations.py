@@ -18,7 +18,7 @@ from specopt.testing import NotConformant, Relation, relation, relations, strate
 TOLERANCE = 3e-9
 """Two answers are each within the methods' tolerance of the truth."""
 
-SHAPES = {"minimum rates lowered": {"least": True}}
+SHAPES = {"minimum rates lowered": {"minimum": True}}
 """Problems in which conditions occur."""
 
 
