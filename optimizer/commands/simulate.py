@@ -94,7 +94,7 @@ def simulate(given: Simulate) -> None:
         except SpecoptError as error:
             raise InvalidInput(f"{result}: {error}") from None
     elif result is not None:
-        raise InvalidInput("RESULT: leave it out with --policy or --workload")
+        raise InvalidInput(f"RESULT: leave out {result} with --policy or --workload")
     elif workload is None and Path(given.source).exists():
         world = load(Path(given.source))
         if isinstance(world, Result):
