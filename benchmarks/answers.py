@@ -40,7 +40,7 @@ import specopt
 from specopt.api.library import load_saved, saved
 from specopt.api.simulate import SIMULATORS
 from specopt.api.solve import choose
-from specopt.comparison.processes import Crashed, Overstayed, Worker
+from specopt.comparison.processes import Crashed, TimedOut, Worker
 from specopt.comparison.worker import serve as serve_requests
 from specopt.engines import ENGINES
 from specopt.kinds import KINDS
@@ -284,7 +284,7 @@ class Answerer(Worker):
         """Return answer and seconds of a case, or None if it did not end within the limit."""
         try:
             found, seconds = self.ask(case, limit)
-        except Overstayed:
+        except TimedOut:
             return None
         except Crashed as error:
             return {"error": str(error)}, 0.0

@@ -296,7 +296,7 @@ class _Load:
         started = time.monotonic()
         most = server.MAX_REQUESTS
         async with AsyncScheduler(
-            self.scheduler, self.verify, most_requests=most, clock=self.clock
+            self.scheduler, self.verify, max_requests=most, clock=self.clock
         ) as serving:
             listening = await asyncio.start_server(
                 lambda *ends: server.converse(serving, *ends), "127.0.0.1", 0, backlog=self.clients

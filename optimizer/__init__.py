@@ -9,7 +9,7 @@
 
 from __future__ import annotations
 
-from specopt.console import interrupts as _interrupts  # noqa: F401 - before all that takes time to load
+from specopt.console import interrupts as _interrupts  # noqa: F401 - before the slow imports
 
 # isort: split
 import lazy_loader as _lazy_loader
@@ -27,7 +27,7 @@ _load, __dir__, __all__ = _lazy_loader.attach_stub(__name__, __file__)
 
 
 def __getattr__(name: str) -> object:
-    """Return a name of `__init__.pyi`, or the version."""
+    """Return a name of `__init__.pyi` or the version."""
     if name in __all__:
         return _load(name)
     if name == "__version__":

@@ -21,8 +21,8 @@ from specopt import DraftControlProblem, Problem, PromptChunkingProblem, Unsuppo
 from specopt.solvers.auto import Auto
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.milp import Milp
-from specopt.testing import promises
-from specopt.testing.promises import Case
+from specopt.testing import guarantees
+from specopt.testing.guarantees import Case
 from specopt.views.methods import method_entry, print_methods
 
 METHODS = methods()
@@ -100,7 +100,7 @@ def test_methods_say_what_they_are(method: type[Method]) -> None:
     """
     place = method.solves.kind if method.name == "auto" else method.name
     assert method.__module__.rpartition(".")[2] in (place.replace("-", "_"), "baselines")
-    promises.check_declaration(method())
+    guarantees.check_declaration(method())
 
 
 @every_problem
@@ -113,11 +113,11 @@ def test_answers(problem: Problem) -> None:
     """
     cases = cases_of(problem)
     for case in cases:
-        promises.check_status(case)
+        guarantees.check_status(case)
         check_result(problem, case.method, case.answer)
-        promises.check_seed(case)
+        guarantees.check_seed(case)
     for case, other in permutations(cases, 2):
-        promises.check_pair(case, other)
+        guarantees.check_pair(case, other)
     check_default(*cases)
 
 
@@ -148,7 +148,7 @@ def test_time_limit_0(problem: Problem) -> None:
     no wrong claim.
     """
     for case in cases_of(problem):
-        promises.check_no_time(case)
+        guarantees.check_no_time(case)
         quick = case.solve(time_limit=0)
         check_result(problem, case.method, quick)
         if quick.plan is None:
@@ -168,12 +168,12 @@ def test_promises(method: type[Method]) -> None:
     )  # some methods may find none
     assert solve(case.problem, method.name).method == method.name
     for check in (
-        promises.check_gap,
-        promises.check_callback,
-        promises.check_stop,
-        promises.check_interrupt,
-        promises.check_files,
-        promises.check_warm_start,
+        guarantees.check_gap,
+        guarantees.check_callback,
+        guarantees.check_stop,
+        guarantees.check_interrupt,
+        guarantees.check_files,
+        guarantees.check_warm_start,
     ):
         check(case)
 
@@ -194,7 +194,7 @@ def test_refusals_name_the_methods_that_can(problem: Problem) -> None:
         ]
         clash, takes = next(pair for pair in clashes if pair[0] is not None)
         start = (
-            f"method {method.name} cannot take this problem: it has {clash}, the method takes"
+            f"method {method.name} cannot solve this problem: it has {clash}, the method takes"
             f" {takes}; "
         )
         assert str(error.value) == f"{start}methods that can: {', '.join(able)}"

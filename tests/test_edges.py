@@ -8,7 +8,7 @@ import pytest
 from helpers.results import check_results
 
 from specopt import Problem, Status, load, methods
-from specopt.testing.promises import Case
+from specopt.testing.guarantees import Case
 
 EDGES = sorted((Path(__file__).parent / "data" / "edges").glob("*.json"))
 

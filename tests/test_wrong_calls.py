@@ -70,7 +70,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: specopt.solve(allocation(), foo=1),
-        "foo: solve has no such argument; options go with a method's ",
+        "foo: solve has no such argument; options require the name ",
     ),
     (
         lambda: specopt.solve([allocation()]),
@@ -110,7 +110,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     (lambda: specopt.compare(["auto"], []), "problems: expected at least one, got none"),
     (
         lambda: specopt.compare([], [allocation()]),
-        "methods: none of them can take any of the problems",
+        "methods: none of them can solve any of the problems",
     ),
     (lambda: specopt.compare(["auto"], ["x"]), "problems[0]: expected a problem, got str"),
     (

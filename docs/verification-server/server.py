@@ -92,7 +92,7 @@ async def converse(
 async def main(port: int) -> None:
     """Listen until interrupted; then what was taken is verified."""
     scheduler = VerificationScheduler(TABLE_12, lost_after_seconds=LOST_AFTER_SECONDS)
-    async with AsyncScheduler(scheduler, verify, most_requests=MAX_REQUESTS) as serving:
+    async with AsyncScheduler(scheduler, verify, max_requests=MAX_REQUESTS) as serving:
         listening = await asyncio.start_server(
             lambda *ends: converse(serving, *ends), "127.0.0.1", port
         )

@@ -1,1 +1,1 @@
-"""The front door: what Python calls, and what the commands stand on."""
+"""The front door: functions for Python, on which the commands are built."""

@@ -1,4 +1,4 @@
-"""Values given as `name=value` on the command line: method options, family parameters, problem
+"""Values given as `name=value` on the command line: options, parameters of families, problem
 fields.
 """
 
@@ -23,12 +23,12 @@ P = TypeVar("P", bound=Problem)
 
 
 def pairs_of(values: Sequence[str], option: str) -> dict[str, str]:
-    """Split `name=value` texts, in order.
+    """Return the pairs in `name=value` texts, in order.
 
     Raises
     ------
     InvalidInput
-        If one has no name or no equals sign, or a name comes twice.
+        If a text has no name or no equals sign, or a name occurs twice.
     """
     pairs: dict[str, str] = {}
     for value in values:
@@ -37,7 +37,7 @@ def pairs_of(values: Sequence[str], option: str) -> dict[str, str]:
         if not equals or not name:
             raise InvalidInput(f"{option}: expected name=value, got {value!r}")
         if name in pairs:
-            raise InvalidInput(f"{option} {name}: given twice")
+            raise InvalidInput(f"{option} {name}: given twice; give it once")
         pairs[name] = text.strip()
     return pairs
 
@@ -45,15 +45,15 @@ def pairs_of(values: Sequence[str], option: str) -> dict[str, str]:
 def method_of(
     problem: Problem, name: str | None, values: Sequence[str], memory_limit: float = MEMORY_LIMIT
 ) -> Method:
-    """Return the method that a command names (None: the default one), with its options set.
+    """Return the method with a given name (None: the default method), with its options set.
 
     Raises
     ------
     InvalidInput
-        If the method has no such option, or the value is not of its type; the message names the
+        If the method has no such option, or the value has the wrong type; the message lists the
         options.
     Unsupported
-        If there is no such method, or it cannot take the problem.
+        If the method does not exist or cannot solve the problem.
     """
     method = choose(problem, name, memory_limit)
     has = ", ".join(f"{key}={value}" for key, value in method.options.items()) or "no options"
@@ -80,12 +80,12 @@ def _typed_pairs(
 
 
 def parameters_of(family: str, values: Sequence[str]) -> dict[str, Any]:
-    """Return the parameters of a family, typed as its defaults are.
+    """Return the parameters of a family, converted to the types of their defaults.
 
     Raises
     ------
     InvalidInput
-        If there is no such family or parameter, or the value is not of its type.
+        If the family or parameter does not exist, or the value has the wrong type.
     """
     found = known_family("KIND/FAMILY", family)
     defaults = {name: value for name, value in found.defaults.items() if name != "seed"}
@@ -97,13 +97,14 @@ def parameters_of(family: str, values: Sequence[str]) -> dict[str, Any]:
 
 
 def with_fields(problem: Problem, values: Sequence[str]) -> Problem:
-    """Return a problem with some fields replaced; values are JSON, else text; dots lead into nested
-    fields.
+    """Return a problem with some fields replaced.
+
+    Values are JSON, or else text. Dots in a name lead into nested fields.
 
     Raises
     ------
     InvalidInput
-        If a path leads nowhere, or the problem refuses the value.
+        If a path does not exist, or the problem rejects the value.
     """
     for path, text in pairs_of(values, "--set").items():
         problem = with_field(problem, path, json_or_text(text), "--set ")
@@ -111,7 +112,7 @@ def with_fields(problem: Problem, values: Sequence[str]) -> Problem:
 
 
 def json_or_text(text: str) -> Any:
-    """Return the value that a text has as JSON, else the text."""
+    """Return the JSON value of a text, or the text itself if it is not JSON."""
     try:
         return json.loads(text, parse_constant=str)
     except ValueError:
@@ -119,13 +120,14 @@ def json_or_text(text: str) -> Any:
 
 
 def with_field(problem: P, path: str, value: Any, where: str = "") -> P:
-    """Return a problem with a field replaced; dots lead into nested fields, in a list a name into
-    all its parts.
+    """Return a problem with one field replaced.
+
+    Dots in a path lead into nested fields; in a list, a name changes all its entries.
 
     Raises
     ------
     InvalidInput
-        If a path leads nowhere, or the problem refuses the value; `where` begins the message.
+        If the path does not exist, or the problem rejects the value; `where` begins the message.
     """
     if not isinstance(path, str):
         raise InvalidInput(f"field: expected the name of a field, got {describe(path)}")
@@ -143,7 +145,7 @@ def _assign(place: Any, steps: Sequence[str], value: Any, where: str) -> None:
     if isinstance(place, list) and int(step) < len(place):
         key: Any = int(step)
     elif isinstance(place, dict) and (step in place or not rest):
-        key = step  # unknown names are refused by the problem's own reader
+        key = step  # the reader of the problem rejects unknown names
     elif isinstance(place, dict | list):
         raise InvalidInput(f"{where}: the problem has no {step!r} there")
     else:
@@ -155,13 +157,12 @@ def _assign(place: Any, steps: Sequence[str], value: Any, where: str) -> None:
 
 
 def typed(name: str, hint: Any, text: str) -> Any:
-    """Return a text as a value of a type: bool, int, float, str, a Literal, or one of those or
-    None.
+    """Return a text as a value of a type: bool, int, float, str, a Literal, or a union with None.
 
     Raises
     ------
     InvalidInput
-        If it is not of that type.
+        If the text has another type.
     """
     origin, members = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):

@@ -1,5 +1,5 @@
-"""What results claim: in words, and compared with their own numbers, because anyone can write a
-file.
+"""Claims of results: checked against their own numbers, because files can be edited, and in
+words.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from specopt.models.result import Result, Status, Termination
 from specopt.solvers.method import Method
 
 
-def held_against(
+def without_refuted_claims(
     result: Result, problem: Problem | None = None, report: Report | None = None
 ) -> tuple[Result, list[str]]:
-    """Return a result whose status, bound and gap follow from its numbers, and which of its claims
-    these refute.
+    """Return a result whose status, bound and gap follow from its numbers, and its refuted claims.
 
     Parameters
     ----------
     result
-        As it was read.
-    problem, report
-        Its problem, and what the judge says of its plan, whose objective counts then. Without them
-        the objective is taken as claimed; where gaps are taken on something that only the problem
-        says, there is none then.
+        Result as it was read.
+    problem
+        Problem of the result; None if unknown.
+    report
+        The judge's report on the plan, whose objective replaces the claimed one. Without a report
+        the claimed objective is used. The gap is then None if it depends on the problem's data.
     """
     kind = problem_type(result.kind)
     if result.plan is None:
@@ -37,7 +37,7 @@ def held_against(
         return replace(result, status=status, objective=None, terms={}, gap=None), []
     refuted = []
     if result.status is Status.INFEASIBLE:
-        refuted.append("The file says that there is no plan, and holds one.")
+        refuted.append("The file contains a plan, but states that there is none.")
     if report is not None:
         result = replace(result, objective=report.objective, terms=report.terms)
     if result.objective is None:
@@ -51,7 +51,7 @@ def held_against(
             f"{every_plan_has(kind, scale)} {result.bound:.9g}, and this one has"
             f" {result.objective:.9g}"
         )
-        refuted.append(f"The bound of the file is refuted: it says that {numbers}.")
+        refuted.append(f"The bound of the file is refuted: it states that {numbers}.")
     if problem is None and kind.worth_label != "objective" and proof.bound != result.objective:
         proof = proof._replace(gap=None)
     elif (
@@ -59,22 +59,21 @@ def held_against(
         and proof.gap != 0.0
         and result.termination is not Termination.GAP
     ):
-        refuted.append("The file calls the plan optimal; its numbers do not prove that.")
+        refuted.append("The file calls the plan optimal, but its numbers do not prove this.")
     status = Status.OPTIMAL if proof.gap == 0.0 else Status.FEASIBLE
     return replace(result, status=status, bound=proof.bound, gap=proof.gap), refuted
 
 
 def method_of_result(result: Result) -> type[Method] | None:
-    """Return the method that a result is of, if it is here."""
+    """Return the method of a result, or None if it is not installed."""
     try:
         return method_named(result.kind, result.method)
-    except SpecoptError:  # a plug-in that is not what it was
+    except SpecoptError:  # a plug-in that has changed
         return None
 
 
 def every_plan_has(kind: type[Problem], scale: Sequence[float] = ()) -> str:
-    """Return the words that come before a bound on the plans of a kind, or of its problems of a
-    scale.
+    """Return the words before a bound on the objective of every plan of a kind.
 
     Examples
     --------
@@ -86,33 +85,29 @@ def every_plan_has(kind: type[Problem], scale: Sequence[float] = ()) -> str:
 
 
 def certificate(result: Result, problem: Problem | None = None) -> list[str]:
-    """Return the sentences that say how much better than a result's plan any other plan can be, and
-    why.
+    """Return sentences that state how much better any other plan can be, and why.
 
     Parameters
     ----------
     result
-        Its gap is used as it stands.
+        Result whose gap is used unchanged.
     problem
-        Its problem, if it is known.
+        Problem of the result; None if unknown.
     """
     if result.status is Status.INFEASIBLE:
         return [f"There is no plan: {result.explanation or 'the problem is proven infeasible'}."]
     if result.plan is None:
         return [f"There is no plan to certify: {result.explanation or 'none was found'}."]
     if result.objective is None:
-        return ["Nothing is proven: the file gives no objective of its plan."]
+        return ["Nothing is proven: the file contains no objective of its plan."]
     method, kind = method_of_result(result), problem_type(result.kind)
-    promise = (
-        [] if method is None else [f"What the method {result.method} promises: {method.guarantee}."]
+    guarantee = (
+        [] if method is None else [f"Guarantee of method {result.method}: {method.guarantee}."]
     )
     if result.bound is None:
         return [
-            (
-                f"Nothing is proven: {result.method} gave no bound that holds; another plan may be"
-                " better."
-            ),
-            *promise,
+            (f"Nothing is proven: {result.method} has no valid bound; another plan may be better."),
+            *guarantee,
         ]
     bound = f"{every_plan_has(kind, problem.scale if problem else ())} {result.bound:.9g}"
     why, label = (
@@ -120,21 +115,21 @@ def certificate(result: Result, problem: Problem | None = None) -> list[str]:
         (problem or kind).objective_label,
     )
     if result.gap == 0.0:
-        return [f"No plan is better, because {why}: {label}.", *promise]
+        return [f"No plan is better, because {why}: {label}.", *guarantee]
     measure = "" if kind.worth_label == "objective" else f", by the {kind.worth_label}"
     if result.gap is None:
         return [
-            f"How much better another plan can be is not known{measure}: {why}: {label}.",
-            *promise,
+            f"It is not known how much better another plan can be{measure}: {why}: {label}.",
+            *guarantee,
         ]
     return [
         f"No plan can be more than {at_most(result.gap)} better{measure}, because {why}: {label}.",
-        *promise,
+        *guarantee,
     ]
 
 
 def at_most(share: float) -> str:
-    """Return a share as a percentage of two digits that is no less.
+    """Return a share as a percentage, rounded up to two digits.
 
     Examples
     --------

@@ -1,5 +1,5 @@
-"""Formulations: the programs of Pyomo and CVXPY that state problems, for any solver that these
-reach.
+"""Formulations: models of Pyomo and CVXPY that state problems, for any solver that these
+support.
 """
 
 from __future__ import annotations
@@ -16,30 +16,29 @@ from specopt.models.problem import P, Problem, refuse_subclass
 from specopt.solvers.formulation import Formulation, solution
 
 FORMATS = ("lp", "mps")
+"""Formats of model files."""
 
 
 def formulation(problem: Problem, **options: Any) -> Any:
-    """Return the program that states a problem: a model of Pyomo, for `fair-goodput` a problem of
-    CVXPY.
+    """Return the model of a problem: a Pyomo model, or for `fair-goodput` a CVXPY problem.
 
-    Its sets, variables and constraints have the names of the documentation. The objective of a
-    model of Pyomo is in units of its own: `model.unit` times it plus `model.offset` is the
-    problem's.
+    Its sets, variables and constraints have the names of the documentation. A Pyomo model scales
+    its objective: the problem's objective is `model.unit` times the model's, plus `model.offset`.
 
     Parameters
     ----------
     problem
-        The problem; one program states it whole, but for `serving-latency`.
+        Problem to state. One model states it completely, except for `serving-latency`.
     options
-        Of `serving-latency`: `length`, the speculation length, and `mechanism`; see the
-        documentation.
+        Options of the formulation. `serving-latency` has `length`, the speculation length, and
+        `mechanism`; see the documentation.
 
     Raises
     ------
     InvalidInput
-        If an option is none of the formulation.
+        If the formulation has no such option.
     Unsupported
-        If there is no formulation of this problem, or its program is too large.
+        If the problem has no formulation, or its model is too large.
 
     Examples
     --------
@@ -60,20 +59,21 @@ def formulation(problem: Problem, **options: Any) -> Any:
 
 
 def plan_of(problem: Problem[P], model: Any) -> P:
-    """Return the plan of a program that was solved, by whatever solver; `problem.evaluate` prices
-    it.
+    """Return the plan in a solved model, whichever solver solved it.
+
+    Use `problem.evaluate` to compute its objective.
 
     Parameters
     ----------
     problem
-        What the program states.
+        Problem that the model states.
     model
-        The program that `formulation` has given, with a solution.
+        Model returned by `formulation`, with a solution.
 
     Raises
     ------
     InvalidInput
-        If it has no solution, or is no program of this problem.
+        If the model has no solution or belongs to another problem.
     """
     found = _formulation_of(problem)
     try:
@@ -86,14 +86,14 @@ def plan_of(problem: Problem[P], model: Any) -> P:
 
 
 def write_formulation(problem: Problem, path: Path, form: str, **options: Any) -> None:
-    """Write the program of a problem as an LP or MPS file, all or nothing.
+    """Write the model of a problem as an LP or MPS file, all or nothing.
 
     Raises
     ------
     InvalidInput
-        If there is no such format, or the file cannot be written.
+        If the format is unknown or the file cannot be written.
     Unsupported
-        If the program is not linear, or there is none.
+        If the model is not linear or the problem has no formulation.
     """
     from tempfile import TemporaryDirectory
 
@@ -106,7 +106,7 @@ def write_formulation(problem: Problem, path: Path, form: str, **options: Any) -
     with (
         TemporaryDirectory() as folder,
         LoggingIntercept(module="pyomo"),
-    ):  # exceptions say what Pyomo logs
+    ):  # the messages that Pyomo logs are also in its exceptions
         target = Path(folder, f"program.{form}")
         formulation(problem, **options).write(
             str(target), format=form, io_options={"symbolic_solver_labels": True}
@@ -121,5 +121,5 @@ def _formulation_of(problem: Problem) -> Formulation:
     found = kind_of(problem).formulation
     if found is None:
         able = ", ".join(kind.name for kind in kinds() if kind.formulation is not None)
-        raise Unsupported(f"formulation: {problem.kind} has none; those that have one: {able}")
+        raise Unsupported(f"formulation: {problem.kind} has no formulation; these have: {able}")
     return found

@@ -1,6 +1,4 @@
-"""Plans, comparisons and sweeps as tables of Arrow, pandas and Polars, where those are
-installed.
-"""
+"""Plans, comparisons and sweeps as tables of Arrow, pandas and Polars."""
 
 from __future__ import annotations
 
@@ -16,29 +14,28 @@ from specopt.models.result import Result
 from specopt.models.sweep import Sweep
 
 
-def to_arrow(what: Any) -> Any:
-    """Return a table of Arrow: a plan's rows as in its CSV, results, a comparison's runs, a sweep's
-    measurements.
+def to_arrow(value: Any) -> Any:
+    """Return a plan, results, a comparison or a sweep as an Arrow table.
 
     Parameters
     ----------
-    what
-        A plan, a result with one, several results (a row each), a `Front`, a `Comparison`, or a
-        `Sweep`.
+    value
+        A plan or a result with a plan (the rows of its CSV file), several results (one row each), a
+        `Front`, a `Comparison` (one row per run), or a `Sweep` (one row per measurement).
 
     Raises
     ------
     InvalidInput
-        If it has no rows: something else, or a result without a plan.
+        If the value is of another type, or a result has no plan.
     """
-    if isinstance(what, (list, tuple)) and what and all(isinstance(one, Result) for one in what):
-        return pyarrow().Table.from_pylist([result.row() for result in what])
-    if isinstance(what, Result):
-        what = what.plan
-    if isinstance(what, Plan):
-        kind = next(kind for kind in kinds() if kind.plan is type(what))
-        return pyarrow().Table.from_pylist(list(kind.rows(what)))
-    if isinstance(what, Sweep):
+    if isinstance(value, (list, tuple)) and value and all(isinstance(one, Result) for one in value):
+        return pyarrow().Table.from_pylist([result.row() for result in value])
+    if isinstance(value, Result):
+        value = value.plan
+    if isinstance(value, Plan):
+        kind = next(kind for kind in kinds() if kind.plan is type(value))
+        return pyarrow().Table.from_pylist(list(kind.rows(value)))
+    if isinstance(value, Sweep):
         return pyarrow().Table.from_pylist(
             [
                 {
@@ -50,18 +47,18 @@ def to_arrow(what: Any) -> Any:
                     "output_tokens_per_second": one.tokens_per_second,
                     "mean_acceptance_length": one.acceptance_length,
                 }
-                for one in what.measurements
+                for one in value.measurements
             ]
         )
-    if not hasattr(what, "to_arrow"):
+    if not hasattr(value, "to_arrow"):
         raise InvalidInput(
-            f"table: expected a plan, results, a comparison or a sweep, got {describe(what)}"
+            f"table: expected a plan, results, a comparison or a sweep, got {describe(value)}"
         )
-    return what.to_arrow()
+    return value.to_arrow()
 
 
-def to_pandas(what: Any) -> Any:
-    """Return what `to_arrow` takes as a data frame of pandas.
+def to_pandas(value: Any) -> Any:
+    """Return a pandas data frame of any value that `to_arrow` accepts.
 
     Raises
     ------
@@ -69,18 +66,18 @@ def to_pandas(what: Any) -> Any:
         If pandas is not installed.
     """
     _require("pandas")
-    return to_arrow(what).to_pandas()
+    return to_arrow(value).to_pandas()
 
 
-def to_polars(what: Any) -> Any:
-    """Return what `to_arrow` takes as a data frame of Polars.
+def to_polars(value: Any) -> Any:
+    """Return a Polars data frame of any value that `to_arrow` accepts.
 
     Raises
     ------
     MissingDependency
         If Polars is not installed.
     """
-    return _require("polars").from_arrow(to_arrow(what))
+    return _require("polars").from_arrow(to_arrow(value))
 
 
 def _require(name: str) -> Any:

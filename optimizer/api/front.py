@@ -1,5 +1,6 @@
-"""The optimum along a field of a problem: certified at every point, each started from the plan of
-the one before.
+"""The optimum along a field of a problem, certified at every point.
+
+Each solve starts from the plan of the previous point.
 """
 
 from __future__ import annotations
@@ -26,18 +27,20 @@ from specopt.models.result import Result, Termination
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Front(Shown):
-    """The optimum at each value of a field.
+    """The optimum at several values of a field.
 
     Parameters
     ----------
     problem
-        As it was given.
+        The original problem.
     field
-        What changes, as `front` takes it.
-    values, results
-        By point: the value, and the result of the problem with it.
+        Name of the field, as passed to `front`.
+    values
+        Values of the field.
+    results
+        Results of the problem with these values.
     seconds
-        Of all solves together.
+        Total time of all solves.
     """
 
     problem: Problem
@@ -48,11 +51,11 @@ class Front(Shown):
 
     @property
     def interrupted(self) -> bool:
-        """Whether a solve was interrupted; the points after it are missing."""
+        """Whether a solve was interrupted, so that later points are missing."""
         return any(result.termination is Termination.INTERRUPTED for result in self.results)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return a row per point: the value, and that of its result."""
+        """Return one row per point: the value, and the row of its result."""
         return [
             {self.field: value} | one.row()
             for value, one in zip(self.values, self.results, strict=True)
@@ -78,11 +81,11 @@ class Front(Shown):
         }
 
     def to_arrow(self) -> Any:
-        """Return the rows as a table of Arrow."""
+        """Return the rows as an Arrow table."""
         return pyarrow().Table.from_pylist(self.rows())
 
     def plot(self) -> Picture:
-        """Return the picture of plan and bound along the field."""
+        """Return a chart of objective and bound along the field."""
         picture: Picture = late("picture")(self)
         return picture
 
@@ -98,23 +101,23 @@ def front(
     seed: int = 0,
     verbose: bool = False,
 ) -> Front:
-    """Solve a problem at several values of a field, each from the plan of the value before where it
-    is one.
+    """Solve a problem at several values of a field, each from the previous plan if it is feasible.
 
     Parameters
     ----------
     problem
-        As it is at other values.
+        The problem.
     field
-        The field that changes; dots lead into nested ones, and in a list of parts a name sets that
-        field of all.
+        Name of the field; dots lead into nested fields, and in a list, a name changes all entries.
     values
-        Of the field, in the order in which they are solved.
+        Values of the field, in the order of the solves.
     method
         As for `solve`.
     time_limit
-        Seconds for everything; every solve gets an equal part of what is left when it starts.
-    gap, seed
+        Seconds for everything. Every solve gets an equal part of the remaining time.
+    gap
+        As for `solve`.
+    seed
         As for `solve`.
     verbose
         Print the progress to stderr.
@@ -122,7 +125,7 @@ def front(
     Raises
     ------
     InvalidInput
-        If there is no such field, the problem refuses a value, or there are none.
+        If the field does not exist, the problem rejects a value, or no values are given.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Methods made of plain functions from a problem to a plan."""
+"""Methods made from plain functions of a problem that return a plan."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
 
 MethodLike = str | Method | Solver
-"""Types of a method in arguments: a name, a method, or a function from a problem to a plan."""
+"""Accepted types of a method: a name, a method, or a function from a problem to a plan."""
 
 
 def is_function(method: object) -> bool:
@@ -24,7 +24,7 @@ def is_function(method: object) -> bool:
 
 @cache
 def method_of_function(function: Callable[[Any], Any], problem: type[Problem]) -> Method:
-    """Return the method that calls a function; its result has no bound."""
+    """Return a method that calls a function; its result has no bound."""
 
     @dataclass(frozen=True)
     class Function(Method):
@@ -45,5 +45,5 @@ def method_of_function(function: Callable[[Any], Any], problem: type[Problem]) -
                     raise InvalidInput(f"{self.name}: the plan violates: {violations[0]}")
             return Outcome(plan=plan)
 
-    Function.__module__ = function.__module__  # the sources of its results are those of this module
+    Function.__module__ = function.__module__  # the sources of its results are in this module
     return Function()

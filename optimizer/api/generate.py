@@ -1,4 +1,4 @@
-"""Where problems come from: named families, and traces of requests."""
+"""Sources of problems: named families, traces of requests, and deployments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from specopt.models.problem import Problem
 from specopt.models.workload import Workload
 
 FAMILIES = {family.name: family for kind in KINDS for family in kind.families}
-"""Those of specopt itself."""
+"""Families of specopt, by name."""
 
 WORKLOADS = {
     family.name: family
@@ -26,16 +26,16 @@ WORKLOADS = {
     if kind.simulator is not None and issubclass(kind.simulator.world, Workload)
     for family in kind.simulator.workloads
 }
-"""What its policies meet."""
+"""Families of workloads for policies, by name."""
 
 
 def family_named(name: str) -> Family | None:
-    """Return a family by its name, KIND/FAMILY, of specopt or of a plug-in, or None.
+    """Return a family of specopt or of a plug-in by its name KIND/FAMILY, or None.
 
     Raises
     ------
     BrokenPlugin
-        If the plug-in of that name cannot be used.
+        If the plug-in with that name cannot be used.
     """
     return FAMILIES.get(name) or plugged_family(name)
 
@@ -46,7 +46,7 @@ def known_family(where: str, name: object) -> Family:
     Raises
     ------
     InvalidInput
-        If there is no such family; the message begins with `where`.
+        If the family does not exist; the message begins with `where`.
     """
     found = family_named(name) if isinstance(name, str) else None
     if found is None:
@@ -59,12 +59,12 @@ def known_family(where: str, name: object) -> Family:
 
 
 def families(kind: str | None = None) -> tuple[Family, ...]:
-    """Return the families that problems come from, of one kind or of all, those of plug-ins last.
+    """Return the families of one kind, or of all kinds; those of plug-ins come last.
 
     Raises
     ------
     InvalidInput
-        If there is no such kind.
+        If the kind does not exist.
     """
     found = (*FAMILIES.values(), *plugged_families())
     return (
@@ -84,25 +84,24 @@ def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:
     seed
         Seed of numpy's default generator.
     parameters
-        The family's own parameters.
+        Parameters of the family.
 
     Raises
     ------
     InvalidInput
-        If there is no such family or parameter.
+        If the family or parameter does not exist.
     """
     problem: Problem = known_family("family", family).generate(seed=seed, **parameters)
     return problem
 
 
 def workload(family: str, *, seed: int = 0, **parameters: Any) -> Workload:
-    """Return a workload, what policies meet in a simulation, from a named family such as
-    `fair-goodput/switching`.
+    """Return a workload for policies, from a named family such as `fair-goodput/switching`.
 
     Raises
     ------
     InvalidInput
-        If there is no such family or parameter.
+        If the family or parameter does not exist.
     """
     found: Workload = WORKLOADS[one_of("family", family, WORKLOADS)].generate(
         seed=seed, **parameters
@@ -111,12 +110,12 @@ def workload(family: str, *, seed: int = 0, **parameters: Any) -> Workload:
 
 
 def from_trace(kind: str) -> FromTrace:
-    """Return how problems of a kind are made from traces.
+    """Return the rules by which problems of a kind are made from traces.
 
     Raises
     ------
     InvalidInput
-        If traces do not say enough of such problems.
+        If traces do not contain enough data for problems of this kind.
     """
     able = {one.name: one.from_trace for one in kinds() if one.from_trace is not None}
     if kind not in able:
@@ -125,27 +124,27 @@ def from_trace(kind: str) -> FromTrace:
 
 
 def from_deployment() -> dict[str, Callable[[Deployment, int], Proposal]]:
-    """Return, by kind, how what a user has becomes a problem, of the kinds that it determines."""
+    """Return, by kind, the functions that make a problem from a deployment."""
     return {kind.name: kind.from_deployment for kind in kinds() if kind.from_deployment is not None}
 
 
 def with_runtimes(problem: Problem, data: object, where: str = "runtimes") -> Problem:
-    """Return a problem with measured runtimes, and the models that their operations were counted
-    with.
+    """Return a problem with measured runtimes, and the models whose operations they count.
 
     Parameters
     ----------
     problem
-        Of a kind that has runtimes.
+        A problem whose kind has runtimes.
     data
-        What a fit of draft and verify model writes, or ``{"draft": runtime, "verify": runtime}``.
+        Output of `specopt fit` for draft and verify model, or
+        ``{"draft": runtime, "verify": runtime}``.
     where
-        Path of the data, for messages.
+        Name of the data, for messages.
 
     Raises
     ------
     InvalidInput
-        If problems of this kind have no runtimes, or the data is not in the form that they take.
+        If problems of this kind have no runtimes, or the data has another form.
     """
     fields = kind_of(problem).from_runtimes
     if fields is None:

@@ -1,9 +1,10 @@
-"""The instance library: problems that come with the package, and the best that is known of each.
+"""The instance library: problems that are shipped with the package, and the best known result of
+each.
 
-A file of JSON lines per kind of problem, an instance a line. Small problems are written out: the
-same numbers on every machine, whatever the generator. Large ones are a recipe and the digest of
-what it gives. A new instance is a line with its recipe alone; `make library` adds what is best
-known.
+Each kind of problem has a file of JSON lines with one instance per line. Small problems are stored
+in full and are therefore identical on every machine, whatever the generator. Large problems are
+stored as a recipe and the digest of the generated problem. To add an instance, add a line with its
+recipe; `make library` adds the best known result.
 """
 
 from __future__ import annotations
@@ -37,33 +38,37 @@ FIRST_NAMES = {
         "K100-1.1B-13B",
     )
 }
-"""Other names of some instances."""
+"""Alternative names of some instances."""
 
 _NAMES = tuple(kind.name for kind in KINDS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BestKnown:
-    """The best plan and the best bound that are known of an instance, and whose they are.
+    """The best known plan and bound of an instance, and their origins.
 
     Parameters
     ----------
     objective
-        Of the best plan, by the judge.
+        Objective of the best plan, computed by the judge.
     bound
-        What no plan passes, or None.
+        Best known bound on the objective of every plan, or None.
     status
         "optimal" if the bound proves the objective within 1e-9, else "feasible".
     gap
-        Relative distance of objective and bound; None without a bound.
-    method, bound_method
-        What found the plan, and what proved the bound.
+        Relative distance between objective and bound; None without a bound.
+    method
+        Method that found the plan.
+    bound_method
+        Method that proved the bound.
     confirmed_by
-        Other methods that proved the same optimum, by themselves and within their tolerance.
+        Other methods that proved the same optimum independently, within their tolerance.
     seconds
-        That the method of the bound, or else of the plan, took.
-    date, versions
-        When and with what.
+        Solution time of the method that proved the bound, or found the plan if there is no bound.
+    date
+        Date of the result.
+    versions
+        Versions of the libraries that produced the result.
     plan
         The plan, if it is short.
     """
@@ -83,23 +88,25 @@ class BestKnown:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How an instance of the library is made.
+    """Instructions for making an instance of the library.
 
     Parameters
     ----------
     name
-        KIND/FAMILY/LABEL.
+        Name, KIND/FAMILY/LABEL.
     size
         "small" (for proofs), "paper" (as large as the paper's), "large", "adversarial", or "real"
         (from measured data).
-    parameters, seed
-        Of the family that it comes from; its numbers are then rounded to six digits.
+    seed
+        Seed of the family.
+    parameters
+        Parameters of the family. The numbers of the generated problem are rounded to six digits.
     version
-        Of the library that has it first.
+        First version of the library that contains the instance.
     source
-        Where real data come from; None: a family gives the instance.
+        Origin of real data; None if a family generates the instance.
     problem
-        Its fields, without header and name; None if the recipe stands for them.
+        Fields of the problem without header and name; None if the recipe replaces them.
     """
 
     name: str
@@ -112,16 +119,16 @@ class Recipe:
 
     @property
     def kind(self) -> str:
-        """What kind of problem it is."""
+        """Kind of the problem."""
         return self.name.partition("/")[0]
 
     @property
     def family(self) -> str:
-        """KIND/FAMILY."""
+        """Name of the family, KIND/FAMILY."""
         return self.name.rpartition("/")[0]
 
     def generate(self) -> Problem:
-        """Return the problem, its numbers rounded; without its name."""
+        """Return the problem with rounded numbers and without its name."""
         if self.source is not None:
             return kind_of(self.kind).problem.from_dict(
                 {"format": FORMAT, "kind": self.kind, **(self.problem or {})}
@@ -136,7 +143,7 @@ class SavedInstance(Recipe):
     Parameters
     ----------
     problem_sha256
-        What identifies the problem.
+        Digest of the problem.
     best
         The best known plan and bound.
     """
@@ -145,12 +152,12 @@ class SavedInstance(Recipe):
     best: BestKnown
 
     def load(self) -> Problem:
-        """Return the problem, under the instance's name.
+        """Return the problem with the instance's name.
 
         Raises
         ------
         SpecoptError
-            If its recipe no longer gives the numbers that it gave.
+            If the recipe no longer generates the same numbers.
         """
         header = {"format": FORMAT, "kind": self.kind}
         data = self.generate().to_dict() if self.problem is None else header | self.problem
@@ -163,12 +170,12 @@ class SavedInstance(Recipe):
         return problem
 
     def plan(self) -> Plan | None:
-        """Return the best known plan, if it is saved."""
+        """Return the best known plan, or None if it is not saved."""
         return None if self.best.plan is None else kind_of(self.kind).plan.from_dict(self.best.plan)
 
 
 def saved(kind: str | None = None) -> list[str]:
-    """Return the names of the library's instances, of one kind of problem or of all.
+    """Return the names of the library's instances of one kind, or of all kinds.
 
     Examples
     --------
@@ -181,34 +188,34 @@ def saved(kind: str | None = None) -> list[str]:
 
 
 def load_saved(name: str) -> Problem:
-    """Return a problem of the library by its name.
+    """Return a problem of the library.
 
     Raises
     ------
     InvalidInput
-        If there is none of that name.
+        If the library has no instance of that name.
     """
     return saved_instance(name).load()
 
 
 def best_known(name: str) -> BestKnown:
-    """Return the best known plan and bound of an instance of the library.
+    """Return the best known plan and bound of an instance.
 
     Raises
     ------
     InvalidInput
-        If there is none of that name.
+        If the library has no instance of that name.
     """
     return saved_instance(name).best
 
 
 def saved_instance(name: str) -> SavedInstance:
-    """Return all that the library has of an instance.
+    """Return the entry of an instance.
 
     Raises
     ------
     InvalidInput
-        If there is none of that name.
+        If the library has no instance of that name.
     """
     name = FIRST_NAMES.get(name, name)
     kind = name.partition("/")[0]
@@ -222,7 +229,7 @@ def saved_instance(name: str) -> SavedInstance:
 
 
 def known_values() -> dict[str, tuple[float | None, float | None]]:
-    """Return the best known objective and bound of every instance, by the problem's digest."""
+    """Return the best known objective and bound of every instance, by the digest of its problem."""
     return {
         instance.problem_sha256: (instance.best.objective, instance.best.bound)
         for kind in _NAMES
@@ -231,26 +238,26 @@ def known_values() -> dict[str, tuple[float | None, float | None]]:
 
 
 def submitted(name: str, result: Result, today: str) -> tuple[SavedInstance, list[str]]:
-    """Hold a result against what the library knows of its instance.
+    """Compare a result with the best known result of its instance.
 
     Parameters
     ----------
     name
-        Of the instance.
+        Name of the instance.
     result
-        A plan, which the judge prices, and a bound, which is taken as its author's claim.
+        Result with a plan, whose objective the judge computes. A bound is accepted as claimed.
     today
-        The date to be written down.
+        Date of the new entry.
 
     Returns
     -------
-    The instance with the better of both, and a sentence on the plan and on the bound.
+    The instance with the better plan and the better bound, and a sentence about each.
 
     Raises
     ------
     InvalidInput
-        If there is no such instance, or the result is another problem's, infeasible, or refutes
-        itself.
+        If the library has no such instance, the result belongs to another problem or is infeasible,
+        or its plan refutes its bound.
     """
     known = saved_instance(name)
     problem = known.load()
@@ -264,14 +271,14 @@ def submitted(name: str, result: Result, today: str) -> tuple[SavedInstance, lis
     )
     if proof.refuted:
         raise InvalidInput(
-            f"bound: {result.bound!r} is passed by the plan itself, {report.objective!r}"
+            f"bound: {result.bound!r} is refuted by the plan itself, {report.objective!r}"
         )
     sign = 1.0 if problem.sense == "minimize" else -1.0
     if result.bound is not None and sign * (result.bound - known.best.objective) > TOLERANCE * abs(
         known.best.objective
     ):
         raise InvalidInput(
-            f"bound: {result.bound!r} is passed by the best known plan, {known.best.objective!r}"
+            f"bound: {result.bound!r} is refuted by the best known plan, {known.best.objective!r}"
         )
     claimed = BestKnown(
         **certificate(problem, report.objective, proof.bound),
@@ -304,7 +311,7 @@ def _compared(better: bool) -> str:
 
 
 def certificate(problem: Problem, objective: float, bound: float | None) -> dict[str, Any]:
-    """Return objective, bound, status and gap as the library has them."""
+    """Return objective, bound, status and gap for an entry of the library."""
     if bound is None or not math.isfinite(bound):
         return {"objective": objective, "bound": None, "status": "feasible", "gap": None}
     gap = problem.gap(objective, bound)
@@ -318,7 +325,7 @@ def certificate(problem: Problem, objective: float, bound: float | None) -> dict
 
 
 def better_of(problem: Problem, old: BestKnown, new: BestKnown) -> BestKnown:
-    """Return the old one, with the plan or bound of the new one where that is better by more than
+    """Return the old entry, with the plan or bound of the new one if it is better by more than
     rounding.
     """
     sign = 1.0 if problem.sense == "minimize" else -1.0
@@ -345,7 +352,7 @@ def better_of(problem: Problem, old: BestKnown, new: BestKnown) -> BestKnown:
 
 
 def line_of(instance: SavedInstance) -> str:
-    """Return the line of an instance in the library's file: what is None or empty is left out."""
+    """Return the line of an instance in the library's file, without empty fields."""
     data: dict[str, Any] = {"name": instance.name, "version": instance.version} | asdict(instance)
     best = {name: value for name, value in data["best"].items() if value not in (None, (), {})}
     data["best"] = {"bound": None, "gap": None, "bound_method": None} | best
@@ -356,9 +363,7 @@ def line_of(instance: SavedInstance) -> str:
 
 @cache
 def instances_of_kind(kind: str) -> Mapping[str, SavedInstance]:
-    """Return the instances of one kind by name, in the library's order, without recipes that stand
-    alone.
-    """
+    """Return the instances of a kind by name, in the library's order, without unsolved recipes."""
     file = files("specopt.instances.data.library") / f"{kind}.jsonl"
     lines = file.read_bytes().splitlines() if file.is_file() else []
     read = [msgspec.json.decode(line, type=SavedInstance) for line in lines if is_solved(line)]
@@ -366,7 +371,5 @@ def instances_of_kind(kind: str) -> Mapping[str, SavedInstance]:
 
 
 def is_solved(line: bytes) -> bool:
-    """Return whether a line of the library says what is known of its instance, not its recipe
-    alone.
-    """
+    """Return whether a line of the library contains a result, and not only a recipe."""
     return "best" in msgspec.json.decode(line, type=dict[str, msgspec.Raw])

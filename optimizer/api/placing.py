@@ -38,7 +38,7 @@ LEAST_SECONDS, MOST_SECONDS, CLOSE = 1e-4, 10.0, 1.05
 factor.
 """
 
-LEAST_GAIN = 2e-3
+MIN_GAIN = 2e-3
 """Relative gain from which a place counts as better at a break-even."""
 
 
@@ -227,7 +227,7 @@ def _turns(
 
     def better(place: Place, than: float, **fields: Any) -> bool:
         near = dataclasses.replace(problem, classes=(dataclasses.replace(of, **fields),))
-        return best_length(near, place, than * (1.0 + LEAST_GAIN)).value > 0.0
+        return best_length(near, place, than * (1.0 + MIN_GAIN)).value > 0.0
 
     def near(trip: float) -> bool:
         return better(
@@ -316,9 +316,9 @@ def _units(known: Deployment, problem: PlacementProblem, result: Result | None) 
         parts.append(f"{servers:,} of {problem.draft_pools[0].name}")
     if problem.objective == "cost" and result.bound is not None and not problem.draft_pools:
         least = math.ceil(result.bound / verifier.price_per_second * (1.0 - 1e-9))
-        parts.append("proven the fewest" if used == least else f"at least {least:,} are needed")
+        parts.append("proven minimal" if used == least else f"at least {least:,} are needed")
     if problem.objective == "cost" and known.fleet.price_per_second:
-        parts.append(f"{3600.0 * terms['price_per_second']:.4g} an hour")
+        parts.append(f"{3600.0 * terms['price_per_second']:.4g} per hour")
     if verifier.watts[1]:
         parts.append(f"{terms['watts']:.4g} W, {terms['joules_per_token']:.3g} J a token")
     return [", ".join(parts) + "."]

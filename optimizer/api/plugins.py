@@ -1,12 +1,14 @@
-"""Methods, families and policies of other distributions: entry points `specopt.methods`,
-`specopt.families` and `specopt.policies`, KIND.NAME each; kinds of problems: entry points
-`specopt.kinds`, KIND each.
+"""Plug-ins: methods, families, policies and kinds of problems of other distributions.
 
-Plug-ins are loaded on demand. An entry point that cannot be used gives one message with its name
-and distribution. It is an exception if the caller asks for it by name, and a warning in the log if
-the caller asks for all. Each is loaded in a thread of its own: the thread is left behind if it does
-not end in time, SystemExit and KeyboardInterrupt end it alone, and Ctrl-C interrupts the main
-thread, which waits.
+Methods, families and policies are entry points `specopt.methods`, `specopt.families` and
+`specopt.policies` with the name KIND.NAME. Kinds are entry points `specopt.kinds` with the name
+KIND.
+
+Plug-ins are loaded on demand. If an entry point cannot be used, one message names it and its
+distribution. The message is an exception if the caller requests the plug-in by name, and a warning
+in the log if the caller requests all plug-ins. Each plug-in is loaded in a separate thread, which
+is abandoned if it does not end in time. SystemExit and KeyboardInterrupt in a plug-in end only this
+thread. Ctrl-C interrupts the main thread, which waits.
 """
 
 from __future__ import annotations
@@ -35,50 +37,52 @@ METHODS, FAMILIES, POLICIES = "specopt.methods", "specopt.families", "specopt.po
 OWN_KINDS = "specopt.kinds"
 
 LOAD_SECONDS = 10.0
-"""For importing a plug-in when all are listed; one requested by name has no limit."""
+"""Time limit for importing a plug-in when all are listed, in seconds; an import by name has no
+limit.
+"""
 
 logger = logging.getLogger("specopt")
 
 
 def plugged_kinds(name: str | None = None) -> tuple[Kind, ...]:
-    """Return the kinds of other distributions: all, or that of a name, if there is one.
+    """Return the kinds of other distributions: all of them, or the one with a given name.
 
     Raises
     ------
     BrokenPlugin
-        If the one of that name cannot be used.
+        If the plug-in with that name cannot be used.
     """
     return tuple(_all(OWN_KINDS) if name is None else filter(None, [_one(OWN_KINDS, name)]))
 
 
 def plugged_methods(kind: str | None = None) -> tuple[type[Method], ...]:
-    """Return the methods of other distributions for a kind of problem, or for all."""
+    """Return the methods of other distributions for one kind of problem, or for all kinds."""
     return tuple(_all(METHODS, kind))
 
 
 def plugged(group: str, kind: str, name: str) -> Any:
-    """Return a method or policy of another distribution, or None if there is none of that name.
+    """Return a method or policy of another distribution, or None if none has that name.
 
     Raises
     ------
     BrokenPlugin
-        If it cannot be used.
+        If the plug-in cannot be used.
     """
     return _one(group, f"{kind}.{name}")
 
 
 def plugged_families() -> tuple[Family, ...]:
-    """Return the families of other distributions, those of their kinds first."""
+    """Return the families of other distributions; those of plugged-in kinds come first."""
     return (*(family for kind in plugged_kinds() for family in kind.families), *_all(FAMILIES))
 
 
 def plugged_family(name: str) -> Family | None:
-    """Return a family, KIND/FAMILY, of another distribution, or None if there is none of that name.
+    """Return a family KIND/FAMILY of another distribution, or None if none has that name.
 
     Raises
     ------
     BrokenPlugin
-        If it cannot be used.
+        If the plug-in cannot be used.
     """
     if "/" not in name:
         return None
@@ -93,19 +97,19 @@ def plugged_family(name: str) -> Family | None:
 
 
 def distribution_of(method: type[Method]) -> str:
-    """Return name and version of the distribution that a registered method is from."""
+    """Return the name and version of the distribution of a registered method."""
     entry = _entry_of(method)
     return "specopt" if entry is None else _distribution(entry)
 
 
 @contextmanager
 def blamed(method: type[Method]) -> Iterator[None]:
-    """Name the plug-in in what a method of another distribution raises but should not.
+    """Name the plug-in in unexpected exceptions of a method of another distribution.
 
     Raises
     ------
     BrokenPlugin
-        From that exception.
+        Caused by such an exception.
     """
     try:
         yield
@@ -121,7 +125,7 @@ def blamed(method: type[Method]) -> Iterator[None]:
 
 
 def _entry_of(method: type[Method]) -> EntryPoint | None:
-    """Return the entry point of a method, or of the kind that it comes with."""
+    """Return the entry point of a method, or of the kind that contains it."""
     for group, name in (
         (METHODS, f"{method.solves.kind}.{method.name}"),
         (OWN_KINDS, method.solves.kind),
@@ -154,7 +158,7 @@ def _all(group: str, kind: str | None = None) -> Iterator[Any]:
 
 _reported: set[EntryPoint] = set()
 _hanging: set[str] = set()
-"""Modules that did not answer."""
+"""Modules whose import did not end in time."""
 
 
 @cache
@@ -165,8 +169,9 @@ def _entries(group: str) -> tuple[EntryPoint, ...]:
 
 
 def _loaded(entry: EntryPoint, patient: bool = False) -> tuple[Any, str | None]:
-    """Return what an entry point stands for, or why it cannot be used: it takes too long, unless
-    one is patient.
+    """Return the value of an entry point, or the reason why it cannot be used.
+
+    Unless `patient` is set, an import that takes too long is such a reason.
     """
     thread, found = _loading(entry)
     thread.join(None if patient else 0.0 if entry.module in _hanging else LOAD_SECONDS)
@@ -174,7 +179,7 @@ def _loaded(entry: EntryPoint, patient: bool = False) -> tuple[Any, str | None]:
         return found[0]
     _hanging.add(entry.module)
     return None, printable(
-        f"{_where(entry)}: does not answer: its import has not ended after {LOAD_SECONDS:g} s"
+        f"{_where(entry)}: does not answer: its import did not end within {LOAD_SECONDS:g} s"
     )
 
 
@@ -206,7 +211,7 @@ def _check_kind(value: Any, name: str) -> None:
     if value.name in [kind.name for kind in KINDS] or problem_type(value.name) is not value.problem:
         raise InvalidInput(f"there is another kind {value.name!r}; choose another name")
     if name != value.name:
-        raise InvalidInput(f"expected an entry point of the name {value.name!r}")
+        raise InvalidInput(f"expected an entry point named {value.name!r}")
 
 
 def _check_method(value: Any, name: str) -> None:
@@ -256,8 +261,7 @@ _CHECKS = {
 def _check_class(value: Any, base: type[Any], function: str) -> None:
     if not (isinstance(value, type) and issubclass(value, base)) or isabstract(value):
         raise InvalidInput(
-            f"expected a subclass of {base.__name__} with a {function} of its own, got"
-            f" {describe(value)}"
+            f"expected a subclass of {base.__name__} with its own {function}, got {describe(value)}"
         )
 
 
@@ -266,7 +270,7 @@ def _check_name(name: str, own: str, taken: list[str]) -> None:
     if kind not in (names := [one.name for one in kinds()]):
         raise InvalidInput(f"expected one of the kinds {', '.join(names)}, got {kind!r}")
     if name != own:
-        raise InvalidInput(f"expected an entry point of the name {own!r}")
+        raise InvalidInput(f"expected an entry point named {own!r}")
     if label in taken:
         raise InvalidInput(f"specopt itself has {label!r} for {kind}; choose another name")
 

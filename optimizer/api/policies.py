@@ -1,5 +1,5 @@
-"""Policies on workloads, each with the same luck: what each reaches, and what sets it apart from
-the first.
+"""Policies on the same random workloads: the performance of each, and its difference to the
+first.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from specopt.solvers.simulation import Estimate, Simulation
 
 @dataclass(frozen=True)
 class PolicyComparison(Shown):
-    """What policies reached.
+    """Performance of policies.
 
     Parameters
     ----------
     simulations
-        By name of the world, then in the order of the policies.
+        Simulations by name of the world, in the order of the policies.
     """
 
     simulations: Mapping[str, Sequence[Simulation]]
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """A row per world and policy: mean of the headline and its 95 % interval, and of the paired
-        difference.
+        """One row per world and policy, with the mean of the main quantity, its paired difference,
+        and their 95 % intervals.
 
-        The difference is to the first policy, replication by replication; the same seed gives both
-        the same luck.
+        The difference to the first policy is taken in each replication, because the same seed gives
+        both policies the same random numbers.
         """
         return [
             {
@@ -63,25 +63,25 @@ def compare_policies(
     seed: int = 0,
     **options: Any,
 ) -> PolicyComparison:
-    """Play policies on workloads with the same luck.
+    """Simulate policies on workloads with the same random numbers.
 
     Parameters
     ----------
     policies
-        Names, policies of specopt, or values of `specopt.Policy`; differences are to the first.
+        Names, policies of specopt, or instances of `specopt.Policy`. Differences are to the first.
     worlds
-        Workloads, or problems that policies serve; by name, or a sequence that is numbered.
+        Workloads, or problems with policies: a mapping by name, or a sequence, which is numbered.
     seed
-        Of all luck, whatever the policy.
+        Seed of all random numbers, independent of the policy.
     options
-        The simulator's own, see `simulate`: replications, devices, rounds and so on.
+        Options of the simulator, such as replications, devices or rounds; see `simulate`.
 
     Raises
     ------
     InvalidInput
-        If there is nothing to compare, or a simulator refuses.
+        If no policy or no world is given, or the simulator rejects an argument.
     Unsupported
-        If nothing plays on a world.
+        If no simulator exists for a world.
     """
     policies = sequence("policies", policies)
     if not isinstance(worlds, Iterable):

@@ -1,9 +1,8 @@
-"""Judge a plan when what it counts on is known only within limits: the worst case, and the mean
-over samples.
+"""Evaluate a plan under uncertainty: its worst case in given intervals, and its mean over samples.
 
-The plan stays as it is; acceptance rates and output lengths vary, and the judge rates it each time.
-What varies in a kind of problem, and where its worst case lies, is its `Uncertainty` in
-`specopt.kinds`.
+The plan is fixed. Acceptance rates and output lengths vary, and the judge evaluates the plan each
+time. The `Uncertainty` of a kind in `specopt.kinds` defines the varying fields and the candidates
+for the worst case.
 """
 
 from __future__ import annotations
@@ -28,20 +27,23 @@ from specopt.models.result import Result
 from specopt.solvers.simulation import Estimate
 
 QUANTILES = (0.05, 0.5, 0.95)
+"""Levels of the reported quantiles."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One setting of what is uncertain, and what the judge says of the plan in it.
+    """One setting of the uncertain values, and the judge's evaluation of the plan in it.
 
     Parameters
     ----------
     acceptance
-        The rate, or the mean of the rates.
+        Acceptance rate, or mean of the rates.
     output_scale
         Factor of all output lengths.
-    objective, violations
-        The judge's.
+    objective
+        Objective of the plan.
+    violations
+        Violated constraints.
     """
 
     acceptance: float | None
@@ -52,24 +54,31 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Robustness(Shown):
-    """What a plan is worth over intervals.
+    """Performance of a plan over intervals.
 
     Parameters
     ----------
-    acceptance, output_scale
-        The intervals; None for the problem's own acceptance.
+    acceptance
+        Interval of acceptance rates; None if the problem's rates are used.
+    output_scale
+        Interval of factors of all output lengths.
     nominal
-        The objective without uncertainty.
+        Objective without uncertainty.
     worst
-        The case with the worst objective.
+        Case with the worst objective.
     worst_is_exact
-        Whether no case in the intervals is worse (to 1e-9), or only none that was tried.
-    mean, interval
-        Over the samples: mean and its 95 % confidence interval.
+        Whether no case in the intervals is worse (to 1e-9); otherwise, none that was tried is
+        worse.
+    mean
+        Mean objective over the samples.
+    interval
+        95 % confidence interval of the mean.
     quantiles
-        Of the samples, by level.
-    samples, violated
-        How many were drawn, and in how many the plan violates something.
+        Quantiles of the objective over the samples, by level.
+    samples
+        Number of samples.
+    violated
+        Number of samples in which the plan violates a constraint.
     """
 
     acceptance: Interval | None
@@ -99,23 +108,27 @@ def robustness(
     samples: int = 200,
     seed: int = 0,
 ) -> Robustness:
-    """Judge a plan over intervals of acceptance and of output lengths.
+    """Evaluate a plan over intervals of acceptance rates and output lengths.
 
     Parameters
     ----------
-    problem, result
-        A problem, and a result or plan of it.
+    problem
+        The problem.
+    result
+        A plan of the problem, or a result with one.
     acceptance
-        Least and largest acceptance rate; None: as the problem has it.
+        Smallest and largest acceptance rate; None for the rates of the problem.
     output_scale
-        Least and largest factor of all output lengths (`serving-latency`).
-    samples, seed
-        Cases drawn uniformly, at least 2, for the mean.
+        Smallest and largest factor of all output lengths (`serving-latency`).
+    samples
+        Number of cases that are drawn uniformly for the mean, at least 2.
+    seed
+        Seed of the samples.
 
     Raises
     ------
     InvalidInput
-        If an interval is none, or the result is another problem's or has no plan.
+        If an interval is invalid, or the result belongs to another problem or has no plan.
     Unsupported
         If the problem has no such uncertainty.
     """
@@ -182,7 +195,7 @@ def _check(
     if kind.uncertainty is None:
         able = ", ".join(one.name for one in kinds() if one.uncertainty is not None)
         raise Unsupported(
-            f"{kind.name} counts on no acceptance rate or output length; these do: {able}"
+            f"{kind.name} has no acceptance rate or output length that varies; these have: {able}"
         )
     if acceptance is not None:
         low, high = acceptance
@@ -212,6 +225,8 @@ def _check(
             for one in kinds()
             if one.uncertainty is not None and one.uncertainty.longest_output is not None
         )
-        raise Unsupported(f"output_scale: {kind.name} has no output lengths; {', '.join(have)} has")
+        raise Unsupported(
+            f"output_scale: {kind.name} has no output lengths; these have: {', '.join(have)}"
+        )
     integer("samples", samples, 2)
     return kind.uncertainty

@@ -1,4 +1,4 @@
-"""Changed copies of a problem: each is solved, judged or played, one after the other."""
+"""Modified copies of a problem, which are solved, judged or simulated one after the other."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ def scan(
     time_limit: float | None = None,
     verbose: bool = False,
 ) -> list[Any]:
-    """Answer the same question about every changed copy of a problem.
+    """Apply a function to every modified copy of a problem.
 
     Parameters
     ----------
     changes
-        What changes, as the progress names it, and the changed copy; or the reason, a text, why
-        there is none.
+        Pairs of the name of a change, for the progress, and the modified copy. A text in place of
+        the copy is the reason why the copy does not exist.
     answer
-        Function of a changed copy, the seconds that it may take (None: no limit), and the answers
-        so far.
+        Function of a modified copy, its time limit in seconds (None: no limit), and the earlier
+        answers.
     started
-        Reading of `time.perf_counter` at which the time limit began; now if None.
+        Reading of `time.perf_counter` when the time limit began; default: now.
     time_limit
-        Seconds for everything; every answer gets an equal part of what is left when it begins.
+        Seconds for everything. Every answer gets an equal part of the remaining time.
     verbose
         Print the progress to stderr.
 
     Returns
     -------
     list
-        For each change the answer, or the reason why there is none. An interrupted result is the
+        The answer for each change, or the reason why it is missing. An interrupted result is the
         last entry.
     """
     started = time.perf_counter() if started is None else started
@@ -72,10 +72,10 @@ def scan(
 
 
 def solving(method: MethodLike | None, start: int, **keywords: Any) -> Callable[..., Result]:
-    """Return the function that solves a changed copy for `scan`.
+    """Return the function for `scan` that solves a modified copy.
 
-    It starts from the plan of the earlier answer at position `start`, if the method can use one and
-    the plan is feasible for the copy.
+    It starts from the plan of the earlier answer at position `start` if the method supports warm
+    starts and the plan is feasible for the copy.
     """
 
     def answer(copy: Problem, limit: float | None, earlier: Sequence[Any]) -> Result:

@@ -1,7 +1,7 @@
-"""What one more unit of each resource is worth: finite differences on re-solved optima.
+"""The value of one more unit of each resource: finite differences of optima.
 
-Every resource of the problem's kind is raised by its unit, alone, and the problem is solved again,
-by default by the method that `solve` takes.
+Every resource of the problem's kind is increased by one unit, one at a time, and the problem is
+solved again, by default with the default method of `solve`.
 """
 
 from __future__ import annotations
@@ -24,26 +24,31 @@ from specopt.models.result import Result, Termination
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Change:
-    """What the optimum does when one resource grows by its unit.
+    """Change of the optimum when one resource grows by one unit.
 
     Parameters
     ----------
-    field, unit
-        The resource, and what was added.
-    before, after
-        Objectives of the plans found without and with it; None where no plan was found.
-    change, percent
-        after - before, and the same in per cent of before; differences within the tolerance of the
-        method are 0.
+    field
+        Field of the resource.
+    unit
+        Unit that was added.
+    before
+        Objective of the plan found without the unit; None if no plan was found.
+    after
+        Objective of the plan found with the unit; None if no plan was found.
+    change
+        Difference `after - before`; differences within the tolerance of the method are 0.
+    percent
+        The change in per cent of `before`.
     bounds
-        Interval in which the change of the true optima lies, from the plans and bounds of both
-        solves; None at an end that is open. Both ends are `change` if `proven`.
+        Interval that contains the change of the true optima, computed from the plans and bounds of
+        both solves; an open end is None. Both ends equal `change` if `proven` is True.
     proven
         Whether both plans are proven optimal, so that the change is exact.
     result
-        Result of the perturbed solve; None if it was not run.
+        Result of the perturbed problem; None if it was not solved.
     explanation
-        Why there is no change to report; None otherwise.
+        Reason why no change is reported; None otherwise.
     """
 
     field: str
@@ -71,16 +76,16 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sensitivity(Shown):
-    """What one more unit of each resource is worth.
+    """Value of one more unit of each resource.
 
     Parameters
     ----------
     base
-        Result of the problem as it is.
+        Result of the unchanged problem.
     changes
-        One entry per resource that the problem makes use of.
+        One entry per resource that the problem uses.
     seconds
-        Time of all solves together.
+        Total time of all solves.
     """
 
     base: Result
@@ -89,7 +94,7 @@ class Sensitivity(Shown):
 
     @property
     def interrupted(self) -> bool:
-        """Whether a solve was interrupted; the resources after it are missing."""
+        """Whether a solve was interrupted, so that later resources are missing."""
         results = [
             self.base,
             *(change.result for change in self.changes if change.result is not None),
@@ -128,18 +133,20 @@ def sensitivity(
     seed: int = 0,
     verbose: bool = False,
 ) -> Sensitivity:
-    """Return what one more unit of each resource is worth, by solving the problem again with it.
+    """Return the value of one more unit of each resource, by solving the problem again with it.
 
     Parameters
     ----------
     problem
-        The problem as it is.
+        The unchanged problem.
     method
-        As for `solve`; one method solves all the problems.
+        Method for all solves, as for `solve`.
     time_limit
-        Seconds for everything; every solve gets an equal part of what is left when it starts.
-    gap, seed
-        As for `solve`. A gap above 0 makes the changes intervals, not numbers.
+        Seconds for everything. Every solve gets an equal part of the remaining time.
+    gap
+        As for `solve`. With a gap above 0, the changes are intervals instead of numbers.
+    seed
+        As for `solve`.
     verbose
         Print the progress to stderr.
 
@@ -148,7 +155,7 @@ def sensitivity(
     InvalidInput
         If an argument is outside its domain.
     Unsupported
-        If the method cannot take the problem.
+        If the method cannot solve the problem.
 
     Examples
     --------
@@ -179,12 +186,12 @@ def sensitivity(
 
 
 def perturbations(problem: Problem) -> tuple[Perturbation, ...]:
-    """Return the resources of a problem that it makes use of."""
+    """Return the resources that a problem uses."""
     return tuple(one for one in kind_of(problem).perturbations if one.apply(problem) is not None)
 
 
 def _perturbed(problem: Problem, perturbation: Perturbation) -> Problem | str:
-    """Return the problem with one more unit, or why that is no problem."""
+    """Return the problem with one more unit, or the reason why it is invalid."""
     try:
         return dataclasses.replace(problem, **{perturbation.field: perturbation.apply(problem)})
     except InvalidInput as error:
@@ -198,7 +205,7 @@ def _change(
     result: Result | str,
     tolerance: float,
 ) -> Change:
-    """Return the difference of two results, or the reason why there is no second one."""
+    """Return the difference of two results, or the reason why the second one is missing."""
     before = base.objective
     if isinstance(result, str):
         return Change(
@@ -211,7 +218,7 @@ def _change(
     if before is None or after is None:
         explanation = base.explanation if before is None else result.explanation
         if before is None and after is not None:
-            explanation = f"only with {perturbation.unit} there is a plan"
+            explanation = f"a plan exists only with {perturbation.unit}"
     else:
         change = after - before
         if abs(change) <= tolerance * abs(before):
@@ -233,8 +240,9 @@ def _change(
 
 
 def _bounds(problem: Problem, base: Result, result: Result) -> tuple[float | None, float | None]:
-    """Return the interval of the change of the true optima, each of which lies between its bound
-    and objective.
+    """Return an interval that contains the change of the true optima.
+
+    Each optimum lies between its bound and its objective.
     """
     low_before, high_before = base.bound, base.objective
     low_after, high_after = result.bound, result.objective

@@ -1,4 +1,4 @@
-"""Play plans and policies: the front door of the simulators."""
+"""Simulate plans and policies: the front door of the simulators."""
 
 from __future__ import annotations
 
@@ -28,43 +28,44 @@ def simulate(
     verbose: bool = False,
     **options: Any,
 ) -> Simulation:
-    """Play a plan with random acceptances, or a policy on a workload, many times.
+    """Simulate a plan with random acceptances, or a policy on a workload, many times.
 
     Parameters
     ----------
     world
-        A problem of serving latency, continuous serving or draft control, or a workload of fair
-        goodput, verification or prompts.
+        A problem of serving latency, continuous serving, draft control or another kind with a
+        simulator, or a workload of fair goodput, verification or prompts.
     policy
-        A result or plan of the problem; or a policy, its name, or one of your own
+        A result or plan of the problem; or a policy, its name, or your own policy
         (`specopt.Policy`).
     seed
-        The same seed gives the same luck, whatever the plan or policy: differences are paired.
+        Seed of all random numbers. They do not depend on the plan or policy, so that differences
+        are paired.
     replications
-        How often; None: as the simulator has it.
+        Number of replications; None for the default of the simulator.
     verbose
         Print the progress to stderr.
     options
-        The simulator's own: `drop_finished`, `iterations`, `devices` and so on.
+        Options of the simulator: `drop_finished`, `iterations`, `devices` and so on.
 
     Raises
     ------
     InvalidInput
-        If an argument is outside its domain or the simulator does not know it, or the result is
-        another problem's, has no plan or violates the problem.
+        If an argument is outside its domain, the simulator has no such option, or the result
+        belongs to another problem, has no plan or violates the problem.
     Unsupported
-        If nothing plays on this.
+        If no simulator exists for this problem or workload.
 
     See Also
     --------
     specopt.solvers.serving_latency.simulate, specopt.solvers.continuous_serving.simulate,
     specopt.solvers.draft_control.simulate,
     specopt.solvers.fair_goodput.simulate, specopt.solvers.verification_batch.simulate,
-    specopt.solvers.prompt_chunking.simulate : what each assumes and takes.
+    specopt.solvers.prompt_chunking.simulate : assumptions and options of each simulator.
     """
     name, simulator = simulator_of(world)
     if isinstance(policy, (Result, Plan)):
-        verify(world, policy)  # refuses what is not this problem's
+        verify(world, policy)  # rejects results of other problems
         policy = policy.plan if isinstance(policy, Result) else policy
     elif isinstance(policy, str) and policy not in simulator.policies:
         policy = (plugged(POLICIES, name, policy) or (lambda: policy))()
@@ -72,19 +73,20 @@ def simulate(
         if option not in simulator.options:
             has = ", ".join(simulator.options)
             raise InvalidInput(
-                f"{option}: simulating {name} takes no such option (got {value!r}); it takes {has}"
+                f"{option}: the simulator of {name} has no such option (got {value!r}); it has"
+                f" {has}"
             )
     if replications is not None:
         options["replications"] = replications
     started = time.perf_counter()
 
-    def tell(done: int, mean: float) -> None:
+    def show(done: int, mean: float) -> None:
         print_step(time.perf_counter() - started, f"{done} replications, mean {mean:.6g}")
 
     try:
         with showing_kernels() if verbose else nullcontext():
             return simulator.play(
-                world, policy, seed=seed, callback=tell if verbose else None, **options
+                world, policy, seed=seed, callback=show if verbose else None, **options
             )
     finally:
         if verbose:
@@ -97,7 +99,7 @@ def simulator_of(world: object) -> tuple[str, Simulator]:
     Raises
     ------
     Unsupported
-        If there is none.
+        If no simulator exists for it.
     """
     for kind in kinds():
         simulator = kind.simulator

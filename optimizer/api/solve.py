@@ -1,6 +1,4 @@
-"""The front door: choose a method, run it within its budget, and let the judge have the last
-word.
-"""
+"""The front door: choose a method, run it within its limits, and judge its plan."""
 
 from __future__ import annotations
 
@@ -49,10 +47,12 @@ from specopt.solvers.method import Method, Outcome
 logger = logging.getLogger("specopt")
 
 LAST_SECONDS = 10.0
-"""What validating and judging may take beyond a time limit, of a million tasks."""
+"""Time allowed for validation and judging after the time limit, in seconds: enough for a million
+tasks. A method that needs longer is refused.
+"""
 
 LONG_SECONDS = 60.0
-"""What a method may take without a limit before a warning says so."""
+"""Expected seconds of uninterruptible work above which `solve` warns if there is no time limit."""
 
 
 def solve(
@@ -74,51 +74,54 @@ def solve(
     Parameters
     ----------
     problem
-        What to decide.
+        Problem to solve.
     method
-        A method's name, a method with its options, a function from a problem to a plan, or None
+        Name of a method, a method with its options, a function from a problem to a plan, or None
         for `auto`, the portfolio of the kind. The result of a function has no bound.
     time_limit
-        Seconds for everything, compilation included. Fixed work that any answer needs may come on
-        top, and is reported as `fixed_seconds` in `stats`. If that is known to take much longer,
-        the method is refused; without a limit it warns. 0 gives a quick plan if the method has one.
-        None limits the work of `auto`, so that the same plan comes back on every machine;
-        `math.inf` goes on until the plan is proven.
+        Time limit in seconds, including compilation. Fixed work that any answer needs may exceed
+        it, and is reported as `fixed_seconds` in `stats`. A method whose fixed work is known to
+        take much longer is refused; without a limit, a warning is issued. With 0, the result is a
+        quick plan if the method has one. None limits the work of `auto` instead, so that every
+        machine returns the same plan; `math.inf` continues until the plan is proven optimal.
     gap
         Relative gap to the bound at which the method may stop.
     seed
-        Seed of everything random: the same seed gives the same plan.
+        Seed of all random numbers: the same seed gives the same plan.
     workers
-        Cores that an exact search may use, where it can (`exact` and `brute-force` of serving
-        latency): the same plan and bound for every number, where the search ends by itself.
+        Number of cores that an exact search may use, if it supports this (`exact` and `brute-force`
+        of serving latency). Plan and bound do not depend on it if the search completes.
     memory_limit
-        Bytes that the method may hold. One that is known to need more refuses the problem; one that
-        finds out on its way returns the best plan so far, and `stats` says what it lacked.
+        Maximum memory of the method, in bytes. A method that is known to need more is refused. One
+        that reaches the limit while it runs returns the best plan so far, and `stats` reports the
+        missing memory.
     warm_start
-        An earlier result or plan to start from, for methods that can use one. `auto` repairs one of
-        a similar problem where that is simple: other rates or limits, a task, request or client
-        more or less, another prompt.
+        Earlier result or plan to start from, for methods that support this. `auto` repairs the plan
+        of a similar problem if that is simple: other rates or limits, one task, request or client
+        more or fewer, another prompt.
     callback
-        Called with a `Progress` while the method runs; returning True stops it.
+        Function that is called with a `Progress` while the method runs; it stops the method by
+        returning True.
     verbose
         Print the progress to stderr.
     options
-        Of a method that is given by its name: `solve(problem, "static-batching", size=4)`.
+        Options of a method that is given by name: `solve(problem, "static-batching", size=4)`.
 
     Returns
     -------
     Result
-        Infeasible problems and elapsed time are results, too. Ctrl-C returns the best plan so far.
-        A plan that refutes the proof of its method comes without the proof, with a `RefutedProof`
-        warning and `refuted` in `stats`.
+        The result, also if the problem is infeasible or the time limit expired. After Ctrl-C it
+        contains the best plan so far. If a plan refutes the proof of its method, the proof is left
+        out, with a `RefutedProof` warning and `refuted` in `stats`.
 
     Raises
     ------
     InvalidInput
-        If an argument is outside its domain, or the class of the problem is a subclass of that of
-        its kind.
+        If an argument is outside its domain, or the problem is an instance of a subclass of its
+        kind's class.
     Unsupported
-        If the method does not exist or cannot take this problem; the message names those that can.
+        If the method does not exist or cannot solve this problem; the message lists the methods
+        that can.
     InternalError
         If the method returned a plan that violates the problem.
     """
@@ -137,14 +140,14 @@ def solve(
         seed,
     )
     SOLVED[problem.sha256] = (
-        problem  # now, on the clock of the method: the digest of a large problem takes a while
+        problem  # inside the time limit: the digest of a large problem takes time
     )
     callback = _printing(callback) if verbose else callback
     fixed = time.perf_counter() - started
     budget = Budget(
         problem,
         time_limit=time_limit,
-        gap=max(0.0, gap - 2.0 * ROUNDING * (1.0 + gap)),  # what widening the bound takes
+        gap=max(0.0, gap - 2.0 * ROUNDING * (1.0 + gap)),  # the widened bound is this much weaker
         seed=seed,
         workers=workers,
         memory_limit=memory_limit,
@@ -172,8 +175,8 @@ _ARGUMENTS = [name for name in inspect.signature(solve).parameters if name != "o
 
 
 def methods(problem: Problem | type[Problem] | None = None) -> tuple[type[Method], ...]:
-    """Return the methods for a problem, for a class of problems, or all of them; those of plug-ins
-    come last.
+    """Return the methods for a problem or a class of problems, or all methods; plug-ins come
+    last.
     """
     if problem is None:
         return tuple(method for kind in kinds() for method in methods(kind.problem))
@@ -194,7 +197,7 @@ def _takes(method: type[Method], problem: Problem) -> bool:
 
 
 def _run(method: Method, problem: Problem, budget: Budget, verbose: bool) -> Outcome:
-    """Run a method; whatever ends it, what is known by then is its outcome."""
+    """Run a method and return its outcome, whatever ends it."""
     stats: dict[str, Any] = {}
     explanation = None
     try:
@@ -243,15 +246,14 @@ def _run(method: Method, problem: Problem, budget: Budget, verbose: bool) -> Out
 
 
 def method_named(kind: str, name: str) -> type[Method] | None:
-    """Return the method of a kind by name, or None; plug-ins are looked through where specopt has
-    no such method.
+    """Return the method of a kind by name, or None; plug-ins are searched after specopt's methods.
 
     Raises
     ------
     InvalidInput
-        If there is no such kind.
+        If the kind does not exist.
     BrokenPlugin
-        If the plug-in of that name cannot be used.
+        If the plug-in with that name cannot be used.
     """
     return next((m for m in kind_of(kind).methods if m.name == name), None) or plugged(
         METHODS, kind, name
@@ -264,20 +266,20 @@ def choose(
     memory_limit: float = MEMORY_LIMIT,
     options: Mapping[str, Any] = MappingProxyType({}),
 ) -> Method:
-    """Return the method value that `solve` runs; options go with a method's name.
+    """Return the method that `solve` runs; options require a method's name.
 
     Raises
     ------
     InvalidInput
         If the method has no such option, or an option is outside its domain.
     Unsupported
-        If the method does not exist or cannot take this problem.
+        If the method does not exist or cannot solve this problem.
     """
     if options and not isinstance(method, str):
         name = next(iter(options))
         raise InvalidInput(
-            f"{name}: solve has no such argument{did_you_mean(name, _ARGUMENTS)}; options go with a"
-            " method's name"
+            f"{name}: solve has no such argument{did_you_mean(name, _ARGUMENTS)}; options require"
+            " the name of a method"
         )
     if method is None:
         return _best(problem, memory_limit)
@@ -295,13 +297,13 @@ def choose(
     if reason is not None:
         able = ", ".join(m.name for m in methods(problem)) or "none"
         raise Unsupported(
-            f"method {method.name} cannot take this problem: {reason}; methods that can: {able}"
+            f"method {method.name} cannot solve this problem: {reason}; methods that can: {able}"
         )
     return method
 
 
 def _named(problem: Problem, name: str, options: Mapping[str, Any]) -> Method:
-    """Return the method of that name with its options set."""
+    """Return the method with that name and the given options."""
     found = method_named(problem.kind, name)
     if found is None:
         names = [m.name for m in methods(type(problem))]
@@ -321,7 +323,7 @@ def _named(problem: Problem, name: str, options: Mapping[str, Any]) -> Method:
 
 
 def _best(problem: Problem, memory_limit: float) -> Method:
-    """Return the first method of a kind that takes a problem: its portfolio, where it has one."""
+    """Return the first method of a kind that can solve a problem: its portfolio, if it has one."""
     kind = kind_of(problem)
     reasons = []
     for method in kind.methods:
@@ -330,7 +332,7 @@ def _best(problem: Problem, memory_limit: float) -> Method:
         if reason is None:
             return value
         reasons.append(reason)
-    raise Unsupported(f"no method for {problem.kind} takes this problem; {reasons[0]}")
+    raise Unsupported(f"no method for {problem.kind} can solve this problem; {reasons[0]}")
 
 
 def check_arguments(
@@ -340,7 +342,7 @@ def check_arguments(
     seed: object,
     memory_limit: object = MEMORY_LIMIT,
 ) -> None:
-    """Refuse arguments of `solve` that are outside their domain."""
+    """Check the arguments of `solve`."""
     if not isinstance(problem, Problem):
         raise InvalidInput(f"problem: expected a specopt problem, got {describe(problem)}")
     refuse_subclass(problem)
@@ -355,21 +357,21 @@ def check_arguments(
 
 
 def check_callback(callback: object) -> None:
-    """Refuse a callback that cannot be called."""
+    """Check that a callback is callable."""
     if callback is not None and not callable(callback):
         raise InvalidInput(f"callback: expected a function or None, got {describe(callback)}")
 
 
 def _check_seconds(problem: Problem, method: Method, time_limit: float) -> None:
-    """Refuse what cannot end by a time limit; warn of what takes long without one."""
+    """Refuse a method that cannot keep a time limit; warn if it takes long without one."""
     with blamed(type(method)):
         needs = method.seconds_needed(problem)
     total = sum(needs.values())
     if total <= min(LAST_SECONDS + time_limit, LONG_SECONDS):
         return
     said = (
-        f"{max(needs, key=needs.__getitem__)} take about {total:.2g} seconds that nothing"
-        " interrupts"
+        f"{max(needs, key=needs.__getitem__)} take about {total:.2g} seconds and cannot"
+        " be interrupted"
     )
     if total > LAST_SECONDS + time_limit:
         raise Unsupported(f"method {method.name} cannot keep time_limit {time_limit:g}: {said}")
@@ -409,10 +411,11 @@ def _printing(callback: Callback | None) -> Callback:
 def _judged(
     problem: Problem[P], method: Method, outcome: Outcome, budget: Budget, gap: float, fixed: float
 ) -> Result[P]:
-    """Turn an outcome into a result whose objective is the judge's; `fixed` seconds went into
-    validation and digest.
+    """Return the result of an outcome, with the objective computed by the judge.
+
+    Validation and digest of the problem took `fixed` seconds.
     """
-    bound = None  # as are those that are no number, or infinite
+    bound = None  # also if the bound is infinite or not a number
     if outcome.bound is not None and math.isfinite(outcome.bound):
         bound = problem.widened(float(outcome.bound), problem.scale)
     objective, terms, proof, stats = None, {}, Proof(bound), dict(outcome.stats)
@@ -480,8 +483,9 @@ def _judged(
 
 
 def _ended(said: Termination, proof: Proof, budget: Budget, gap: float) -> Termination:
-    """Return why a method stopped, by what is proven: without a proof none has converged, whatever
-    it said.
+    """Return the reason why a method stopped, as far as it is proven.
+
+    Without a proof, no method has converged, whatever it reported.
     """
     if proof.gap is not None and 0.0 < proof.gap <= gap:
         return Termination.GAP
@@ -495,17 +499,15 @@ def _ended(said: Termination, proof: Proof, budget: Budget, gap: float) -> Termi
     return Termination.TIME_LIMIT if late else Termination.EXHAUSTED
 
 
-def _saved(problem: Problem, method: Method, outcome: Outcome, what: str) -> str:
-    """Save an outcome that the judge refuses, in whole or in part, for a report; return what to say
-    of it.
-    """
+def _saved(problem: Problem, method: Method, outcome: Outcome, defect: str) -> str:
+    """Save an outcome that the judge rejects, for a bug report; return the message."""
     case = {
         "problem": problem.to_dict(),
         "method": method.name,
         "options": method.options,
         "plan": None if outcome.plan is None else outcome.plan.to_dict(),
         "bound": outcome.bound,
-        "returned": what,
+        "returned": defect,
     }
     try:
         with NamedTemporaryFile(
@@ -515,7 +517,7 @@ def _saved(problem: Problem, method: Method, outcome: Outcome, what: str) -> str
         where = f"the case is saved in {file.name}; please report it"
     except (OSError, TypeError, ValueError) as error:
         where = f"the case cannot be saved ({getattr(error, 'strerror', None) or error})"
-    return f"method {method.name} of {problem.kind} returned {what}; {where}"
+    return f"method {method.name} of {problem.kind} returned {defect}; {where}"
 
 
 @cache
@@ -526,9 +528,7 @@ def _version(name: str) -> str:
 
 
 def _versions() -> dict[str, str]:
-    """Return the versions of what takes part in every solve, and of what this process has loaded
-    besides.
-    """
+    """Return the versions of libraries that every solve uses, and of the other loaded solvers."""
     always = ("specopt", "numpy", "numba", "scipy", "highspy")
-    besides = (name for name in ("pyomo", "cvxpy", "clarabel") if name in sys.modules)
-    return {name: _version(name) for name in (*always, *besides)}
+    others = (name for name in ("pyomo", "cvxpy", "clarabel") if name in sys.modules)
+    return {name: _version(name) for name in (*always, *others)}

@@ -1,6 +1,4 @@
-"""What was not asked: whether the problem would be solved better with another choice of a field
-that it fixes.
-"""
+"""Check whether another value of a field that the problem fixes would give a better solution."""
 
 from __future__ import annotations
 
@@ -15,23 +13,24 @@ from specopt.models.result import Result
 from specopt.solvers.method import Method
 
 SHARE = 0.02
-"""Share of a time limit that other choices may take, all of them together."""
+"""Share of the time limit for all other choices together."""
 
 MAX_SECONDS = 1.0
+"""Maximum time for all other choices together, in seconds."""
 
 
-def solve_beside(
+def solve_with_choices(
     problem: Problem,
     method: str | Method | None = None,
     *,
     time_limit: float | None = None,
     **keywords: Any,
 ) -> Result:
-    """Solve a problem, and tell in the result's `stats` which other choice would be better, if its
-    kind knows any.
+    """Solve a problem, and report in `stats` if another choice of a fixed field is better.
 
-    The other choice is solved by its default method, within a small share of the time, and judged
-    as any other problem; `unasked` has what to change, the method and the objective of its plan.
+    Kinds declare such choices. Another choice is solved by its default method, within a small share
+    of the time, and is judged like any other problem. The entry `unasked` contains the fields to
+    change, the method, and the objective of its plan.
     """
     choices = (kind_of(problem).choices or (lambda _: ()))(problem)
     if not choices or not (time_limit is None or time_limit > 0.0):

@@ -1,1 +1,1 @@
-"""The commands of `specopt`, one a file; each imports what it needs when it runs."""
+"""The commands of `specopt`, one per file. Each imports other modules when it runs."""

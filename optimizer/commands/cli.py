@@ -1,5 +1,6 @@
-"""The `specopt` command. Commands import what they need when they run, so that `specopt --help`
-answers at once.
+"""The `specopt` command.
+
+Commands import other modules when they run, so that `specopt --help` responds immediately.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ app = typer.Typer(
 
 
 LOUDNESS = ("-v", "-vv", "--verbose", "-q", "--quiet")
-"""Options that every command has."""
+"""Options that every command accepts, at any position."""
 
 
 def main() -> None:
@@ -54,29 +55,31 @@ def main() -> None:
     with interruptible():
         try:
             code = run(sys.argv[1:])
-        except Exception:  # a defect: without this it would end like "no plan found"
+        except Exception:  # a defect: otherwise the exit code would be that of "no plan found"
             for text in traceback.format_exc().splitlines():
                 complain(text)
             code = INTERNAL
     if code == INTERRUPTED:
-        leave()  # now: sys.exit would wait for threads that nobody needs any more
+        leave()  # sys.exit would wait for threads
     sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; every failure is one message on stderr."""
+    """Run one command and return its exit code; every failure is reported as one message on
+    stderr.
+    """
     try:
         with showing_kernels(), _showing_refuted_proofs():
             code = app(_loudness_first(arguments), prog_name="specopt", standalone_mode=False)
-        # a full disk or a closed pipe must show here, not after the exit code is chosen
+        # errors of a full disk or a closed pipe must occur before the exit code is chosen
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except (
         SystemExit,
         BrokenPipeError,
-    ) as ended:  # the reader has gone; SystemExit: what typer and rich make of it
-        if isinstance(ended, SystemExit) and not ended.code:  # a shell got its completions
+    ) as ended:  # the reader has ended; typer and rich turn this into a SystemExit
+        if isinstance(ended, SystemExit) and not ended.code:  # completions for a shell
             return FOUND
         discard(sys.stdout)
         return UNREAD
@@ -87,7 +90,7 @@ def run(arguments: Sequence[str]) -> int:
     except SpecoptError as error:
         return _fail(str(error), BAD_INPUT)
     except MemoryError:
-        return _fail("needs more memory than there is", BAD_INPUT)
+        return _fail("not enough memory", BAD_INPUT)
     except OSError as error:
         discard(sys.stdout)
         return _fail(f"cannot write the output ({error.strerror or error})", UNWRITTEN)
@@ -104,7 +107,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _loudness_first(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with -q and -v, which stand anywhere, before the command."""
+    """Return the arguments with -q and -v moved before the command."""
     given = list(arguments)
     options = given[: given.index("--")] if "--" in given else given
     loud = [one for one in options if one in LOUDNESS]
@@ -121,16 +124,16 @@ def root(
             "-v",
             "--verbose",
             count=True,
-            help="Say more: -v what is done, -vv the methods' counters, too.",
+            help="Report more: -v progress of the command, -vv also the methods' counters.",
         ),
     ] = 0,
     quiet: Annotated[
-        bool, typer.Option("-q", "--quiet", help="Say nothing on stderr but why a command failed.")
+        bool, typer.Option("-q", "--quiet", help="Report only failures on stderr.")
     ] = False,
 ) -> None:
     """Show help or version when no command is given."""
     if verbose and quiet:
-        raise InvalidInput("--verbose, --quiet: expected one of them")
+        raise InvalidInput("--verbose and --quiet exclude each other; use one of them")
     set_loudness(verbose, quiet)
     if version:
         from specopt import __version__
@@ -143,7 +146,7 @@ def root(
 
 @contextlib.contextmanager
 def _showing_refuted_proofs() -> Iterator[None]:
-    """Say every `RefutedProof` in one line; other warnings are shown as they would be."""
+    """Report every `RefutedProof` in one line; other warnings are shown as usual."""
     with warnings.catch_warnings():
         shown = warnings.showwarning
 
@@ -186,12 +189,12 @@ COMMANDS = (
     "warmup",
     "demo",
 )
-"""In the order of `specopt --help`: functions in modules of their names, called without a closing
-`_`, with hyphens.
+"""Commands in the order of `specopt --help`. Each is a function in a module of the same name; a
+closing `_` is dropped, and underscores become hyphens.
 """
 
 HELP = {"generate": generate.WithFamilies}
-"""Of commands whose help says more than their options."""
+"""Classes of commands with additional help."""
 
 for command in COMMANDS:
     name = command.rstrip("_").replace("_", "-")

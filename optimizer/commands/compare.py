@@ -22,55 +22,56 @@ from specopt.models.errors import InvalidInput, MissingDependency
 from specopt.models.fields import printable
 
 PLAIN_SECONDS = 10.0
-"""Seconds between two lines of progress where stderr is not a terminal."""
+"""Minimum number of seconds between two lines of progress where stderr is not a terminal."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compare:
-    """What `compare` takes."""
+    """Arguments and options of `compare`."""
 
     sources: list[str] = argument(
         "INSTANCES...", "Problem files, folders, families (KIND/FAMILY), kinds, or library."
     )
     method: list[str] | None = option(
-        "M[:NAME=VALUE,...]", "A method, with options; default: all possible."
+        "M[:NAME=VALUE,...]", "A method, with options; default: all methods."
     )
     time_limit: float = option(
-        "S", "Seconds for every cell.", default=10.0, envvar="SPECOPT_TIME_LIMIT"
+        "S", "Time limit per cell, in seconds.", default=10.0, envvar="SPECOPT_TIME_LIMIT"
     )
     gap: float = option("G", "Relative gap at which to stop.", default=0.0, envvar="SPECOPT_GAP")
-    seed: list[int] | None = option("N", "A seed; repeat for more.")
-    instances: int = option("N", "Instances of each family.", default=5)
+    seed: list[int] | None = option("N", "A seed; may be repeated.")
+    instances: int = option("N", "Number of instances per family.", default=5)
     param: list[str] | None = option(
-        "K=V[,V,...]", "A parameter of the families, swept over its values."
+        "K=V[,V,...]", "A parameter of the families; several values are all used."
     )
     size: str | None = option(
-        "SIZE", "Of the library's instances: small, paper, large, adversarial or real."
+        "SIZE", "Size of the library's instances: small, paper, large, adversarial or real."
     )
     work: bool = flag(
-        "Limit the work of `auto` instead of seconds; other methods run until they end."
+        "Limit the work of `auto` instead of the time; other methods run until they end."
     )
     shard: str | None = option(
-        "I/N", "Only every N-th cell, from the I-th on; N jobs share a folder."
+        "I/N", "Run only every N-th cell, starting with the I-th, so that N jobs share a folder."
     )
-    jobs: int | None = option("N", "Worker processes.", envvar="SPECOPT_JOBS")
+    jobs: int | None = option("N", "Number of worker processes.", envvar="SPECOPT_JOBS")
     executor: str = option("X", "local, dask://HOST:PORT, or ray.", default="local")
     output: Path | None = option(
-        "FOLDER", "Keep results here and resume them. With --table: a file.", "-o", "--output"
+        "FOLDER",
+        "Keep results here and resume from them. With --table: a file.",
+        "-o",
+        "--output",
     )
-    table: bool = flag("Tables of folders of earlier results, together, in Markdown.")
+    table: bool = flag("Print tables of earlier results in folders, in Markdown.")
     pairs: bool = flag("With --table: paired tests of all methods instead.")
-    again: bool = flag(
-        "Judge every plan in folders of earlier results again; exit 1 if a number differs."
-    )
+    again: bool = flag("Judge every plan in folders again; exit code 1 if a number differs.")
     as_json: AsJson = False
 
 
 @from_fields
 def compare(given: Compare) -> int:
-    """Run methods on instances and summarise.
+    """Run methods on instances and summarise the results.
 
-    Reports gaps, proofs, times and wins; a killed run resumes where it stopped.
+    Reports gaps, proofs, times and wins. A run that was killed resumes where it stopped.
     """
     if given.table:
         _write_table(given)
@@ -112,7 +113,7 @@ def compare(given: Compare) -> int:
 
         taken = {
             record.problem_sha256 for record in comparison
-        }  # by content: a file may be given twice
+        }  # by content, because a file may be given twice
         left_out = [name for name, problem in problems.items() if problem.sha256 not in taken]
         print_comparison_summary(comparison, console(), left_out)
         if output is not None:
@@ -145,7 +146,7 @@ def _write_table(given: Compare) -> None:
 
 
 def _judge_again(folders: list[str], as_json: bool) -> int:
-    """Judge all plans of some folders again; the exit code says whether a number differs."""
+    """Judge all plans of some folders again; the exit code is 1 if a number differs."""
     found = [one for folder in folders for one in judged_again(opened(folder))]
     wrong = [one for one in found if one.differences]
     if as_json:
@@ -163,26 +164,26 @@ def _judge_again(folders: list[str], as_json: bool) -> int:
         lines = [
             printable(
                 f"{one.record.key} ({one.record.label} on {one.record.instance}, seed"
-                f" {one.record.seed}): {what}"
+                f" {one.record.seed}): {difference}"
             )
             for one in wrong
-            for what in one.differences
+            for difference in one.differences
         ]
         judged = sum(one.record.plan is not None for one in found)
         lost = sum(one.record.plan is None and one.record.objective is not None for one in found)
         lines.append(
-            f"{judged} of {len(found)} records have a plan; {judged - len(wrong)} are as the judge"
-            " finds them"
+            f"{judged} of {len(found)} records have a plan; {judged - len(wrong)} agree with the"
+            " judge"
         )
         if lost:
-            lines.append(f"{lost} of earlier versions have an objective, but no plan: not judged")
+            lines.append(f"{lost} of earlier versions have an objective but no plan: not judged")
         hand_over("\n".join(lines) + "\n", None)
     return NOT_FOUND if wrong else FOUND
 
 
 def _write(comparison: Comparison, folder: Path) -> list[str]:
-    """Write the table and the picture, and return the names of the files; a missing library is
-    reported in one line.
+    """Write the table and the picture, and return their names; report a missing library in one
+    line.
     """
     written = []
     for name, write in (

@@ -1,4 +1,6 @@
-"""`specopt demo`: the setting of paper 1, solved, compared with every rival, and drawn."""
+"""`specopt demo`: solve the setting of paper 1, compare with the baselines, and draw the
+pipeline.
+"""
 
 from __future__ import annotations
 
@@ -28,13 +30,13 @@ GANTT_WIDTH = 96
 
 
 def demo(
-    picture: Annotated[Path, typer.Option(help="Where to write the picture.")] = Path(
+    picture: Annotated[Path, typer.Option(help="File for the picture.")] = Path(
         "build/pipeline.png"
     ),
     tasks: Annotated[int, typer.Option(metavar="K", parser=count, help="Number of tasks.")] = 100,
     time_limit: Seconds = 60.0,
 ) -> int:
-    """Solve the setting of paper 1 by every method."""
+    """Solve the setting of paper 1 with every method."""
     from specopt.console.terminal import console
     from specopt.kinds.serving_latency.view import default_steps, text_gantt
     from specopt.views.result import print_result
@@ -64,8 +66,8 @@ def demo(
 
 
 def comparison_rows(problem: ServingLatencyProblem, best: Result) -> list[Entry]:
-    """Return the best result, every other method's, and the paper's rivals without pipeline or
-    draft model.
+    """Return the best result, those of all other methods, and the paper's baselines without
+    pipeline or draft model.
     """
     from specopt.views.result import Entry
 
@@ -89,7 +91,7 @@ def comparison_rows(problem: ServingLatencyProblem, best: Result) -> list[Entry]
 
 
 def _solve(problem: ServingLatencyProblem, method: str) -> Result:
-    """Solve, and leave the demo altogether on Ctrl-C instead of going on with the next method."""
+    """Solve a problem; on Ctrl-C, end the demo instead of continuing with the next method."""
     result = solve(problem, method)
     if result.termination == "interrupted":
         raise KeyboardInterrupt
@@ -97,7 +99,7 @@ def _solve(problem: ServingLatencyProblem, method: str) -> Result:
 
 
 def _judged_on(problem: ServingLatencyProblem, result: Result) -> Result:
-    """Return a result with the objective that its plan has for another problem."""
+    """Return a result with the objective of its plan for another problem."""
     assert result.plan is not None
     report = verify(problem, result.plan)
     assert report.feasible, "the mechanism changes no constraint"
@@ -123,9 +125,9 @@ def _compare(problem: ServingLatencyProblem, best: Result, out: Console) -> None
         and autoregressive < best.objective
     ):
         out.print(
-            "\nNote: with Table II's constants, autoregressive decoding with batches of its own"
-            " beats speculative decoding here, contrary to the paper; it loses with small batches,"
-            " or where the verify model's memory binds."
+            "\nNote: with the constants of Table II, autoregressive decoding with its own batches"
+            " is faster than speculative decoding here, contrary to the paper. It is slower with"
+            " small batches, or where the memory of the verify model is the limit."
         )
 
 
@@ -146,6 +148,6 @@ def _draw(
 
 
 def _say(text: str) -> None:
-    """Show on a terminal what is going on; an empty text erases it."""
+    """Show the current activity on a terminal; an empty text erases it."""
     if sys.stderr.isatty():
         write_error(f"\r\x1b[2K{text}")

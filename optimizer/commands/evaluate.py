@@ -27,31 +27,32 @@ def evaluate(
     result: Annotated[Path, typer.Argument(metavar="RESULT", help="A result file (JSON).")],
     acceptance: Annotated[
         str | None,
-        typer.Option(metavar="LOW:HIGH", help="Acceptance rates may lie anywhere in between."),
+        typer.Option(metavar="LOW:HIGH", help="Interval of acceptance rates."),
     ] = None,
     output_scale: Annotated[
-        str | None, typer.Option(metavar="LOW:HIGH", help="Range of factors on output lengths.")
+        str | None, typer.Option(metavar="LOW:HIGH", help="Interval of factors of output lengths.")
     ] = None,
     samples: Annotated[
-        int, typer.Option(metavar="N", parser=count, help="Cases drawn from the intervals.")
+        int,
+        typer.Option(metavar="N", parser=count, help="Number of cases drawn from the intervals."),
     ] = 200,
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> int:
-    """Judge a plan from the problem's data alone. Exit 0: feasible, 1: violated, 2: not this
-    problem's result.
+    """Judge a plan from the problem's data alone. Exit code 0: feasible, 1: violated, 2: not a
+    result of this problem.
 
-    With intervals also the worst case in them and the mean over samples; a worst case that violates
-    exits with 1.
+    With intervals, the worst case and the mean over samples are reported, too; the exit code is 1
+    if the worst case violates the problem.
     """
-    from specopt.api.claims import held_against
+    from specopt.api.claims import without_refuted_claims
     from specopt.api.robustness import robustness
     from specopt.models.judge import verify
 
     problem, claimed = read_problem(file), read_result(result)
     try:
         report = verify(problem, claimed)
-        derived, refuted = held_against(claimed, problem, report)
+        derived, refuted = without_refuted_claims(claimed, problem, report)
     except SpecoptError as error:
         raise InvalidInput(f"{result}: {error}") from None
     over = None

@@ -18,62 +18,60 @@ from specopt.models.errors import InvalidInput
 
 Config = Annotated[
     Path | None,
-    typer.Option(metavar="CONFIG", help="A Hugging Face config.json: counts tokens as operations."),
+    typer.Option(metavar="CONFIG", help="A Hugging Face config.json, to fit against operations."),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """What `fit` takes."""
+    """Arguments and options of `fit`."""
 
     table: Path = argument("TABLE", "A CSV file of measured passes, with a header.")
     x: list[str] = required(
         "COL",
-        "Column of the work; for the additive form three of them: sums of new tokens, (cached +"
-        " new) new, cached tokens.",
+        "Column of the work. The additive form needs three: sums of new tokens, of (cached + new)"
+        " new, and of cached tokens.",
     )
     y: list[str] = required("COL", "Column of the time; several are summed.")
     form: str = option(
         "F",
-        f"{', '.join(FORMS)}, or auto: chosen by cross-validation; table: the measured passes"
-        " themselves.",
+        f"{', '.join(FORMS)}, auto (selected by cross-validation) or table (the measured passes"
+        " themselves).",
         default="auto",
     )
     x_unit: str | None = option("UNIT", "tokens (default) or flops.")
     y_unit: str | None = option("UNIT", "s (default), ms, us or ns.")
     cached: str | None = option(
-        "COL", "Column of tokens cached per request; x: new ones per request."
+        "COL", "Column of cached tokens per request; --x is then new tokens per request."
     )
-    batch: str | None = option("COL", "Column of requests in the pass.")
+    batch: str | None = option("COL", "Column of the number of requests in the pass.")
     spread: str | None = option(
         "LOW,HIGH", "With --form table: columns of low and high quantiles of the time."
     )
-    where: list[str] | None = option(
-        "COL=VALUE", "Take only rows with this value; may be repeated."
-    )
+    where: list[str] | None = option("COL=VALUE", "Use only rows with this value; may be repeated.")
     sum_over: str | None = option(
         "COL", "Sum the times over the values of this column, such as layers."
     )
     repeat: list[str] | None = option(
         "[NAME=]N",
-        "Count times N times: all, or those of a value of --sum-over or of a --y column.",
+        "Multiply times by N: all, or those of one value of --sum-over or of one --y column.",
     )
     model: Config = None
     logits: str = option(
-        "last|all", "Positions that --model scores: all in a verification.", default="last"
+        "last|all", "Positions that --model scores; a verification scores all.", default="last"
     )
     draft: list[str] | None = option(
-        "COL=VALUE", "Fit these rows as the draft model's, and those of --verify."
+        "COL=VALUE", "Fit these rows as the draft model, and those of --verify as the verify model."
     )
-    verify: list[str] | None = option("COL=VALUE", "Fit these rows as the verify model's.")
+    verify: list[str] | None = option("COL=VALUE", "Fit these rows as the verify model.")
     draft_model: Config = None
     verify_model: Config = None
-    flat: bool = flag("A roofline whose first piece is constant.")
+    flat: bool = flag("Fit a roofline whose first piece is constant.")
     errors: str = option(
-        "absolute|relative", "Which errors' squares to minimise.", default="absolute"
+        "absolute|relative", "Errors whose squares are minimised.", default="absolute"
     )
     level: float = option("P", "Confidence level of the limits.", default=0.95)
-    folds: int = option("N", "Folds of the cross-validation.", default=5)
+    folds: int = option("N", "Number of folds of the cross-validation.", default=5)
     seed: Seed = 0
     picture: Path | None = option("FILE", "Draw measurements, fit and residuals (png, pdf or svg).")
     as_json: AsJson = False
@@ -82,7 +80,7 @@ class Fit:
 
 @from_fields
 def fit(given: Fit) -> None:
-    """Fit a runtime to a table of measured passes."""
+    """Fit a runtime model to a table of measured passes."""
     from specopt.api.arguments import pairs_of
     from specopt.instances.runtimes.fit import fit_runtime
     from specopt.instances.runtimes.table import TableColumns, read_runtime_table
@@ -100,7 +98,7 @@ def fit(given: Fit) -> None:
     for name, (rows, config) in parts.items():
         own = pairs_of(rows, f"--{name}")
         if twice := set(own) & set(where):
-            raise InvalidInput(f"--{name} {min(twice)}: given twice, in --where, too")
+            raise InvalidInput(f"--{name} {min(twice)}: also given in --where; give it once")
         columns = filled(
             TableColumns,
             given,
@@ -167,7 +165,7 @@ def _check(given: Fit) -> None:
             "--model": any((given.model, given.draft_model, given.verify_model)),
         }
         if useless := next((option for option, is_given in no_effect.items() if is_given), None):
-            raise InvalidInput(f"{useless}: expected a form that is fitted, got --form {FORM}")
+            raise InvalidInput(f"{useless} has no effect with --form {FORM}; leave it out")
     if given.spread is not None and (given.form != FORM or len(_quantiles(given)) != 2):
         raise InvalidInput(
             f"--spread: expected LOW,HIGH with --form {FORM}, got {given.spread!r} with --form"
@@ -175,27 +173,24 @@ def _check(given: Fit) -> None:
         )
     if (
         given.logits == "all" and given.model is None and given.draft_model is None
-    ):  # of a verify model all count anyhow
-        raise InvalidInput(
-            "--logits all: expected also --model or --draft-model, to count positions"
-        )
+    ):  # a verify model always scores all positions
+        raise InvalidInput("--logits all: add --model or --draft-model, whose positions it counts")
 
 
 def _parts(given: Fit) -> dict[str, tuple[list[str], Path | None]]:
-    """Return filter and model of each fit; one fit has no name."""
+    """Return filter and model of each fit; a single fit has an empty name."""
     draft, verify = given.draft, given.verify
     if bool(draft) != bool(verify):
-        raise InvalidInput("--draft, --verify: expected both or neither")
+        raise InvalidInput("--draft and --verify belong together; give both or neither")
     if draft and verify:
         if given.model is not None:
             raise InvalidInput(
-                "--model: expected --draft-model and --verify-model with --draft and --verify"
+                "--model: use --draft-model and --verify-model together with --draft and --verify"
             )
         return {"draft": (draft, given.draft_model), "verify": (verify, given.verify_model)}
     if given.draft_model is not None or given.verify_model is not None:
         raise InvalidInput(
-            "--draft-model, --verify-model: expected --draft and --verify, too; for one fit:"
-            " --model"
+            "--draft-model, --verify-model: add --draft and --verify; for a single fit, use --model"
         )
     return {"": ([], given.model)}
 

@@ -13,20 +13,24 @@ from specopt.console.streams import say
 
 @dataclass(frozen=True, kw_only=True)
 class FitPredictor:
-    """What `fit-predictor` takes."""
+    """Arguments and options of `fit-predictor`."""
 
     log: Path = argument(
         "LOG",
-        "A CSV file, a row per drafted token: round, outcome (1 accepted, 0 first rejection, -1"
-        " behind it), columns of features.",
+        "A CSV file with one row per drafted token: round, outcome (1 accepted, 0 first rejection,"
+        " -1 after it), and columns of features.",
     )
-    draft_seconds: float = required("S", "Drafting time of a token.")
+    draft_seconds: float = required("S", "Drafting time per token.")
     round_seconds: str = required(
-        "S,...", "Seconds of a round beside its drafts: one number, or of 0, 1, ... drafts."
+        "S,...",
+        "Time of a round without its drafts: one number, or one for each number of drafts 0, 1,"
+        " ...",
     )
-    feature: list[str] | None = option("COL", "Take this column as a feature; default: all others.")
+    feature: list[str] | None = option("COL", "Use this column as a feature; default: all others.")
     predictor: str = option("P", "logistic, perceptron or trees.", default="logistic")
-    max_draft: int | None = option("L", "Longest draft; default: the median of the log's rounds.")
+    max_draft: int | None = option(
+        "L", "Maximum draft length; default: the median of the log's rounds."
+    )
     bins: int = option("B", "Maximum number of bins of the score.", default=8)
     seed: Seed = 0
     as_json: AsJson = False
@@ -35,9 +39,10 @@ class FitPredictor:
 
 @from_fields
 def fit_predictor(given: FitPredictor) -> None:
-    """Fit a rejection predictor to logged drafts, and find when to stop drafting by it.
+    """Fit a rejection predictor to logged drafts, and find out when to stop drafting.
 
-    Writes a draft-stopping problem; the rules are compared on rounds that were held out.
+    Writes a draft-stopping problem. The rules are compared on rounds that were not used for the
+    fit.
     """
     from specopt.api.solve import solve
     from specopt.instances.reading.draft_table import read_draft_log
@@ -109,6 +114,6 @@ def _seconds(text: str) -> Any:
         first, *more = map(float, text.split(","))
     except ValueError:
         raise InvalidInput(
-            f"--round-seconds: expected numbers with commas between them, got {text!r}"
+            f"--round-seconds: expected numbers separated by commas, got {text!r}"
         ) from None
     return RoundSeconds.parse([first, *more], "--round-seconds") if more else first

@@ -29,9 +29,12 @@ from specopt.models.files import write_text
 def front(
     file: File,
     field: Annotated[
-        str, typer.Option(help="Field; dots lead into nested fields, and into all parts of a list.")
+        str,
+        typer.Option(help="Field to vary; dots lead into nested fields and all parts of a list."),
     ],
-    values: Annotated[str, typer.Option(metavar="V,V,...", help="Of the field, in this order.")],
+    values: Annotated[
+        str, typer.Option(metavar="V,V,...", help="Values of the field, in this order.")
+    ],
     method: Method = None,
     option: MethodOptions = None,
     time_limit: Seconds = None,
@@ -42,7 +45,7 @@ def front(
 ) -> int:
     """Show the optimum along a field, certified at every point.
 
-    The output is a picture if its name ends in .png, .pdf or .svg, otherwise JSON.
+    The output is a picture if its name ends in .png, .pdf or .svg, else JSON.
     """
     from specopt import front as along
     from specopt.api.arguments import json_or_text, method_of
@@ -51,7 +54,7 @@ def front(
     check_target(output, file)
     draws = output is not None and output.suffix[1:].lower() in FORMS
     if draws:
-        renderer()  # a missing library is reported before the work is done
+        renderer()  # a missing library is reported before the solves
     problem = read_problem(file)
     chosen = method_of(problem, method, option or ()) if method is not None or option else None
     points = [json_or_text(part.strip()) for part in values.split(",") if part.strip()]

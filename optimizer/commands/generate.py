@@ -20,10 +20,10 @@ from specopt.commands.shared import (
 
 
 class WithFamilies(TyperCommand):
-    """A command whose help ends with the families; they are loaded when somebody asks."""
+    """A command whose help ends with the families, which are loaded on demand."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write every family and what its problems are."""
+        """Write the name and a description of every family."""
         from specopt.api.generate import FAMILIES
 
         with formatter.section("Families"):

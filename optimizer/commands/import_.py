@@ -24,17 +24,19 @@ from specopt.models.errors import InvalidInput
 
 @dataclass(frozen=True, kw_only=True)
 class Import:
-    """What `import` takes."""
+    """Arguments and options of `import`."""
 
     trace: Path = argument("TRACE", "A file of requests: CSV or JSON lines.")
     kind: str = required(
         "KIND", "serving-latency, continuous-serving or verification-batch.", "--as"
     )
-    tasks: int | None = option("N", "Rows to take; default: all from the start on.")
-    start: int | None = option("N", "First row, from 0; dropped ones do not count.")
-    from_seconds: float | None = option("S", "Take what arrives from then on; first row: 0.")
-    to_seconds: float | None = option("S", "Take what arrives before then.")
-    family: str | None = option("F", "Family of KIND that gives what no trace says.")
+    tasks: int | None = option("N", "Number of rows to use; default: all from --start on.")
+    start: int | None = option("N", "First row, counted from 0 without dropped rows.")
+    from_seconds: float | None = option(
+        "S", "Use arrivals from this time on; the first row has time 0."
+    )
+    to_seconds: float | None = option("S", "Use arrivals before this time.")
+    family: str | None = option("F", "Family of KIND for the values that traces do not contain.")
     param: Parameters = None
     seed: Seed = 0
     runtimes: RuntimesFile = None
@@ -61,7 +63,8 @@ def import_(given: Import) -> None:
     by_time = given.from_seconds is not None or given.to_seconds is not None
     if by_time and (given.start is not None or given.tasks is not None):
         raise InvalidInput(
-            "--from-seconds, --to-seconds: expected rows by time or by number, got both"
+            "--from-seconds and --to-seconds select rows by time, --start and --tasks by number;"
+            " use one of the two"
         )
     if given.tasks == 0:
         raise InvalidInput("--tasks: expected an integer >= 1, got 0")

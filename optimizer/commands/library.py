@@ -1,4 +1,4 @@
-"""`specopt library`: the instances that ship, and the best that is known of them."""
+"""`specopt library`: the instances of the package and their best known results."""
 
 from __future__ import annotations
 
@@ -14,18 +14,20 @@ from specopt.models.files import to_json
 
 library = typer.Typer(
     name="library",
-    help="Look at the instance library, take an instance out, have a better plan or bound judged.",
+    help="List the instance library, export instances, and submit better plans or bounds.",
     rich_markup_mode=None,
     add_completion=False,
 )
 
-Name = Annotated[str, typer.Argument(metavar="NAME", help="An instance: KIND/FAMILY/LABEL.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of an instance, KIND/FAMILY/LABEL.")
+]
 
 
 @library.command("list")
 def list_(
     kind: Annotated[
-        str | None, typer.Argument(metavar="[KIND]", help="A kind of problem; default: all.")
+        str | None, typer.Argument(metavar="[KIND]", help="A kind of problem; default: all kinds.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -44,7 +46,7 @@ def list_(
 
 @library.command()
 def show(name: Name, as_json: AsJson = False) -> None:
-    """Show where an instance comes from, and the best known plan and bound."""
+    """Show the origin of an instance, and the best known plan and bound."""
     from specopt.views.library import entry, print_instance
 
     found = entry(saved_instance(name))
@@ -65,11 +67,12 @@ def export_(name: Name, output: Output = None) -> None:
 def submit(
     name: Name,
     result: Annotated[
-        Path, typer.Argument(metavar="RESULT", help="A result file: a plan, and perhaps a bound.")
+        Path,
+        typer.Argument(metavar="RESULT", help="A result file with a plan, and optionally a bound."),
     ],
     output: Output = None,
 ) -> None:
-    """Judge a result; if it is better than the best known one, -o gets its line of the library."""
+    """Judge a result; -o writes its line of the library if it is better than the best known one."""
     import datetime
 
     check_target(output, result)
@@ -77,6 +80,6 @@ def submit(
     better = found.best != saved_instance(name).best
     hand_over("\n".join(said if better else [*said, "nothing to merge"]) + "\n", None)
     if better and output is None:
-        say("to have it merged, write the line of the library with -o FILE")
+        say("to submit it, write the line of the library with -o FILE")
     elif better:
         hand_over(line_of(found) + "\n", output)

@@ -13,23 +13,21 @@ from specopt.models.errors import InvalidInput
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """What `measure` takes."""
+    """Arguments and options of `measure`."""
 
     config: list[Path] = argument("CONFIG...", "Hugging Face config.json files.")
     output: Path = required("TABLE", "Write the CSV table to this file.", "-o", "--output")
-    # typer takes options of several values only by repetition; a list in one word is shorter
+    # typer accepts several values of an option only by repetition; one list is shorter
     batch: str = option("N,...", "Batch sizes.", default="1,2,4,8")
-    new_tokens: str = option(
-        "N,...", "New tokens of a pass, per sequence.", default="1,4,16,64,256"
-    )
+    new_tokens: str = option("N,...", "New tokens per sequence of a pass.", default="1,4,16,64,256")
     cached_tokens: str = option(
-        "N,...", "Tokens cached before it; 0: a prefill.", default="0,128,512"
+        "N,...", "Tokens cached before the pass; 0: a prefill.", default="0,128,512"
     )
-    repeats: int = option("N", "Passes that count, per row.", default=10)
-    warm_up: int = option("N", "Passes before them that do not.", default=2)
+    repeats: int = option("N", "Number of timed passes per row.", default=10)
+    warm_up: int = option("N", "Number of passes before the timed ones.", default=2)
     dtype: str | None = option("D", "float32 (default on a CPU), bfloat16 or float16.")
-    device: str = option("auto|cpu|cuda", "Where to measure.", default="auto")
-    threads: int | None = option("N", "Threads of a CPU.")
+    device: str = option("auto|cpu|cuda", "Device to measure.", default="auto")
+    threads: int | None = option("N", "Number of threads of a CPU.")
     graphs: bool = option(
         None,
         "On a GPU: replay passes as CUDA graphs, as engines do.",
@@ -43,7 +41,7 @@ class Measure:
 def measure(given: Measure) -> int:
     """Time forward passes of decoders with random weights.
 
-    Runtimes are fitted to the table.
+    Use `specopt fit` to fit runtime models to the table.
     """
     from specopt.instances.checkpoints.model_config import read_model_config
     from specopt.measuring.measure import Settings
@@ -68,20 +66,20 @@ def measure(given: Measure) -> int:
             f"warning: {found.unsteady} of {len(found.rows)} rows vary by more than half between"
             " repeats"
         )
-        say(f"{text}; other work on the device, or too many --threads?")
+        say(f"{text}; is there other work on the device, or too many --threads?")
     if found.interrupted:
         return INTERRUPTED
     if not found.rows:
         raise InvalidInput(
-            "nothing fits the memory: measure smaller models, batches or lengths, or another"
+            "no pass fits into memory; measure smaller models, batches or lengths, or use another"
             " --dtype"
         )
     return FOUND
 
 
 def numbers_of(option: str, text: str) -> tuple[int, ...]:
-    """Return the integers of an option that takes several in one word."""
+    """Return the integers of an option that contains several, separated by commas."""
     words = [word.strip() for word in text.split(",")]
     if not all(word.isascii() and word.isdecimal() and len(word) < 10 for word in words):
-        raise InvalidInput(f"{option}: expected integers with commas between them, got {text!r}")
+        raise InvalidInput(f"{option}: expected integers separated by commas, got {text!r}")
     return tuple(map(int, words))

@@ -14,12 +14,12 @@ def methods(
     kind: Annotated[
         str | None,
         typer.Argument(
-            metavar="[KIND|FILE]", help="Only those of this kind, or of a file's problem."
+            metavar="[KIND|FILE]", help="Only methods for this kind, or for the problem in a file."
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the methods: what they solve, promise and cost."""
+    """List the methods: their conditions, guarantees and complexity."""
     from specopt.api.solve import methods as methods_of
     from specopt.console.terminal import console
     from specopt.kinds import kind_of

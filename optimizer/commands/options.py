@@ -1,4 +1,4 @@
-"""Arguments and options of a command as the fields of one dataclass."""
+"""Arguments and options of a command as the fields of a dataclass."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def option(metavar: str | None, text: str, *names: str, default: Any = None, **more: Any) -> Any:
-    """Declare a field that is an option; without names it is called as the field."""
+    """Declare a field that is an option; by default, it has the name of the field."""
     return _declared(typer.Option(*names, metavar=metavar, help=text, **more), default)
 
 
@@ -40,7 +40,9 @@ def _declared(info: Any, default: Any) -> Any:
 
 
 def from_fields(command: Callable[[Any], T]) -> Callable[..., T]:
-    """Give a command, which takes one dataclass, an argument or option per field."""
+    """Return a command with one argument or option for each field of its only parameter, a
+    dataclass.
+    """
     [holder] = inspect.signature(command, eval_str=True).parameters.values()
     hints = get_type_hints(holder.annotation, include_extras=True)
     parameters = []
@@ -48,7 +50,7 @@ def from_fields(command: Callable[[Any], T]) -> Callable[..., T]:
         hint = hints[one.name]
         if info := one.metadata.get("info"):
             info.parser = _parser(hint)
-            if hint is bool and info.default is ...:  # else it would have an opposite
+            if hint is bool and info.default is ...:  # without it, typer adds a negative option
                 info.default = f"--{one.name.replace('_', '-')}"
             hint = Annotated[hint, info]
         default = inspect.Parameter.empty if one.default is MISSING else one.default
@@ -68,7 +70,7 @@ def from_fields(command: Callable[[Any], T]) -> Callable[..., T]:
 
 
 def _parser(hint: Any) -> Callable[[str], Any] | None:
-    """Return what reads the numbers of a type."""
+    """Return the parser of numbers of a type, or None."""
     found = (
         _PARSERS.get(part) if not get_args(part) else _parser(part)
         for part in get_args(hint) or (hint,)
@@ -80,9 +82,7 @@ _PARSERS = {int: count, float: number}
 
 
 def filled(call: Callable[..., T], options: Any, **others: Any) -> T:
-    """Call a function or class with the options that it takes by the same names, and with
-    others.
-    """
+    """Call a function or class with the options whose names are its parameters, and with others."""
     shared = {one.name for one in fields(options)} & set(
         inspect.signature(call).parameters
     ) - others.keys()

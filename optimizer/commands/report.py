@@ -16,7 +16,7 @@ def report(
         list[str],
         typer.Argument(
             metavar="SOURCE...",
-            help="A result; folders of compare; or measured sweeps, as tune takes them.",
+            help="A result file, folders of compare, or measured sweeps, as for tune.",
         ),
     ],
     output: Annotated[
@@ -26,13 +26,14 @@ def report(
     problem: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="The problem of a result: its plan is judged again, and drawn."
+            metavar="FILE",
+            help="Problem of the result: the plan is judged again, and drawn.",
         ),
     ] = None,
 ) -> None:
-    """Make one page to look at, send and print: charts, tables, and what is proven, in words.
+    """Write one self-contained HTML page: charts, tables, and a description of what is proven.
 
-    The page is self-contained; its text and pictures need no scripts.
+    Its text and pictures need no scripts.
     """
     from specopt.kinds.chart import MISSING
     from specopt.models.files import write_text
@@ -44,5 +45,5 @@ def report(
     page = to_html(page_of(tuple(sources), None if problem is None else read_problem(problem)))
     write_text(output, page)
     if not can_draw():
-        say(f"no charts, their tables instead: {MISSING}")
+        say(f"charts are replaced by tables: {MISSING}")
     say(f"written to {output}")

@@ -27,9 +27,9 @@ def sensitivity(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> int:
-    """Show what one more unit of each resource is worth.
+    """Show the value of one more unit of each resource.
 
-    The problem is solved again with each.
+    The problem is solved again for each resource.
     """
     from specopt import sensitivity as differences
     from specopt.api.arguments import method_of

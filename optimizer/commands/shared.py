@@ -1,4 +1,4 @@
-"""What the commands share: exit codes, options, reading and writing files."""
+"""Exit codes, options, and functions for reading and writing files that commands share."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from specopt.models.result import Result
 
 FOUND, NOT_FOUND, BAD_INPUT, INTERNAL, UNWRITTEN = 0, 1, 2, 70, 74
 UNREAD = 141
-"""Whoever reads stdout has gone, as head does; shells say so of other programs."""
+"""Exit code if the reader of stdout has ended, as `head` does; shells use it for other programs."""
 
 
 def number(text: str | float) -> float:  # typer parses the default, too
-    """Return the number that an option gives."""
+    """Return the number in the text of an option."""
     try:
         return float(text)
     except ValueError:
@@ -43,14 +43,14 @@ def number(text: str | float) -> float:  # typer parses the default, too
 
 
 def count(text: str | int) -> int:
-    """Return the integer, at least 0, that an option gives."""
+    """Return the non-negative integer in the text of an option."""
     if not str(text).isdecimal():
         raise typer.BadParameter(f"expected an integer >= 0, got {text!r}")
     return int(text)
 
 
 def interval(option: str, text: str) -> tuple[float, float]:
-    """Return the interval that an option gives as LOW:HIGH, or as one number."""
+    """Return the interval in the text of an option: LOW:HIGH, or one number."""
     low, colon, high = text.partition(":")
     try:
         return float(low), float(high if colon else low)
@@ -63,7 +63,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 
 
 def _alone_on_stdout(context: typer.Context, target: Path | None) -> Path | None:
-    """Send what a command prints to stderr where its file goes to stdout."""
+    """Send the command's output to stderr if its file is stdout."""
     if target is not None and is_stdout(target):
         context.with_resource(contextlib.redirect_stdout(sys.stderr))
     return target
@@ -79,14 +79,14 @@ EngineVersion = Annotated[
     str | None,
     typer.Option(
         metavar="V",
-        help="The engine's version; required for tensorrt-llm, whose keys changed meaning.",
+        help="Version of the engine; required for tensorrt-llm, whose keys changed their meaning.",
     ),
 ]
-Seed = Annotated[int, typer.Option(metavar="N", parser=count, help="Seed of everything random.")]
+Seed = Annotated[int, typer.Option(metavar="N", parser=count, help="Seed of all random numbers.")]
 Seconds = Annotated[
     float | None,
     typer.Option(
-        metavar="S", parser=number, envvar="SPECOPT_TIME_LIMIT", help="Seconds for everything."
+        metavar="S", parser=number, envvar="SPECOPT_TIME_LIMIT", help="Time limit in seconds."
     ),
 ]
 Gap = Annotated[
@@ -96,7 +96,7 @@ Gap = Annotated[
     ),
 ]
 Method = Annotated[
-    str | None, typer.Option(help="A method of `specopt methods`; default: the best one.")
+    str | None, typer.Option(help="A method listed by `specopt methods`; default: the best one.")
 ]
 MethodOptions = Annotated[
     list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the method.")
@@ -107,7 +107,9 @@ Parameters = Annotated[
 Replacements = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", metavar="FIELD=VALUE", help="Replace a problem field (JSON; dots lead inside)."
+        "--set",
+        metavar="FIELD=VALUE",
+        help="Replace a field of the problem (JSON; dots lead into nested fields).",
     ),
 ]
 RuntimesFile = Annotated[
@@ -116,8 +118,7 @@ RuntimesFile = Annotated[
         "--runtimes",
         metavar="FILE",
         help=(
-            'Runtimes as fit --draft --verify writes them, or {"draft": runtime, "verify":'
-            " runtime}."
+            'Runtimes as written by fit --draft --verify, or {"draft": runtime, "verify": runtime}.'
         ),
     ),
 ]
@@ -138,20 +139,20 @@ def _from_stdin(path: Path) -> Path:
 
 
 def measured(problem: Problem, runtimes: Path | None) -> Problem:
-    """Return a problem with the runtimes of a file, if there is one."""
+    """Return a problem with the runtimes of a file, if a file is given."""
     return (
         problem if runtimes is None else with_runtimes(problem, read_json(runtimes), str(runtimes))
     )
 
 
 def write(obj: Problem | Result, path: Path | None) -> None:
-    """Write a problem or result, if there is a path."""
+    """Write a problem or result if a path is given."""
     if path is not None:
         save(obj, path)
 
 
 def hand_over(text: str, path: Path | None) -> None:
-    """Print a text that ends in a line's end, or write it to a file and say so."""
+    """Print a text that ends with a newline, or write it to a file and report this."""
     if path is None:
         typer.echo(text, nl=False, file=stdout())
     else:
@@ -160,14 +161,14 @@ def hand_over(text: str, path: Path | None) -> None:
 
 
 def exit_code(result: Result) -> int:
-    """Return what a command that solved ends with."""
+    """Return the exit code of a command that solved a problem."""
     if result.termination == "interrupted":
         return INTERRUPTED
     return FOUND if result.plan is not None else NOT_FOUND
 
 
 def check_target(target: Path | None, source: Path | None = None) -> None:
-    """Refuse a file that cannot be written before the work is done, not after."""
+    """Refuse a target that cannot be written, before the work is done."""
     if target is None:
         return
     if target.is_dir():
@@ -180,11 +181,11 @@ def check_target(target: Path | None, source: Path | None = None) -> None:
     if not os.access(folder, os.W_OK):
         raise InvalidInput(f"{target}: cannot be written (no permission in {folder})")
     if source is not None and target.exists() and source.exists() and target.samefile(source):
-        raise InvalidInput(f"{target}: would overwrite what is read; choose another file")
+        raise InvalidInput(f"{target}: would overwrite the input; choose another file")
 
 
 def check_picture(target: Path | None) -> None:
-    """Refuse a picture in no known format before the work is done."""
+    """Refuse a picture in an unknown format, before the work is done."""
     if target is not None and target.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise InvalidInput(
             f"--picture: expected a file named .png, .pdf or .svg, got {str(target)!r}"
@@ -192,12 +193,12 @@ def check_picture(target: Path | None) -> None:
 
 
 def read_decoder(config: Path) -> Decoder:
-    """Read a Hugging Face config as the cost model that counts its operations."""
+    """Read a Hugging Face config.json and return the exact cost model of its decoder."""
     found = read_model_config(config)
     if found.projected:
         raise InvalidInput(
-            f"{config}: word_embed_proj_dim: no cost model can count its operations; fit against"
-            " tokens"
+            f"{config}: word_embed_proj_dim: operations cannot be counted for this model; fit"
+            " against tokens"
         )
     return found.exact
 

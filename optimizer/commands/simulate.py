@@ -30,14 +30,15 @@ WORKLOADS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Simulate:
-    """What `simulate` takes."""
+    """Arguments and options of `simulate`."""
 
     source: str = argument("FILE|KIND", "A problem file (JSON), or a kind with --policy.")
     result: Path | None = argument(
         "[RESULT]", "A result file (JSON) of the problem in FILE.", default=None
     )
     policy: str | None = option(
-        "P[,P...]", f"Play this policy of KIND, or on FILE; compare several. {POLICIES}"
+        "P[,P...]",
+        f"Policy to simulate, for KIND or on FILE; several are compared. {POLICIES}",
     )
     workload: str | None = option("FAMILY", f"Workload of the policy. {WORKLOADS}")
     param: list[str] | None = option(
@@ -45,12 +46,13 @@ class Simulate:
     )
     replications: int | None = option(
         "R",
-        "How often: [1000] for plans ([200] of continuous-serving), [100] rounds, [5] long runs.",
+        "Number of replications: [1000] for plans ([200] of continuous-serving), [100] rounds, [5]"
+        " long runs.",
     )
-    drop_finished: bool = flag("Serving latency: tasks that have finished leave at once.")
+    drop_finished: bool = flag("Serving latency: finished tasks leave at once.")
     iterations: int | None = option("I", "Draft control: iterations of a replication [1000].")
     response_tokens: int | None = option(
-        "N", "Draft control: also play responses of N tokens (Eq. 12)."
+        "N", "Draft control: also simulate responses of N tokens (Eq. 12)."
     )
     seed: Seed = 0
     as_json: AsJson = False
@@ -58,11 +60,12 @@ class Simulate:
 
 @from_fields
 def simulate(given: Simulate) -> None:
-    """Play a plan with random acceptances, or a policy on a workload.
+    """Simulate a plan with random acceptances, or a policy on a workload.
 
     FILE RESULT: the real latency of a serving-latency or continuous-serving plan, or the tokens per
-    second of a draft-control plan, next to the model's number. KIND --policy P --workload FAMILY:
-    the long-run performance of a policy. FILE --policy P: on the tasks of a problem.
+    second of a draft-control plan, next to the number of the model. KIND --policy P --workload
+    FAMILY: the long-run performance of a policy. FILE --policy P: the same on the tasks of a
+    problem.
     """
     from specopt import simulate as play
     from specopt.api.simulate import simulator_of
@@ -76,7 +79,7 @@ def simulate(given: Simulate) -> None:
         name: getattr(given, name) for name in ("iterations", "response_tokens", "replications")
     }
     options: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
-    what = f"policy {policy} on {workload or given.source}"
+    title = f"policy {policy} on {workload or given.source}"
     world: Any = None
     played: Any = policy
     if policy is None and workload is None:
@@ -85,13 +88,13 @@ def simulate(given: Simulate) -> None:
                 "RESULT: required with FILE; or give a KIND with --policy and --workload"
             )
         world, played = read_problem(Path(given.source)), read_result(result)
-        what = f"plan by {played.by}"
+        title = f"plan by {played.by}"
         try:
             verify(world, played)
         except SpecoptError as error:
             raise InvalidInput(f"{result}: {error}") from None
     elif result is not None:
-        raise InvalidInput(f"RESULT: expected none with --policy and --workload, got {result}")
+        raise InvalidInput(f"RESULT: leave out {result} with --policy or --workload")
     elif workload is None and Path(given.source).exists():
         world = load(Path(given.source))
         if isinstance(world, Result):
@@ -120,7 +123,7 @@ def simulate(given: Simulate) -> None:
     from specopt.console.terminal import console
     from specopt.views.simulation import print_simulation
 
-    print_simulation(found, what, console(), name)
+    print_simulation(found, title, console(), name)
 
 
 def _policy_on_workload(
@@ -149,7 +152,7 @@ def _policy_on_workload(
 def _parameters(
     simulator: Simulator, family: Family | None, param: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the given parameters of the family and options of the simulator."""
+    """Return the given parameters of the family, and the given options of the simulator."""
     from specopt.api.arguments import pairs_of, typed
 
     own = {} if family is None else family.plain

@@ -35,7 +35,7 @@ from specopt.models.files import unwritten
 
 def solve(
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Problem files (JSON); - is stdin.")
+        list[Path], typer.Argument(metavar="FILE...", help="Problem files (JSON); -: stdin.")
     ],
     method: Method = None,
     option: MethodOptions = None,
@@ -43,12 +43,12 @@ def solve(
     gap: Gap = 0.0,
     seed: Seed = 0,
     workers: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Cores that an exact search may use.")
+        int, typer.Option(metavar="N", min=1, help="Number of cores for an exact search.")
     ] = 1,
     memory_limit: Annotated[
         float,
         typer.Option(
-            metavar="GB", parser=number, help="Memory that the method may hold, in 10^9 bytes."
+            metavar="GB", parser=number, help="Maximum memory of the method, in 10^9 bytes."
         ),
     ] = 2.147483648,
     warm_start: Annotated[
@@ -59,8 +59,8 @@ def solve(
 ) -> int:
     """Solve problems and show or save the results.
 
-    The output of several files is a folder with a result of the same name for each. The time limit
-    holds for each file. The exit code is the largest of theirs.
+    With several files, the output is a folder with one result per file, of the same name. The time
+    limit applies to each file. The exit code is the largest of all files.
     """
     if not memory_limit > 0.0:
         raise InvalidInput(f"--memory-limit: expected gigabytes > 0, got {memory_limit:g}")
@@ -89,15 +89,13 @@ def solve(
 
 
 def _targets(files: Sequence[Path], folder: Path | None) -> list[Path | None]:
-    """Return the result file of each problem file in a folder, which is made."""
+    """Return the result file of each problem file, in a folder that is created."""
     if folder is None:
         return [None] * len(files)
     targets = [folder / f"{'stdin' if file == Path('-') else file.stem}.json" for file in files]
     twice = next((one.name for one in targets if targets.count(one) > 1), None)
     if twice is not None:
-        raise InvalidInput(
-            f"{folder}: two results would be called {twice}; rename one of the files"
-        )
+        raise InvalidInput(f"{folder}: two results would be named {twice}; rename one of the files")
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -114,12 +112,12 @@ def _solve_one(
     output: Path | None,
 ) -> int:
     from specopt.api.arguments import method_of
-    from specopt.api.unasked import solve_beside
+    from specopt.api.unasked import solve_with_choices
 
     check_target(output, file)
     problem = read_problem(file)
     chosen = method_of(problem, method, option or (), limits["memory_limit"])
-    result = solve_beside(problem, chosen, verbose=True, **limits)
+    result = solve_with_choices(problem, chosen, verbose=True, **limits)
     write(result, output)
     if as_json:
         print_json(result.to_dict())

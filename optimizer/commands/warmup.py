@@ -1,4 +1,4 @@
-"""`specopt warmup`: compile ahead what solving needs."""
+"""`specopt warmup`: compile kernels in advance."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def warmup(
     kernels = [each for one in chosen for each in kernels_of(one.name.replace("-", "_"))]
     missing = [each for each in kernels if not each.is_ready]
     if missing:
-        ignore = signal.signal, (signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for this process
+        ignore = signal.signal, (signal.SIGINT, signal.SIG_IGN)  # this process handles Ctrl-C
         pool = ProcessPoolExecutor(
             min(os.cpu_count() or 1, len(missing)), get_context("spawn"), *ignore
         )

@@ -1,3 +1,3 @@
-"""Methods against instances, in parallel and with a memory: cells, processes, results,
+"""Comparison of methods on instances, in parallel and resumable: cells, processes, records and
 summaries.
 """

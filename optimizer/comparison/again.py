@@ -1,4 +1,4 @@
-"""Judge the plans of kept results again, as a reviewer asks."""
+"""Judge the plans of saved results again."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from specopt.comparison.cell import Record
 from specopt.comparison.store import Store
-from specopt.comparison.table import held_against
+from specopt.comparison.table import without_refuted
 from specopt.kinds import kind_of
 from specopt.models.errors import InvalidInput
 from specopt.models.judge import verify
@@ -16,14 +16,14 @@ from specopt.models.problem import TOLERANCE
 
 @dataclass(frozen=True)
 class Judged:
-    """A record, and what the judge says of it today; without a plan it is not judged.
+    """A record and its differences to a new judgement; records without a plan are not judged.
 
     Parameters
     ----------
     record
-        As it is kept.
+        The saved record.
     differences
-        Numbers that differ, one sentence each.
+        One sentence for each number that differs.
     """
 
     record: Record
@@ -31,8 +31,8 @@ class Judged:
 
 
 def judged_again(store: Store) -> list[Judged]:
-    """Judge every plan in a folder from its problem's data alone, and compare the numbers with
-    those of its record.
+    """Judge every plan in a folder from its problem's data alone, and compare the numbers with the
+    record.
     """
     found = []
     for record in store.records().values():
@@ -42,7 +42,7 @@ def judged_again(store: Store) -> list[Judged]:
 
 
 def _differences(record: Record, store: Store) -> list[str]:
-    assert record.plan is not None, "the caller has asked"
+    assert record.plan is not None, "checked by the caller"
     try:
         problem = store.problem(record)
         report = verify(problem, kind_of(record.kind).plan.from_dict(record.plan))
@@ -53,7 +53,7 @@ def _differences(record: Record, store: Store) -> list[str]:
     objective = record.objective
     if objective is None or not math.isclose(objective, report.objective, rel_tol=TOLERANCE):
         objective = report.objective
-    judged = held_against(replace(record, objective=objective), report.objective, report.size)
+    judged = without_refuted(replace(record, objective=objective), report.objective, report.size)
     return [
         f"{name}: {getattr(record, name)} in the record, "
         + (

@@ -1,5 +1,5 @@
-"""One cell of a comparison: a method on an instance, with its limits; and the record of what became
-of it.
+"""Cells of a comparison, each a method on an instance with its limits, and records of their
+results.
 """
 
 from __future__ import annotations
@@ -20,25 +20,37 @@ from specopt.models.result import Status
 from specopt.solvers.method import Method
 
 FAILED = "failed"
-"""The status of a cell without a result."""
+"""Status of a cell without a result."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What a cell and its record share.
+    """Fields that cells and records share.
 
     Parameters
     ----------
     instance
-        Name of the instance, for people.
-    problem_sha256, kind, scale
-        Identity of the problem, and what its gaps are taken on.
-    method, options, label
-        Name and options of the method; its name with the options that are not at their defaults.
+        Name of the instance, for display.
+    kind
+        Kind of the problem.
+    problem_sha256
+        Digest of the problem.
+    method
+        Name of the method.
+    options
+        Options of the method.
+    time_limit
+        As in `specopt.solve`.
+    gap_limit
+        As `gap` in `specopt.solve`.
+    seed
+        As in `specopt.solve`.
+    scale
+        Data of the problem on which its gaps depend.
+    label
+        Name of the method with all options that differ from their defaults.
     sources
-        Version and digests of what the result depends on; see `sources_of`.
-    time_limit, gap_limit, seed
-        As `time_limit`, `gap` and `seed` in `specopt.solve`.
+        Version and digests of the code on which the result depends; see `sources_of`.
     """
 
     instance: str
@@ -63,7 +75,7 @@ class Cell(Run):
     problem
         The problem in its JSON form.
     pickled
-        The method itself, as text: what the worker runs.
+        The pickled method, as text, which the worker runs.
     """
 
     problem: dict[str, Any]
@@ -97,7 +109,8 @@ class Cell(Run):
             label=label_of(method),
             pickled=pickled(method, f"methods: {method.name}"),
             sources=sources,
-            time_limit=None if time_limit is None else float(time_limit),  # 2 and 2.0 are one cell
+            # equal keys for 2 and 2.0
+            time_limit=None if time_limit is None else float(time_limit),
             gap_limit=float(gap),
             seed=seed,
             scale=problem.scale,
@@ -105,7 +118,7 @@ class Cell(Run):
 
     @property
     def key(self) -> str:
-        """What tells this cell from others in any run: problem, method, sources, limits; not the
+        """Key of the cell, which depends on problem, method, sources and limits, but not on the
         instance's name.
         """
         parts = [
@@ -121,7 +134,7 @@ class Cell(Run):
 
 
 def label_of(method: Method) -> str:
-    """Return a method's name, with the options that are not at their defaults."""
+    """Return a method's name with all options that differ from their defaults."""
     changed = [f for f in fields(method) if getattr(method, f.name) != f.default]
     return method.name + "".join(
         f" {f.name}={getattr(method, f.name)}" for f in sorted(changed, key=lambda f: f.name)
@@ -129,13 +142,12 @@ def label_of(method: Method) -> str:
 
 
 def pickled(value: Method, where: str) -> str:
-    """Return a method as text: by its import path, or whole if it has none, as in a notebook.
+    """Return a method as text: by its import path, or by value if it has none, as in a notebook.
 
     Raises
     ------
     InvalidInput
-        If an option or its class holds what cannot leave this process; the message names it,
-        beginning with `where`.
+        If the method cannot be pickled; the message begins with `where`.
     """
     import cloudpickle
 
@@ -146,32 +158,45 @@ def pickled(value: Method, where: str) -> str:
 
 
 def unpickled(text: str) -> Any:
-    """Return the method of a text."""
+    """Return the method in a text."""
     return pickle.loads(base64.b64decode(text))
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record(Run):
-    """What became of a cell: the numbers of its result, or why there are none.
+    """Result of a cell: its numbers, or the reason why it failed.
 
     Parameters
     ----------
     key
         Key of the cell.
     status
-        Of the result, or ``failed``: crashed, killed, refused.
-    termination, objective, bound, gap, seconds
-        Of the result; None where it failed.
+        Status of the result, or ``failed`` if the method crashed, was killed or was refused.
+    termination
+        Termination of the result; None if the cell failed.
+    objective
+        Objective of the result; None if the cell failed.
+    bound
+        Bound of the result; None if the cell failed.
+    gap
+        Gap of the result; None if the cell failed.
+    seconds
+        Time of the solve; None if the cell failed.
     wall_seconds
-        From the outside, the process around it included.
+        Time of the cell, including its process.
     error
-        Why it failed, or which of its claims its numbers refute.
-    started, host, versions
-        When (UTC), on which machine, and with which versions it was solved.
-    plan, stats
-        Of the result: what it can be judged by again. None and empty where it failed, and in
-        records of earlier versions. The problem is in a file of the folder, or in the instance
-        library, by its digest.
+        Reason of a failure, or the claims that are refuted by the result's numbers.
+    started
+        Start of the solve (UTC).
+    host
+        Name of the machine.
+    versions
+        Versions of the libraries.
+    plan
+        Plan of the result, for judging it again; None if the cell failed, and in records of earlier
+        versions. The problem is stored by its digest, in the folder or in the instance library.
+    stats
+        Counters of the result; empty if the cell failed.
     """
 
     key: str
@@ -198,17 +223,19 @@ class Record(Run):
 
     @property
     def failed(self) -> bool:
-        """Whether there is no result at all."""
+        """Whether the cell has no result."""
         return self.status == FAILED
 
     @property
     def infeasible(self) -> bool:
-        """Whether the result is a proof that no plan is feasible: an answer, in place of a plan."""
+        """Whether the result is a proof that no plan is feasible, which is an answer like a
+        plan.
+        """
         return self.status == "infeasible"
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What records of one cell share, whatever sources it was run with."""
+        """Values that identify the cell, whatever sources it was run with."""
         options = json.dumps(self.options, sort_keys=True)
         return (
             self.problem_sha256,
@@ -225,12 +252,12 @@ class Record(Run):
 
     @classmethod
     def from_dict(cls, data: object) -> Record:
-        """Return the record of JSON-like data; unknown keys, of later versions, are left out.
+        """Return the record in JSON-like data; unknown keys of later versions are ignored.
 
         Raises
         ------
         InvalidInput
-            If the data is no record, or of a kind that is not known here.
+            If the data is not a valid record, or its kind is unknown.
         """
         record: Record = read(cls, data, "")
         for name in ("time_limit", "gap_limit", "seconds", "wall_seconds"):

@@ -1,4 +1,4 @@
-"""Run methods on problems: cells to an executor, records to a folder, a table in the end."""
+"""Run methods on problems: send cells to an executor, save records, and return a table."""
 
 from __future__ import annotations
 
@@ -26,13 +26,25 @@ from specopt.models.reading import StrPath
 from specopt.solvers.method import Method
 
 MAX_WAITING = 1000
-"""Cells handed to an executor at a time: a huge comparison does not fill its queue."""
+"""Maximum number of cells in the queue of an executor."""
 
 
 @dataclass(frozen=True)
 class CompareProgress:
-    """Where a comparison stands: cells done, failed, and in all; seconds since the start, and
-    seconds left if known.
+    """Progress of a comparison.
+
+    Parameters
+    ----------
+    done
+        Number of cells that have ended.
+    failed
+        Number of cells that failed.
+    total
+        Number of all cells.
+    seconds
+        Time since the start.
+    seconds_left
+        Estimated remaining time, or None if unknown.
     """
 
     done: int
@@ -56,37 +68,42 @@ def compare(
     grace_seconds: float = GRACE_SECONDS,
     callback: Callable[[CompareProgress], bool | None] | None = None,
 ) -> Comparison:
-    """Run every method on every problem that it takes, and return the table of results.
+    """Run every method on every problem that it can solve, and return a table of results.
 
-    Each cell runs in a worker process on one thread. A method that ignores its time limit is
-    killed, a crash is a record of a failure. With a folder, every record is on disk at once, and
-    cells that are there already are not run again: after a kill the same call goes on where it was.
-    What an executor itself loses, with its machines, is a failure in the table, but not kept: the
-    next call runs it again.
+    Each cell runs in a worker process with one thread. A method that exceeds its time limit is
+    killed. A crash is recorded as a failure. With a folder, every record is saved immediately, and
+    cells that are already in the folder are not run again: the same call resumes a comparison that
+    was killed. A failure of the executor itself is listed in the table but not saved, so that the
+    next call runs the cell again.
 
     Parameters
     ----------
     methods
         Names, methods with their options, or functions from a problem to a plan; None for every
-        method that can take the problem.
+        method that can solve the problem.
     problems
-        By name, or a sequence; those without a name are numbered.
-    time_limit, gap, seeds
-        Of every cell; one cell per seed. A time limit of None limits the work of `auto`, as in
-        `specopt.solve`, so that no result hangs on the machine; other methods run until they end.
+        Problems by name, or a sequence; problems without a name are numbered.
+    time_limit
+        Time limit of every cell, in seconds. None limits the work of `auto`, as in `specopt.solve`,
+        so that no result depends on the machine; other methods then run until they end.
+    gap
+        As in `specopt.solve`.
+    seeds
+        Seeds; each gives one cell per method and problem.
     jobs
-        Cells at a time with the local executor; None: as many as there are processors.
+        Number of parallel cells of the local executor; None for the number of processors.
     executor
         Any `concurrent.futures.Executor`, or ``"local"``, ``"dask://HOST:PORT"``, ``"ray"``.
     folder
-        Where records are kept.
+        Folder in which records are saved.
     shard
-        (i, n) runs every n-th cell alone, from the i-th on, i = 1, ..., n: n machines share a
-        comparison, and a folder.
+        Pair (i, n), which runs only every n-th cell, starting with the i-th, i = 1, ..., n. In this
+        way n machines can share a comparison and a folder.
     grace_seconds
-        How long a method may overstay its limit before it is killed.
+        Time by which a method may exceed its limit before it is killed.
     callback
-        Called after every cell; returning True stops: what is running is given up.
+        Function that is called after every cell; it stops the comparison by returning True. Running
+        cells are then abandoned.
 
     Raises
     ------
@@ -105,7 +122,7 @@ def compare(
     ]
     pending = [cell for cell in cells if cell.key not in known]
     if store is not None:
-        store.say_damaged()
+        store.log_damaged()
         if pending:
             store.open()
     started, total = time.monotonic(), len(cells)
@@ -138,7 +155,7 @@ def compare(
                     if store is not None and kept:
                         store.keep(
                             cell.problem_sha256, cell.problem
-                        )  # before the record that needs it
+                        )  # before the record that refers to it
                         store.append(record)
                     if report():
                         return Comparison(records)
@@ -148,14 +165,14 @@ def compare(
 
 
 def _seconds_left(records: Sequence[Record], seconds: float) -> float:
-    """Return the seconds per cell to come; the compilation of kernels does not come again."""
+    """Return the expected seconds per remaining cell, without the compilation of kernels."""
     wall = sum(record.wall_seconds for record in records)
     preparing = sum(record.stats.get("preparing_seconds", 0.0) for record in records)
     return seconds * (1.0 - preparing / wall if wall > preparing else 1.0) / len(records)
 
 
 def _of_shard(cells: list[Cell], shard: tuple[int, int] | None) -> list[Cell]:
-    """Return every n-th cell from the i-th on for a shard i/n, all for None."""
+    """Return every n-th cell, starting with the i-th, for a shard (i, n); all cells for None."""
     at, of = shard or (1, 1)
     if not 1 <= at <= of:
         raise InvalidInput(f"shard: expected i/n with 1 <= i <= n, got {at}/{of}")
@@ -163,8 +180,8 @@ def _of_shard(cells: list[Cell], shard: tuple[int, int] | None) -> list[Cell]:
 
 
 def _record_of(future: Future[Record], cell: Cell) -> tuple[Record, bool]:
-    """Return what became of a cell, and whether that is the method's doing and to be kept: a lost
-    cluster is not.
+    """Return the record of a cell, and whether to save it: failures of the executor are not
+    saved.
     """
     try:
         return future.result(), True
@@ -175,19 +192,19 @@ def _record_of(future: Future[Record], cell: Cell) -> tuple[Record, bool]:
 
 
 def _submitted(submit: Submit, cell: Cell) -> Future[Record]:
-    """Hand a cell to an executor.
+    """Send a cell to an executor.
 
     Raises
     ------
     InvalidInput
-        If the executor takes no more: a broken pool, or one that was shut down.
+        If the executor accepts no more cells, because it is broken or was shut down.
     """
     try:
         return submit(cell)
     except RuntimeError as error:
         why = f"{type(error).__name__}: {error}"
         raise InvalidInput(
-            f"executor: takes no more cells ({why}); what is kept in a folder is not lost"
+            f"executor: accepts no more cells ({why}); records saved in a folder are not lost"
         ) from error
 
 
@@ -199,14 +216,15 @@ def cells_of(
     gap: float,
     seeds: Sequence[int],
 ) -> list[Cell]:
-    """Return the cells of a comparison, instance by instance; each once.
+    """Return the cells of a comparison, instance by instance, without duplicates.
 
-    A method is left out of problems that it cannot take; it must be for the kind of at least one.
+    A method is skipped for problems that it cannot solve, but must be for the kind of at least one
+    problem.
 
     Raises
     ------
     InvalidInput
-        If there is nothing to run, a method is for no problem, or two methods for one kind share a
+        If there is no cell, a method is for no problem, or two methods for one kind have the same
         name.
     """
     by_name = _named(problems)
@@ -232,7 +250,7 @@ def cells_of(
                 cell = Cell.of(name, problem, method, time_limit, gap, seed, sources[type(method)])
                 cells.setdefault(cell.key, cell)
     if not cells:
-        raise InvalidInput("methods: none of them can take any of the problems")
+        raise InvalidInput("methods: none of them can solve any of the problems")
     return list(cells.values())
 
 
@@ -286,6 +304,6 @@ def _methods(methods: Sequence[MethodLike] | None, problem: Problem) -> list[Met
         return [method() for method in methods_for(problem)]
     able = []
     for method in methods:
-        with contextlib.suppress(Unsupported):  # of another kind, or too large for it
+        with contextlib.suppress(Unsupported):  # another kind, or a problem that is too large
             able.append(choose(problem, method))
     return able

@@ -1,4 +1,4 @@
-"""What a comparison runs on: problem files, folders of them, families with seeds, and the instance
+"""Instances of a comparison: problem files, folders, families with seeds, and the instance
 library.
 """
 
@@ -29,30 +29,32 @@ def instances_of(
     parameters: Sequence[str] = (),
     size: str | None = None,
 ) -> dict[str, Problem]:
-    """Return problems by name; where parameters are given, those of a family are
-    KIND/FAMILY[NAME=VALUE,...]/SEED.
+    """Return problems by name.
+
+    Instances of a family are named KIND/FAMILY/SEED, or KIND/FAMILY[NAME=VALUE,...]/SEED with given
+    parameters.
 
     Parameters
     ----------
     sources
-        Each is a problem file, a folder (every ``*.json`` of it is a problem), a family KIND/FAMILY
-        (some instances are generated), a kind (its instances of the library), or ``library`` for
-        all instances.
+        Problem files, folders (all their ``*.json`` files), families KIND/FAMILY (some instances
+        are generated), kinds (their instances in the library), or ``library`` for all its
+        instances.
     instances
-        How many of each family.
+        Number of instances per family.
     seed
-        Of the first instance of a family; the others follow.
+        Seed of the first instance of a family; the others have the following seeds.
     parameters
-        Of the families, as NAME=VALUE,VALUE,...: instances are generated for every combination of
-        values.
+        Parameters of the families, as NAME=VALUE,VALUE,...: instances are generated for every
+        combination of values.
     size
-        Of the library's instances that are taken; None: all.
+        Size of the library's instances to use; None for all sizes.
 
     Raises
     ------
     InvalidInput
-        If a source is none of these, a file is no problem, a family lacks a parameter, or
-        parameters or size are for none of the sources.
+        If a source is none of these, a file is not a problem, a family lacks a parameter, or
+        parameters or size apply to none of the sources.
     """
     instances = integer("instances", instances, 1)
     kinds = [kind.name for kind in KINDS]
@@ -62,13 +64,13 @@ def instances_of(
             f"--size: expected one of {', '.join(sorted({*sizes.values()}))}, got {size!r}"
         )
     of_library = [source for source in sources if source == "library" or source in kinds]
-    for option, given, fitting, what in (
+    for option, given, fitting, expected in (
         ("--param", parameters, any(map(family_named, sources)), "a family"),
         ("--size", size, of_library, "library or a kind"),
     ):
         if given and not fitting:
             raise InvalidInput(
-                f"{option}: expected {what} among the instances, got {', '.join(sources)}"
+                f"{option}: expected {expected} among the instances, got {', '.join(sources)}"
             )
     found: dict[str, Problem] = {}
     for source in sources:
@@ -103,7 +105,7 @@ def instances_of(
 
 
 def _combinations(family: str, parameters: Sequence[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Give every combination of the parameters' values, and what names of instances say of it."""
+    """Yield every combination of the parameters' values, and its label in names of instances."""
     pairs = {name: text.split(",") for name, text in pairs_of(parameters, "--param").items()}
     for values in itertools.product(*pairs.values()):
         given = [f"{name}={value.strip()}" for name, value in zip(pairs, values, strict=True)]

@@ -1,4 +1,4 @@
-"""Methods as the command line names them: a name, and options after a colon."""
+"""Methods on the command line: a name, and options after a colon."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from specopt.solvers.method import Method
 def methods_of(
     texts: Sequence[str] | None, problems: Iterable[Problem]
 ) -> list[str | Method] | None:
-    """Return the methods that ``NAME`` or ``NAME:option=value,...`` mean for some problems; None:
-    all of them.
+    """Return the methods that ``NAME`` or ``NAME:option=value,...`` denote; None for all methods.
 
     Raises
     ------
@@ -46,12 +45,12 @@ def methods_of(
 
 
 def named(name: str, kinds: Collection[type[Problem]], where: str) -> list[type[Method]]:
-    """Return the methods of that name for some kinds of problems.
+    """Return the methods with a given name for some kinds of problems.
 
     Raises
     ------
     InvalidInput
-        If there is none; the message begins with `where`.
+        If no kind has such a method; the message begins with `where`.
     """
     found = [method for kind in kinds if (method := method_named(kind.kind, name)) is not None]
     if not found:

@@ -1,5 +1,5 @@
-"""Methods against each other on common cells: Wilcoxon's signed-rank test with Holm's correction,
-bootstrap intervals.
+"""Paired comparison of methods on common cells: Wilcoxon's signed-rank test with Holm's correction,
+and bootstrap intervals.
 
 The test compares the relative distance of a plan to the best known plan of its problem, which has
 the same scale for problems of any size. The mean over the seeds of a problem is one observation,
@@ -19,33 +19,38 @@ from specopt.comparison.table import WITHIN, Comparison, expect_comparison
 from specopt.models.fields import Floats
 
 CONFIDENCE = 0.95
+"""Confidence level of the bootstrap intervals."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PairedTest:
-    """Two methods on the problems that every method of the kind took and for which both have plans.
+    """Comparison of two methods on common problems for which both have plans.
 
     Parameters
     ----------
-    kind, first, second
-        Of problems, and the methods' labels.
+    kind
+        Kind of the problems.
+    first
+        Label of the first method.
+    second
+        Label of the second method.
     problems
         Number of problems.
     first_infinite
         Number of problems on which only the first method is infinitely far from the best plan, for
-        example a utility of minus infinity. The test ranks them last.
+        example with a utility of minus infinity. The test ranks them last.
     second_infinite
         The same number for the second method.
     mean_difference
-        Mean difference of the distances to the best plan, first minus second: negative where the
-        first is better. Infinite differences are left out. None if no finite one exists.
+        Mean difference of the distances to the best plan, first minus second: negative if the first
+        method is better. Infinite differences are excluded. None if no finite one exists.
     low
         Lower end of its 95 % bootstrap interval (percentiles); None for fewer than two problems.
     high
         Upper end of this interval.
     p_value
-        Of Wilcoxon's signed-rank test that neither is better, two-sided, after Holm's correction
-        for all pairs of the kind; 1 where no problem tells them apart.
+        Two-sided p-value of Wilcoxon's signed-rank test that neither method is better, after Holm's
+        correction for all pairs of the kind; 1 if the methods are equal on all problems.
     """
 
     kind: str
@@ -61,7 +66,7 @@ class PairedTest:
 
 
 def paired_tests(comparison: Comparison) -> list[PairedTest]:
-    """Return the tests of all pairs of methods, by kind of problem."""
+    """Return the tests for all pairs of methods, by kind of problem."""
     expect_comparison(comparison)
     found = []
     for kind in comparison.kinds:
@@ -94,7 +99,7 @@ def paired_tests(comparison: Comparison) -> list[PairedTest]:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return p-values after Holm's correction, in their order.
+    """Return p-values after Holm's correction, in the given order.
 
     Examples
     --------
@@ -113,14 +118,14 @@ def _differences(comparison: Comparison, pairs: Sequence[tuple[Record, Record]])
     for one, other in pairs:
         first, second = comparison.excess(one), comparison.excess(other)
         if first is not None and second is not None:
-            difference = 0.0 if first == second else first - second  # also of two infinite ones
+            difference = 0.0 if first == second else first - second  # also if both are infinite
             by_problem.setdefault(one.problem_sha256, []).append(difference)
     means = np.array([_mean(values) for values in by_problem.values()])
-    return np.where(np.abs(means) > WITHIN, means, 0.0)  # rounding tells no methods apart
+    return np.where(np.abs(means) > WITHIN, means, 0.0)  # rounding does not distinguish methods
 
 
 def _mean(values: list[float]) -> float:
-    """Return the mean over seeds; 0 where each method is infinitely bad with some seed."""
+    """Return the mean over seeds, or 0 if each method is infinitely bad with some seed."""
     return 0.0 if {np.inf, -np.inf} <= set(values) else float(np.mean(values))
 
 

@@ -1,8 +1,7 @@
-"""The processes of a comparison: workers, how cells reach them, and the executors that run cells
-elsewhere.
+"""Processes of a comparison: workers, and executors that run cells elsewhere.
 
-A worker is a process that answers requests over a pipe. It is started with its first request and
-stays for the next one, unless it had to be killed.
+A worker is a process that answers requests over a pipe. It is started with its first request and is
+reused for the next one unless it was killed.
 """
 
 from __future__ import annotations
@@ -31,17 +30,19 @@ from specopt.models.errors import InvalidInput, MissingDependency
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
+"""Environment of workers that restricts libraries to one thread."""
+
 START_SECONDS = 600.0
-"""Time allowed for starting a worker and for building kernels, which happens once per machine."""
+"""Time allowed for starting a worker and compiling kernels, which happens once per machine."""
 
 GRACE_SECONDS = 5.0
-"""Time beyond its limit after which a method that ignores the limit is killed."""
+"""Time in seconds by which a method may exceed its limit before it is killed."""
 
 Submit = Callable[[Cell], "Future[Record]"]
 
 
-class Overstayed(Exception):
-    """A worker did not answer in time; it has been killed."""
+class TimedOut(Exception):
+    """A worker did not answer in time, and was killed."""
 
 
 class Crashed(Exception):
@@ -49,15 +50,15 @@ class Crashed(Exception):
 
 
 class Worker:
-    """One process that answers requests; see `specopt.comparison.worker.serve` for its side."""
+    """A process that answers requests; `specopt.comparison.worker.serve` is its other side."""
 
     command: ClassVar[tuple[str, ...]] = (sys.executable, "-P", "-m", "specopt.comparison.worker")
-    """Command line of the process; the number of its end of the pipe is added."""
+    """Command line of the process; the descriptor of its end of the pipe is appended."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
-        self.ended = False  # for good: a thread that is about to start the process must not
-        self.sources: dict[str, dict[str, str]] = {}  # that the process has loaded, by method
+        self.ended = False  # permanently: a thread must not start the process again
+        self.sources: dict[str, dict[str, str]] = {}  # sources loaded by the process, by method
         self._open = contextlib.ExitStack()
 
     def ask(self, request: Any, seconds: float | None) -> Any:
@@ -68,12 +69,14 @@ class Worker:
         request
             Any value that can be pickled and that the process understands.
         seconds
-            Time until it is killed, counted from when it is ready; None: never.
+            Time limit after the process is ready, in seconds; None for no limit.
 
         Raises
         ------
-        Overstayed, Crashed
-            Afterwards a new process is started for the next request.
+        TimedOut
+            If the process did not answer in time. The next request starts a new process.
+        Crashed
+            If the process ended. The next request starts a new process.
         """
         if self.process is None or self.process.poll() is not None:
             self._start()
@@ -82,9 +85,9 @@ class Worker:
             for allowed in (
                 START_SECONDS,
                 seconds,
-            ):  # first it says that it is ready: what must be built is built
+            ):  # the first answer reports that the process is ready, with all kernels compiled
                 if not self._pipe.poll(allowed):
-                    raise Overstayed
+                    raise TimedOut
                 answer = self._pipe.recv()
             return answer
         except (EOFError, OSError):
@@ -94,8 +97,8 @@ class Worker:
             raise
 
     def kill(self) -> None:
-        """Kill the process and whatever it has started; a thread that waits for an answer sees it
-        end.
+        """Kill the process and its children; a thread that waits for an answer gets an
+        exception.
         """
         if (process := self.process) is not None:
             with contextlib.suppress(OSError):
@@ -111,7 +114,7 @@ class Worker:
 
     def _start(self) -> None:
         self.close()
-        self._errors = self._open.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - as long as the process
+        self._errors = self._open.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - open as long as the process
         self._pipe, theirs = Pipe()
         self._open.enter_context(self._pipe)
         with theirs:
@@ -122,7 +125,7 @@ class Worker:
                 stderr=self._errors,
                 pass_fds=(theirs.fileno(),),
                 env={**os.environ, **ONE_THREAD},
-                # Ctrl-C is the parent's to handle; and a group of its own to kill
+                # Ctrl-C is handled by the parent; a separate group can be killed as a whole
                 start_new_session=True,
             )
         if self.ended:
@@ -138,7 +141,9 @@ class Worker:
 
 
 class Workers:
-    """Workers that threads share: as many as there are threads that ask at a time."""
+    """Workers that threads share; their number is the number of threads that ask at the same
+    time.
+    """
 
     def __init__(self) -> None:
         self._all: list[Worker] = []
@@ -148,7 +153,7 @@ class Workers:
 
     @contextmanager
     def one(self) -> Iterator[Worker]:
-        """Lend a worker; one that is lent after the end is ended, too."""
+        """Lend a worker; a worker that is lent after the end does not start its process."""
         with self._lock:
             if not self._idle:
                 self._idle.append(Worker())
@@ -161,7 +166,7 @@ class Workers:
             self._idle.append(worker)
 
     def kill(self) -> None:
-        """Kill the processes; a thread that waits for one sees it end."""
+        """Kill the processes; a thread that waits for one gets an exception."""
         with self._lock:
             self._ended = True
             for worker in self._all:
@@ -169,14 +174,14 @@ class Workers:
                 worker.kill()
 
     def close(self) -> None:
-        """Kill the processes and wait for their end; no thread may wait for one any more."""
+        """Kill the processes and wait for their end; no thread may be waiting for an answer."""
         self.kill()
         for worker in self._all:
             worker.close()
 
 
 _shared = Workers()
-"""Workers of cells that executors of others run in this process."""
+"""Workers for cells that other executors run in this process."""
 
 atexit.register(_shared.close)
 
@@ -184,9 +189,9 @@ atexit.register(_shared.close)
 def run_cell(
     cell: Cell, grace_seconds: float = GRACE_SECONDS, workers: Workers | None = None
 ) -> Record:
-    """Solve a cell in a worker process on one thread, and return its record whatever happens.
+    """Solve a cell in a worker process with one thread, and return its record in every case.
 
-    The worker is killed if it takes longer than 1.05 times the time limit and the grace.
+    The worker is killed if it takes longer than 1.05 times the time limit plus the grace period.
     """
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     limit = None if cell.time_limit is None else 1.05 * cell.time_limit + grace_seconds
@@ -195,10 +200,10 @@ def run_cell(
     try:
         with (workers or _shared).one() as worker:
             if worker.sources.setdefault(cell.pickled, cell.sources) != cell.sources:
-                worker.close()  # it has loaded what was edited since
+                worker.close()  # it has loaded code that was edited since
                 worker.sources = {cell.pickled: cell.sources}
             found = worker.ask((cell, path), limit)
-    except Overstayed:
+    except TimedOut:
         found = {
             "error": (
                 f"killed {limit:.4g} s after its start: it ignored its time limit of"
@@ -216,25 +221,25 @@ def run_cell(
 def submitting(
     executor: Executor | str, jobs: int | None, grace_seconds: float
 ) -> Iterator[Submit]:
-    """Open an executor, give the function that hands it a cell, and close the executor in the end.
+    """Open an executor, yield the function that sends a cell to it, and close the executor.
 
     Parameters
     ----------
     executor
-        ``local``: worker processes on this machine; ``dask://HOST:PORT``: the scheduler of a Dask
-        cluster; ``ray``: the Ray cluster of ``RAY_ADDRESS``, or this machine; or any executor,
-        which stays open.
+        ``local`` for worker processes on this machine, ``dask://HOST:PORT`` for the scheduler of a
+        Dask cluster, ``ray`` for the Ray cluster of ``RAY_ADDRESS`` or this machine, or any
+        executor, which is not closed.
     jobs
-        Cells at a time with ``local``; None: as many as there are processors.
+        Number of parallel cells with ``local``; None for the number of processors.
     grace_seconds
-        How long a method may overstay its limit before it is killed.
+        Time by which a method may exceed its limit before it is killed.
 
     Raises
     ------
     InvalidInput
-        If there is no such executor, or no cluster answers.
+        If the executor is unknown, or no cluster answers.
     MissingDependency
-        If the engine is not installed.
+        If Dask or Ray is not installed.
     """
     if executor == "local":
         with _local(jobs) as (threads, workers):
@@ -256,7 +261,7 @@ def submitting(
 
 @contextmanager
 def _local(jobs: int | None) -> Iterator[tuple[Executor, Workers]]:
-    workers = Workers()  # of this comparison alone: another one in this process keeps its own
+    workers = Workers()  # only for this comparison; another one in this process has its own
     threads = ThreadPoolExecutor(jobs or os.cpu_count() or 1, thread_name_prefix="specopt-compare")
     try:
         yield threads, workers

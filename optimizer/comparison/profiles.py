@@ -1,12 +1,12 @@
-"""Performance profiles (Dolan and More 2002): which share of the cells a method solves within a
+"""Performance profiles (Dolan and More 2002): the share of cells that a method solves within a
 factor of the best.
 
-Left: share of cells whose plan is within a gap of the best bound. A gap below 0.0001 % is rounding,
-and drawn there. Right: share of cells that a method solves within a factor of the fastest method's
-time. A cell is solved by a plan within 1 % of the best bound (of the best plan if there is no
-bound), or by a proof that there is no plan. All methods have one test set, the cells that any of
-them took: a method that has no result for an instance, because it refused it or failed, has not
-solved it.
+Left: share of cells whose plan is within a gap to the best bound. A gap below 0.0001 % is rounding,
+and is drawn at this value. Right: share of cells that a method solves within a factor of the
+fastest method's time. A cell is solved by a plan within 1 % of the best bound (of the best plan if
+there is no bound), or by a proof that no plan exists. All methods have the same test set: the cells
+that at least one of them accepted. A method without a result for an instance, because it refused it
+or failed, has not solved it.
 """
 
 from __future__ import annotations
@@ -19,16 +19,19 @@ import numpy as np
 
 from specopt.comparison.cell import Record
 from specopt.comparison.summary import time_of
-from specopt.comparison.table import LEAST_GAP, Comparison, expect_comparison
+from specopt.comparison.table import MIN_GAP, Comparison, expect_comparison
 from specopt.kinds.chart import TOOLTIP, Chart, Picture, layer, looks, quantity
 from specopt.models.fields import Floats
 
 SOLVED = 0.01
-WIDEST_GAP, LEAST_SECONDS = 1e3, 1e-4
+"""Maximum relative gap of a solved cell in the time profile."""
+
+MAX_GAP, MIN_SECONDS = 1e3, 1e-4
+"""Largest gap that is drawn, and time to which shorter times are raised, in seconds."""
 
 
 def gap_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
-    """Return the gaps of every cell by method, sorted; infinite where there is no plan or bound."""
+    """Return the sorted gaps of all cells by method; infinite without a plan or bound."""
     return _sorted(
         [
             {label: _gap(comparison, one) for label, one in cell.items()}
@@ -38,13 +41,13 @@ def gap_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
 
 
 def time_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
-    """Return the ratio of every cell's time to the fastest method's by method, sorted; infinite
-    where unsolved.
+    """Return the sorted ratios of all cells' times to the fastest method's, by method; infinite if
+    unsolved.
     """
 
     def ratios(cell: Mapping[str, Record]) -> dict[str, float]:
         solved = {
-            label: max(LEAST_SECONDS, time_of(record))
+            label: max(MIN_SECONDS, time_of(record))
             for label, record in cell.items()
             if _gap(comparison, record) <= SOLVED
         }
@@ -62,7 +65,7 @@ def _sorted(cells: Sequence[Mapping[str, float]]) -> dict[str, Floats]:
 
 
 def profile_figure(comparison: Comparison) -> Picture:
-    """Return both profiles, a row per kind of problem."""
+    """Return both profiles, one row per kind of problem."""
     expect_comparison(comparison)
     charts = [
         replace(chart, title=f"{kind}: {chart.title}")
@@ -74,7 +77,7 @@ def profile_figure(comparison: Comparison) -> Picture:
 
 def profile_charts(comparison: Comparison, kind: str) -> tuple[Chart, Chart]:
     """Return both profiles of a kind of problem."""
-    least, widest = 100.0 * LEAST_GAP, 100.0 * WIDEST_GAP
+    least, widest = 100.0 * MIN_GAP, 100.0 * MAX_GAP
     shares = {
         label: np.where(100.0 * one < widest, np.maximum(100.0 * one, least), np.inf)
         for label, one in gap_profile(comparison, kind).items()
@@ -84,13 +87,13 @@ def profile_charts(comparison: Comparison, kind: str) -> tuple[Chart, Chart]:
             shares,
             "Share of the runs within a gap to the best bound",
             "gap (%)",
-            f"What is below {least:g} % is drawn there.",
+            f"Smaller gaps than {least:g} % are drawn at this value.",
         ),
         _profile(
             time_profile(comparison, kind),
             f"Share of the runs solved to {100 * SOLVED:g} % within a factor of the fastest",
-            "time over that of the fastest method",
-            "Solved: a plan that close to the best bound, or a proof.",
+            "time divided by that of the fastest method",
+            "Solved: a plan within this distance of the best bound, or a proof.",
         ),
     )
 
@@ -113,7 +116,7 @@ def _profile(values: Mapping[str, Floats], title: str, x: str, note: str) -> Cha
 
 
 def _steps(values: Floats, end: float) -> list[tuple[float, float]]:
-    """Return where a profile steps and to which share, up to the end of the axis."""
+    """Return the steps of a profile and the shares reached, up to the end of the axis."""
     finite = values[np.isfinite(values)]
     if not len(finite):
         return [(end, 0.0)]

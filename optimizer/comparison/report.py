@@ -1,4 +1,4 @@
-"""A comparison for people: a table per kind of problem, who wins where, and what failed."""
+"""A comparison as text: a table per kind of problem, wins by family, and failures."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from specopt.comparison.tables import TEST_SETS, shown, tables_of
 from specopt.console.terminal import sentence, table_of
 
 MAX_FAILURES = 10
+"""Maximum number of failures, and of unused instances, that are listed."""
 
 
 def print_comparison_summary(
     comparison: Comparison, out: Console, left_out: Sequence[str] = ()
 ) -> None:
-    """Print the summary of a comparison, and the instances that were left out of it."""
+    """Print the summary of a comparison, and the instances that no method could solve."""
     for title, rows in tables_of(comparison).items():
         out.print(Text(title, style="bold"))
         columns = list(rows[0])
@@ -28,13 +29,13 @@ def print_comparison_summary(
         out.print()
     families = who_wins(comparison)
     if len(families) > 1:
-        out.print(Text("Who has the best plan where (share of cells)", style="bold"))
+        out.print(Text("Share of cells with the best plan, by family", style="bold"))
         for family, shares in families.items():
             winners = sorted(shares.items(), key=lambda item: (-item[1], item[0]))
             text = ", ".join(
                 f"{label} {100 * share:.0f} %" for label, share in winners if share > 0
             )
-            sentence(out, f"  {family}: {text or 'nobody'}")
+            sentence(out, f"  {family}: {text or 'none'}")
         out.print()
     out.print(
         "Gap: |objective - bound| / |objective|, to the best bound of any method, here or in the"
@@ -46,7 +47,7 @@ def print_comparison_summary(
         names = ", ".join(left_out[:MAX_FAILURES]) + (
             ", ..." if len(left_out) > MAX_FAILURES else ""
         )
-        sentence(out, f"{len(left_out)} instances that none of the methods takes: {names}")
+        sentence(out, f"{len(left_out)} instances that none of the methods can solve: {names}")
     failures = [record for record in comparison if record.error is not None]
     for record in failures[:MAX_FAILURES]:
         word = "failed" if record.failed else "refuted"

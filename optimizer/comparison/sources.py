@@ -1,10 +1,10 @@
-"""What a result depends on: digests of the sources of its method, of its kind's kernels, and of its
+"""Code on which a result depends: digests of the sources of its method, its kind's kernels, and its
 judge.
 
-The digest of a module covers its text and the texts of all that it imports, also inside functions,
-from specopt, its own package and files beside it. An edit elsewhere leaves the digest unchanged.
-What is imported by a name that is only known at run time is not seen; kernels are therefore taken
-by their kind.
+The digest of a module covers its text and the texts of all modules that it imports from specopt,
+its own package and neighbouring files, including imports inside functions. Edits elsewhere leave
+the digest unchanged. Imports by names that are known only at run time are not detected; kernels are
+therefore found by their kind.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from specopt.solvers.kernels.compiling import modules_of
 from specopt.solvers.method import Method
 
 INSTALLED = ("site-packages", "dist-packages")
-"""Folders in which the files beside a module have nothing to do with it."""
+"""Folders whose files are not related to each other."""
 
 
 def sources_of(method: type[Method]) -> dict[str, str]:
-    """Return version and digests of what a result of a method depends on."""
+    """Return version and digests of the code on which a result of a method depends."""
     kind = method.solves.kind.replace("-", "_")
     modules = [cls.__module__ for cls in method.__mro__ if issubclass(cls, Method)]
     texts = [text_of([method])] if _file(method.__module__) is None else []
@@ -40,9 +40,7 @@ def sources_of(method: type[Method]) -> dict[str, str]:
 
 @cache
 def version_of(module: str) -> str:
-    """Return name and version of the distribution that a module belongs to; empty if it belongs to
-    none.
-    """
+    """Return the name and version of the distribution of a module, or an empty text."""
     top = module.partition(".")[0]
     names = ["specopt"] if top == "specopt" else packages_distributions().get(top, [])
     return ", ".join(f"{name} {version(name)}" for name in sorted(set(names)))
@@ -67,7 +65,7 @@ def _digest(modules: Iterable[str], texts: Iterable[str] = ()) -> str:
 
 
 def _file(name: str) -> Path | None:
-    """Return the file of a module; None if it has none, or does not exist."""
+    """Return the file of a module, or None if it has none or does not exist."""
     path = getattr(sys.modules.get(name), "__file__", None)
     if path is None and name not in sys.modules:
         try:
@@ -79,7 +77,7 @@ def _file(name: str) -> Path | None:
 
 
 def _imported(name: str, file: Path) -> Iterator[str]:
-    """Give the modules that a module names in its imports, and what may be modules."""
+    """Yield the modules that a module imports, and the imported names that may be modules."""
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
     stub = file.with_suffix(".pyi")  # names that a package loads when they are first used
     files = (file, stub) if stub.is_file() else (file,)
@@ -95,8 +93,8 @@ def _imported(name: str, file: Path) -> Iterator[str]:
 
 @cache
 def _imports(file: Path, changed: int) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the imports in a file, which was changed at a time: modules, and the names that are
-    taken from them.
+    """Return the imports in a file that was last changed at a given time: modules and imported
+    names.
     """
     if file.suffix not in (".py", ".pyi"):
         return ()

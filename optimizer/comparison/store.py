@@ -1,10 +1,10 @@
-"""Results on disk, append-only: one file per writer, one line per record, flushed at once.
+"""Records on disk: append-only, one file per writer, one line per record, flushed immediately.
 
-A killed writer loses what was running, and at most leaves a torn last line, which readers skip.
-Writers never share a file, so any number of them can fill one folder; readers take every file, the
-first record of a cell counts. A folder is input: a line that is no record is named, counts for
-nothing, and its cell runs again. Nothing is ever taken out: what was run with earlier sources stays
-as history. Beside the records is every problem that the instance library does not have, once:
+A writer that is killed loses the running cells, and leaves at most an incomplete last line, which
+readers skip. Writers never share a file, so that any number of them can use one folder. Readers
+read all files and use the first record of a cell. A folder is input: an invalid line is reported
+and ignored, and its cell is run again. Nothing is ever removed: records of earlier sources remain
+as history. The folder also contains every problem that is not in the instance library, once, as
 `problems/DIGEST.json`.
 """
 
@@ -42,7 +42,7 @@ class Store:
     Parameters
     ----------
     folder
-        Made if need be.
+        Path of the folder, which is created if necessary.
 
     Raises
     ------
@@ -65,7 +65,9 @@ class Store:
         )
 
     def records(self) -> dict[str, Record]:
-        """Return every record by its cell's key; `damaged` then says which lines are none."""
+        """Return every record by the key of its cell; afterwards, `damaged` lists the invalid
+        lines.
+        """
         found: dict[str, Record] = {}
         self.damaged = []
         try:
@@ -79,24 +81,24 @@ class Store:
                 f"{self.folder}: cannot be read ({error.strerror or error})"
             ) from None
         for path, text in texts.items():
-            *lines, _ = text.split(b"\n")  # what follows the last line's end is torn by a kill
+            *lines, _ = text.split(b"\n")  # a last line without an end is incomplete
             for number, line in enumerate(lines, start=1):
                 try:
                     record = Record.from_dict(msgspec.json.decode(line))
                 except (ValueError, msgspec.MsgspecError, RecursionError) as error:
-                    self.damaged.append(printable(f"{path}:{number}: no record ({error})"))
+                    self.damaged.append(printable(f"{path}:{number}: invalid record ({error})"))
                 else:
                     found.setdefault(record.key, record)
         return found
 
-    def say_damaged(self) -> None:
-        """Log which lines were no records when they were read last."""
+    def log_damaged(self) -> None:
+        """Log the lines that were invalid when the records were last read."""
         for damaged in self.damaged:
-            logger.warning("%s; left out, and run again where it is due", damaged)
+            logger.warning("%s; ignored, its cell is run again", damaged)
 
     def open(self) -> int:
-        """Open the file of this writer, once: a folder that cannot be written is refused before any
-        work is done.
+        """Open the file of this writer once, so that an unwritable folder is refused before the
+        work.
 
         Raises
         ------
@@ -111,12 +113,12 @@ class Store:
         return self._file
 
     def append(self, record: Record) -> None:
-        """Write a record, through to the disk.
+        """Write a record to disk.
 
         Raises
         ------
         InvalidInput
-            If it cannot be written; a part of it that was is skipped by readers.
+            If it cannot be written; readers skip an incomplete record.
         """
         line = json.dumps(record.to_dict(), allow_nan=False).encode() + b"\n"
         file = self.open()
@@ -128,7 +130,7 @@ class Store:
             raise unwritten(self._path, error) from None
 
     def keep(self, digest: str, problem: Mapping[str, Any]) -> None:
-        """Write a problem by its digest, unless it is there or in the instance library.
+        """Write a problem, unless it is already in the folder or in the instance library.
 
         Raises
         ------
@@ -146,20 +148,20 @@ class Store:
         Raises
         ------
         InvalidInput
-            If neither has it.
+            If neither contains it.
         """
         path, name = self._problem(record.problem_sha256), _library().get(record.problem_sha256)
         if name is not None:
             return load_saved(name)
         if not path.is_file():
             raise InvalidInput(
-                f"problem: expected {path}, or an instance of the library with that digest, got"
-                " neither"
+                f"problem: {path} does not exist, and the instance library has no problem with that"
+                " digest"
             )
         problem = load(path, Problem)  # type: ignore[type-abstract]
         if problem.sha256 != record.problem_sha256:
             raise InvalidInput(
-                f"problem: expected one whose digest is the name of {path}, got {problem.sha256}"
+                f"problem: {path} contains another problem, whose digest is {problem.sha256}"
             )
         return problem
 
@@ -167,7 +169,7 @@ class Store:
         return self.folder / "problems" / f"{digest}.json"
 
     def close(self) -> None:
-        """Close the file; one that nothing was written to is removed."""
+        """Close the file, and remove it if it is empty."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -181,7 +183,7 @@ def merged(folders: Sequence[StrPath]) -> Comparison:
     Raises
     ------
     InvalidInput
-        If a folder has no records, or methods of two distributions share a name.
+        If a folder has no records, or methods of two distributions have the same name.
     """
     records = [record for folder in folders for record in opened(folder).records().values()]
     owners: dict[tuple[str, str], str] = {}
@@ -191,13 +193,13 @@ def merged(folders: Sequence[StrPath]) -> Comparison:
         if other != owner:
             names = " and ".join(repr(name or "no distribution") for name in (other, owner))
             raise InvalidInput(
-                f"{record.kind}: methods of {names} share the name {record.method!r}"
+                f"{record.kind}: methods of {names} have the same name {record.method!r}"
             )
     return Comparison(newest(records))
 
 
 def opened(folder: StrPath) -> Store:
-    """Return a folder of results, and say what in it is damaged.
+    """Return a folder of results, and log its invalid lines.
 
     Raises
     ------
@@ -210,7 +212,7 @@ def opened(folder: StrPath) -> Store:
         raise InvalidInput(
             f"{folder}: expected a folder with results of a comparison, got none{why}"
         )
-    store.say_damaged()
+    store.log_damaged()
     return store
 
 

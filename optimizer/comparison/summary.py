@@ -1,13 +1,12 @@
-"""What a comparison says of each method: gaps, proofs, wins, times, failures; and of families of
-instances.
+"""Summaries of a comparison by method (gaps, proofs, wins, times, failures), and by family.
 
-Methods are averaged over the same cells: the common ones, which every compared method of the kind
-took. Beside them stand shares of all cells, of which a method that refuses a problem, fails or has
-no plan solves none.
+Averages of all methods are over the same cells: the common ones, which every compared method of the
+kind accepted. Shares of all cells are given in addition; a method that refuses a problem, fails or
+has no plan does not solve its cell.
 
-Failures and cells without a plan are counted, never dropped: they win and prove nothing, and take
-their time limit. A proof that no plan is feasible is an answer like an optimal plan: it wins, it is
-proven, and takes the time it took.
+Failures and cells without a plan are never dropped: they win and prove nothing, and their time is
+the time limit. A proof that no plan is feasible is an answer like an optimal plan: it wins, it is
+proven, and its time is the time of the proof.
 """
 
 from __future__ import annotations
@@ -22,37 +21,48 @@ from specopt.comparison.cell import Record
 from specopt.comparison.table import Comparison, expect_comparison
 
 SHIFT_SECONDS = 0.01
-"""Of the shifted geometric mean: times well below it hardly count."""
+"""Shift of the shifted geometric mean, in seconds; much shorter times hardly change the mean."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MethodSummary:
-    """One method, on the cells that it shares with all others of its kind, and on all cells of the
-    kind.
+    """One method, on the cells that it shares with all others of its kind, and on all cells.
 
     Parameters
     ----------
-    kind, label
-        Of problems, and of the method with its options.
+    kind
+        Kind of the problems.
+    label
+        Name of the method with its options.
     cells
-        How many cells are common: every method of the kind took them.
+        Number of common cells, which every method of the kind accepted.
     proven
         Share of the common cells whose plan is optimal by the best bound of any method, or that are
         proven infeasible.
     wins
-        Share of the common cells in which no method has a better plan; a proof that there is none
-        counts.
-    mean_gap, largest_gap
-        To the best bound of any method, over the common cells with a bound in which every method
-        has a plan (methods without any plan aside); None without any.
+        Share of the common cells in which no method has a better plan, or which the method proves
+        infeasible.
+    mean_gap
+        Mean gap to the best bound of any method, over the common cells with a bound in which every
+        method has a plan (excluding methods without any plan); None without such cells.
+    largest_gap
+        Largest gap over the same cells.
     seconds
-        Shifted geometric mean of the time over the common cells; a cell without an answer counts as
-        its time limit.
-    all_cells, refused, failed, without_plan
-        How many cells any method took; of these refused by this one, crashed or killed, and ended
-        without a plan and without a proof that there is none.
-    all_proven, all_wins
-        Shares as `proven` and `wins`, of all cells: what was refused or failed is unsolved.
+        Shifted geometric mean of the time over the common cells; the time limit replaces the time
+        of a cell without an answer.
+    all_cells
+        Number of cells that at least one method accepted.
+    refused
+        Number of these cells that this method refused.
+    failed
+        Number of cells in which this method crashed or was killed.
+    without_plan
+        Number of cells in which this method ended without a plan and without a proof of
+        infeasibility.
+    all_proven
+        Share as `proven`, of all cells: refused and failed cells are unsolved.
+    all_wins
+        Share as `wins`, of all cells.
     """
 
     kind: str
@@ -72,9 +82,9 @@ class MethodSummary:
 
 
 def summaries(comparison: Comparison) -> list[MethodSummary]:
-    """Return a summary per kind of problem and method, the most wins first.
+    """Return a summary per kind of problem and method, sorted by wins.
 
-    Averages are over the common cells (see `Comparison.common`), and None where there are none.
+    Averages are over the common cells (see `Comparison.common`), and None without common cells.
     """
     expect_comparison(comparison)
     found = []
@@ -122,8 +132,7 @@ def summaries(comparison: Comparison) -> list[MethodSummary]:
 
 
 def who_wins(comparison: Comparison) -> dict[str, dict[str, float]]:
-    """Return the share of all cells that each method wins, by family of instances: what stands
-    before the last slash.
+    """Return the share of all cells that each method wins, by family of instances.
 
     A method that refuses a cell does not win it.
     """
@@ -142,20 +151,20 @@ def who_wins(comparison: Comparison) -> dict[str, dict[str, float]]:
 
 
 def family_of(record: Record) -> str:
-    """Return the family of a record's instance: what stands before the last slash; its kind where
-    there is none.
+    """Return the family of a record's instance: the part of its name before the last slash, or else
+    its kind.
     """
     return record.instance.rpartition("/")[0] or record.kind
 
 
 def answered(record: Record) -> bool:
-    """Return whether a record has a plan, or a proof that there is none."""
+    """Return whether a record has a plan, or a proof that no plan exists."""
     return record.objective is not None or record.infeasible
 
 
 def time_of(record: Record) -> float:
-    """Return the seconds of a record; without an answer its time limit, or the time until it ended
-    if that is more.
+    """Return the seconds of a record; without an answer, its time limit or its duration, whichever
+    is longer.
     """
     if record.seconds is not None and answered(record):
         return record.seconds

@@ -1,4 +1,4 @@
-"""The table of a comparison: records, gaps to the best bound of any method, files."""
+"""Table of a comparison: records, gaps to the best bound of any method, and files."""
 
 from __future__ import annotations
 
@@ -23,28 +23,26 @@ from specopt.models.reading import StrPath
 from specopt.models.result import Status
 
 WITHIN = 1e-9
-"""Relative distance to the best objective at which a plan counts as the best, too."""
+"""Relative distance to the best objective up to which a plan is also called the best."""
 
-LEAST_GAP = 1e-6
-"""Gaps below this are rounding: pictures and leaderboards show 0."""
+MIN_GAP = 1e-6
+"""Gaps below this value are rounding errors: pictures and leaderboards show 0."""
 
 _NESTED = ("options", "versions", "scale", "sources", "stats")
-"""Fields of records that tables hold as JSON."""
+"""Fields of records that tables contain as JSON."""
 
 _COMPARED = ("best_objective", "best_bound", "gap_to_best_bound", "excess_over_best")
-"""Columns of tables in addition to the fields of records."""
+"""Additional columns of tables."""
 
 
 def expect_comparison(value: object) -> None:
-    """Refuse what is not the result of `compare`."""
+    """Check that a value is the result of `compare`."""
     if not isinstance(value, Comparison):
         raise InvalidInput(f"comparison: expected the result of compare, got {describe(value)}")
 
 
 def newest(records: Iterable[Record]) -> list[Record]:
-    """Return the newest record of every cell: those that were run with sources of earlier days are
-    history.
-    """
+    """Return the newest record of every cell; records of earlier sources are history."""
     return list(
         {
             record.identity: record for record in sorted(records, key=lambda record: record.started)
@@ -53,15 +51,15 @@ def newest(records: Iterable[Record]) -> list[Record]:
 
 
 class Comparison(Shown):
-    """Records of many cells, and what they say together.
+    """Records of a comparison, with the best results of each problem.
 
     Parameters
     ----------
     records
-        In any order.
+        Records in any order.
     known
-        Best known objective and bound by problem_sha256, from elsewhere, each None where unknown;
-        default: those of the instance library.
+        Best known objective and bound of problems from elsewhere, by `problem_sha256`; None if
+        unknown. Default: those of the instance library.
     """
 
     def __init__(
@@ -80,7 +78,7 @@ class Comparison(Shown):
                     _better(record, objective, record.objective),
                     bound,
                 )
-        held = (held_against(record, self.best(record)[0]) for record in records)
+        held = (without_refuted(record, self.best(record)[0]) for record in records)
         self.records = tuple(
             sorted(held, key=lambda r: (r.kind, r.instance, r.method, str(r.options), r.seed))
         )
@@ -99,7 +97,7 @@ class Comparison(Shown):
 
     @property
     def kinds(self) -> list[str]:
-        """The kinds of problems."""
+        """Kinds of problems in the order of the records."""
         return list(dict.fromkeys(record.kind for record in self))
 
     def cells(self, kind: str) -> list[dict[str, Record]]:
@@ -115,8 +113,8 @@ class Comparison(Shown):
 
     @staticmethod
     def common(cells: Iterable[dict[str, Record]]) -> list[dict[str, Record]]:
-        """Return those of some cells that every method took which took at least half of them,
-        without other methods.
+        """Return the cells that were accepted by every method that accepted at least half of them,
+        without records of other methods.
         """
         cells = list(cells)
         taken = Counter(label for cell in cells for label in cell)
@@ -136,20 +134,20 @@ class Comparison(Shown):
         )
 
     def best(self, record: Record) -> tuple[float | None, float | None]:
-        """Return the best objective and the best bound of any method, or known, on the record's
-        problem.
+        """Return the best objective and the best bound of the record's problem, of any method or
+        known.
         """
         return self._best[record.problem_sha256]
 
     def gap(self, record: Record) -> float | None:
-        """Return the relative distance of a record's objective to the best bound; None if one is
-        missing.
+        """Return the relative distance of a record's objective to the best bound, or None if one of
+        them is missing.
         """
         return _distance(record, self.best(record)[1])
 
     def excess(self, record: Record) -> float | None:
-        """Return the relative distance of a record's objective to the best objective; None without
-        a plan.
+        """Return the relative distance of a record's objective to the best objective, or None
+        without a plan.
         """
         return _distance(record, self.best(record)[0])
 
@@ -157,13 +155,13 @@ class Comparison(Shown):
         """Return whether a record's plan is optimal by the best bound of any method, within the
         format's tolerance.
 
-        A proof that no plan is feasible counts as well.
+        A proof that no plan is feasible also returns True.
         """
         return record.infeasible or _within(self.gap(record))
 
     def wins(self, record: Record) -> bool:
-        """Return whether no method has a better plan for the record's problem, or it proves that
-        there is none.
+        """Return whether no method has a better plan for the record's problem, or the record proves
+        that no plan exists.
         """
         return record.infeasible or _within(self.excess(record))
 
@@ -213,28 +211,27 @@ class Comparison(Shown):
         write_bytes(path, out.getvalue())
 
 
-def held_against(record: Record, best: float | None, size: float = 0.0) -> Record:
-    """Return a record without the claims that the best plan of its problem refutes; `error` says
-    which these are.
+def without_refuted(record: Record, best: float | None, size: float = 0.0) -> Record:
+    """Return a record without the claims that are refuted by the best plan; `error` lists these.
 
     Parameters
     ----------
     record
-        As it was read.
+        The record as it was read.
     best
-        Objective of the best plan; None if there is no plan.
+        Objective of the best plan of its problem; None if there is no plan.
     size
-        Size of the terms of the objective, as the judge's report has it.
+        Size of the terms of the objective, from the judge's report.
     """
     if record.failed:
         return replace(record, objective=None, bound=None, gap=None)
     if best is None:
         return record if record.infeasible else replace(record, status=Status.NONE.value, gap=None)
     if record.infeasible:
-        error = f"its proof that there is no plan is refuted by a plan of {best:.9g}"
+        error = f"its proof that no plan exists is refuted by a plan of {best:.9g}"
         record = replace(record, status=Status.NONE.value, termination=None, error=error)
     kind = kind_of(record.kind).problem
-    if proof_of(kind, best, record.bound, LEAST_GAP, record.scale, size).refuted:
+    if proof_of(kind, best, record.bound, MIN_GAP, record.scale, size).refuted:
         record = replace(
             record,
             error=f"its bound {record.bound:.9g} is refuted by a plan of {best:.9g}",
@@ -242,18 +239,18 @@ def held_against(record: Record, best: float | None, size: float = 0.0) -> Recor
         )
     if record.objective is None:
         return replace(record, status=Status.NONE.value, gap=None)
-    gap = proof_of(kind, record.objective, record.bound, LEAST_GAP, record.scale, size).gap
+    gap = proof_of(kind, record.objective, record.bound, MIN_GAP, record.scale, size).gap
     claimed, optimal = (
         record.status == Status.OPTIMAL,
-        gap is not None and gap <= max(record.gap_limit, LEAST_GAP),
+        gap is not None and gap <= max(record.gap_limit, MIN_GAP),
     )
-    alike = (
+    agrees = (
         gap is not None
         and record.gap is not None
-        and abs(record.gap - gap) <= LEAST_GAP * max(1.0, gap)
+        and abs(record.gap - gap) <= MIN_GAP * max(1.0, gap)
     )
     status = Status.OPTIMAL if claimed and optimal else Status.FEASIBLE
-    return replace(record, status=status.value, gap=record.gap if alike else gap)
+    return replace(record, status=status.value, gap=record.gap if agrees else gap)
 
 
 def _finite(distance: float | None) -> float | None:
@@ -267,16 +264,14 @@ def _within(distance: float | None) -> bool:
 def _better(
     record: Record, one: float | None, other: float | None, *, rising: bool = False
 ) -> float | None:
-    """Return the better of two objectives of a record's problem, or of two bounds, which get better
-    as they rise.
-    """
+    """Return the better of two objectives of a record's problem, or of two bounds (`rising`)."""
     least = (kind_of(record.kind).problem.sense_of(record.scale) == "minimize") != rising
     found = [value for value in (one, other) if value is not None]
     return min(found, default=None) if least else max(found, default=None)
 
 
 def _distance(record: Record, reference: float | None) -> float | None:
-    """Return the relative distance of a record's objective to a value; None if one of them is
+    """Return the relative distance of a record's objective to a value, or None if one of them is
     missing.
     """
     if record.objective is None or reference is None:

@@ -1,6 +1,4 @@
-"""Tables of a comparison: methods by kind of problem, paired tests, and how they look in
-Markdown.
-"""
+"""Tables of a comparison: methods by kind of problem, and paired tests, also in Markdown."""
 
 from __future__ import annotations
 
@@ -9,21 +7,22 @@ from typing import Any
 
 from specopt.comparison.paired import paired_tests
 from specopt.comparison.summary import MethodSummary, summaries
-from specopt.comparison.table import LEAST_GAP, Comparison
+from specopt.comparison.table import MIN_GAP, Comparison
 
 TEST_SETS = (
-    "Averages are over the common cells, which every method of the kind took that takes at least"
-    " half of all cells; other methods have no averages. Gaps are over those in which each has a"
-    " plan. Of all cells, what a method refused or failed counts as unsolved."
+    "Averages are over the common cells, which were accepted by every method of the kind that"
+    " accepts at least half of all cells; other methods have no averages. Gaps are over the common"
+    " cells in which each method has a plan. Of all cells, those that a method refused or in which"
+    " it failed are unsolved."
 )
 
 Tables = dict[str, list[dict[str, Any]]]
-"""Rows of tables by their titles."""
+"""Rows of tables, by the titles of the tables."""
 
 
 def tables_of(comparison: Comparison) -> Tables:
-    """Return a table per kind of problem, by its title: first the columns of common cells, then
-    those of all cells.
+    """Return a table per kind of problem, by title; columns of common cells come before those of
+    all cells.
     """
     rows: dict[str, list[dict[str, Any]]] = {}
     for row in summaries(comparison):
@@ -53,12 +52,12 @@ def _columns(row: MethodSummary) -> dict[str, Any]:
 
 
 def shown(value: object) -> str:
-    """Return a cell of a table as text."""
+    """Return the text of a table's cell."""
     return "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _percent(share: float | None) -> float | None:
-    return None if share is None else 100.0 * share if share >= LEAST_GAP else 0.0
+    return None if share is None else 100.0 * share if share >= MIN_GAP else 0.0
 
 
 def pairs_of_methods(comparison: Comparison) -> Tables:
@@ -84,6 +83,6 @@ def markdown(tables: Tables) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text in which Markdown finds nothing: names in records are as their authors like."""
+    """Return a text in which Markdown has no special characters."""
     text = "".join(char if char.isprintable() else " " for char in text)
     return "".join(f"\\{char}" if char in "\\`*_[]<>|" else char for char in text)

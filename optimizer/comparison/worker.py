@@ -1,7 +1,7 @@
-"""The process that solves cells: requests and answers are pickled values on a pipe to its parent.
+"""The worker process, which solves cells: requests and answers are pickled values in a pipe.
 
-Run as ``python -P -m specopt.comparison.worker PIPE``. It ends when its parent is gone. What
-libraries print goes to the parent's file of errors.
+Run it as ``python -P -m specopt.comparison.worker PIPE``. It ends when its parent ends. The output
+of libraries goes to a file of the parent.
 """
 
 from __future__ import annotations
@@ -29,25 +29,23 @@ from specopt.solvers.kernels.compiling import kernels_of
 from specopt.solvers.method import Method
 
 Request = tuple[Cell, list[str]]
-"""A cell, and where the modules of its method are looked for."""
+"""A cell, and the search path for the modules of its method."""
 
 
 def serve(answer: Callable[[Any], Any], prepare: Callable[[Any], object] = lambda _: None) -> None:
-    """Answer requests until the parent is gone.
+    """Answer requests until the parent ends.
 
     Parameters
     ----------
     answer
-        Gives the answer to a request.
+        Function that returns the answer to a request.
     prepare
-        Does what comes before a request's time begins; then the parent is told that the process is
-        ready.
+        Function of the request that is called before its time begins. Afterwards the parent is
+        informed that the process is ready.
     """
     pipe = Connection(int(sys.argv[-1]))
     os.set_inheritable(pipe.fileno(), False)
-    for number in (
-        SIGNALS
-    ):  # a batch system sends them to every process: what becomes of a cell is the parent's to say
+    for number in SIGNALS:  # a batch system sends them to every process; the parent handles them
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     keep_highs_to_one_thread()
@@ -60,15 +58,15 @@ def serve(answer: Callable[[Any], Any], prepare: Callable[[Any], object] = lambd
 
 
 def load(request: Request) -> None:
-    """Load what a cell needs: neither kernels nor modules are part of any method's time."""
+    """Load kernels and modules for a cell, so that this is not part of any method's time."""
     cell, path = request
     load_kernels(cell.kind)
-    with contextlib.suppress(Exception, SystemExit):  # the answer says what is wrong with it
+    with contextlib.suppress(Exception, SystemExit):  # the answer reports the failure
         method_of(cell.pickled, tuple(path))
 
 
 def answer(request: Request) -> dict[str, Any]:
-    """Solve one cell; whatever goes wrong is the answer, too."""
+    """Solve one cell; a failure is returned as an answer, too."""
     cell, path = request
     try:
         method, sources = method_of(cell.pickled, tuple(path))
@@ -76,7 +74,7 @@ def answer(request: Request) -> dict[str, Any]:
         if sources is not None and sources != cell.sources:
             changed = [name for name, value in sources.items() if cell.sources.get(name) != value]
             raise RuntimeError(
-                f"method {method.name} differs here from the one that was asked for: {changed}"
+                f"method {method.name} differs here from the requested one: {changed}"
             )
         result = solve(
             problem, method, time_limit=cell.time_limit, gap=cell.gap_limit, seed=cell.seed
@@ -99,7 +97,7 @@ def answer(request: Request) -> dict[str, Any]:
     )
     kept = json.dumps(
         {name: found[name] for name in names}, default=repr
-    )  # stats are as their authors like
+    )  # stats may contain any value
     return dict(json.loads(kept, parse_constant=lambda _: None)) | {
         "error": result.stats.get("refuted")
     }
@@ -107,15 +105,17 @@ def answer(request: Request) -> dict[str, Any]:
 
 @cache
 def method_of(text: str, path: tuple[str, ...]) -> tuple[Method, dict[str, str] | None]:
-    """Return a method that was sent here, and its sources as they are here; None if it came whole,
-    without a file.
+    """Return a method that was sent to this process, and the digests of its sources in this
+    process.
+
+    The digests are None if the method was pickled by value, without a file.
 
     Parameters
     ----------
     text
-        The method, pickled.
+        The pickled method.
     path
-        Where its modules are looked for, after all else.
+        Folders that are appended to the search path of modules.
     """
     sys.path.extend(folder for folder in path if folder not in sys.path)
     method: Method = unpickled(text)
@@ -126,9 +126,7 @@ def method_of(text: str, path: tuple[str, ...]) -> tuple[Method, dict[str, str] 
 
 
 def keep_highs_to_one_thread() -> None:
-    """Run HiGHS with one thread: its threads belong to the process, and their number stays that of
-    its first run.
-    """
+    """Run HiGHS with one thread, which also applies to its later runs in this process."""
     from specopt.solvers.highs import Highs
 
     model = Highs()
@@ -138,15 +136,13 @@ def keep_highs_to_one_thread() -> None:
 
 @cache
 def load_kernels(kind: str) -> None:
-    """Prepare the compiled loops of a kind: building them, once per machine, is not part of any
-    method's time.
-    """
+    """Compile the kernels of a kind, so that this is not part of any method's time."""
     for found in kernels_of(kind.replace("-", "_")):
         found.prepare()
 
 
 def _end_with(parent: int) -> None:
-    """End this process, whatever it is doing, once its parent is gone."""
+    """End this process as soon as its parent has ended."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)

@@ -1,1 +1,1 @@
-"""What the command says while it works, where it says it, and how it ends on Ctrl-C."""
+"""Output of the command, its progress on stderr, and its end on Ctrl-C."""

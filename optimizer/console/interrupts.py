@@ -1,7 +1,8 @@
-"""Ctrl-C, SIGTERM, SIGHUP: an exception while a command works; the end, without a traceback, while
-it loads and leaves.
+"""Handlers of Ctrl-C, SIGTERM and SIGHUP.
 
-The package imports this first, so that the seconds in which the command loads all else are covered.
+The signals raise an exception while a command works. While it starts and exits, they end the
+process without a traceback. The package imports this module first, so that the handlers are active
+while the other modules are imported.
 """
 
 from __future__ import annotations
@@ -27,16 +28,14 @@ _first: int | None = None
 
 
 def end(number: int | None = None, _: FrameType | None = None) -> NoReturn:
-    """End the process; nothing is to be saved."""
+    """End the process at once; there is nothing to save."""
     with contextlib.suppress(OSError):
         os.write(2, b"specopt: interrupted\n")
     os._exit(128 + (_first or number or signal.SIGINT))
 
 
 def leave() -> NoReturn:
-    """End an interrupted process at once with what it has printed, whatever its threads are
-    doing.
-    """
+    """Flush stdout and end an interrupted process at once, without waiting for its threads."""
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     os._exit(128 + (_first or signal.SIGINT))
@@ -50,9 +49,11 @@ def _interrupt(number: int, _: FrameType | None) -> NoReturn:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Let the signals raise KeyboardInterrupt inside, and end the process from then on.
+    """Make the signals raise KeyboardInterrupt in the enclosed code, and end the process
+    afterwards.
 
-    A signal that the process was started to ignore, as by nohup, is still ignored.
+    A signal that the process ignored from the start, for example because of nohup, is still
+    ignored.
     """
     try:
         _handle(_interrupt)
@@ -69,29 +70,27 @@ def _handle(by: Callable[[int, FrameType | None], NoReturn]) -> None:
 
 
 AFTER_SECONDS = 0.01
+"""Seconds after which a Ctrl-C that was lost in a callback is raised again."""
 
 
 def _is_command() -> bool:
-    """Return whether this process is the command, started by its script or by `python -m
-    specopt`.
-    """
+    """Return whether this process is the command: the script `specopt` or `python -m specopt`."""
     words = sys.orig_argv
     module = words[words.index("-m") + 1 :][:1] if sys.argv[:1] == ["-m"] and "-m" in words else []
     return module == ["specopt"] or [os.path.basename(word) for word in sys.argv[:1]] == ["specopt"]
 
 
 def _unraisable(found: sys.UnraisableHookArgs) -> None:
-    """Raise a Ctrl-C once more that fell into a callback, where Python can only print it: Numba has
-    some.
+    """Raise a Ctrl-C again that arrived in a callback of Numba, where Python can only print it.
 
-    What a Ctrl-C left half-made may fail to end itself: that of LLVM lacks the attributes it had
-    not got yet.
+    Objects of LLVM whose construction a Ctrl-C interrupted lack attributes, and fail in their
+    `__del__`; these failures are not printed.
     """
     if issubclass(found.exc_type, KeyboardInterrupt):
         again = _first or signal.SIGINT
         later = threading.Timer(
             AFTER_SECONDS, _thread.interrupt_main, [again]
-        )  # at once, it would be raised in here
+        )  # without a delay, it would be raised in this function
         later.daemon = True
         later.start()
         return

@@ -1,4 +1,6 @@
-"""Progress on stderr: a live line on a terminal, plain lines elsewhere, and never many of them."""
+"""Progress on stderr: one line that is updated on a terminal, a line every few seconds
+elsewhere.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +17,19 @@ from specopt.models.result import Progress
 from specopt.solvers.kernels.cache import NO_CACHE, folder
 from specopt.solvers.kernels.compiling import listeners
 
-FIRST_SECONDS = 0.5  # short solves stay silent
+FIRST_SECONDS = 0.5
+"""Seconds after which progress is printed; shorter work prints none."""
+
 TERMINAL_INTERVAL_SECONDS = 0.1
+"""Minimum number of seconds between two updates on a terminal."""
+
 PLAIN_INTERVAL_SECONDS = 2.0
+"""Minimum number of seconds between two lines where stderr is not a terminal."""
+
+MAX_RATIO = 2.0
+"""Ratio of objective and bound above which progress shows no bound: it is farther from the
+objective than 100 % of the smaller of the two.
+"""
 
 _ERASE = "\r\x1b[2K"
 _lock = threading.Lock()
@@ -27,22 +39,23 @@ _shown: set[str] = set()  # modules of kernels
 
 
 def print_progress(progress: Progress) -> None:
-    """Print where a solve stands, unless it has just begun or a line was printed a moment ago."""
+    """Print the progress of a solve, if it does not come too early or too soon after the last
+    line.
+    """
     print_step(progress.seconds, progress_line(progress))
 
 
 def print_step(seconds: float, text: str, plain_seconds: float = PLAIN_INTERVAL_SECONDS) -> None:
-    """Print where work stands that has taken so long, unless it has just begun or a line was
-    printed a moment ago.
+    """Print the progress of some work, unless it has just begun or a line was printed a moment ago.
 
     Parameters
     ----------
     seconds
         Seconds since the work began.
     text
-        What to print.
+        Text to print.
     plain_seconds
-        Seconds between two lines where stderr is not a terminal.
+        Minimum number of seconds between two lines where stderr is not a terminal.
     """
     global _last, _live
     terminal = sys.stderr.isatty()
@@ -58,7 +71,7 @@ def print_step(seconds: float, text: str, plain_seconds: float = PLAIN_INTERVAL_
 
 
 def end_progress() -> None:
-    """Erase the live line, if there is one, so that what follows starts on a clean line."""
+    """Erase the progress line, if there is one, so that the next output starts on an empty line."""
     global _last, _live
     with _lock:
         _last = -1e9
@@ -68,16 +81,22 @@ def end_progress() -> None:
 
 
 def progress_line(progress: Progress) -> str:
-    """Return one line: seconds, objective, bound and gap, as far as they are known.
+    """Return one line with seconds, objective, bound and gap, as far as they are known.
 
     Examples
     --------
     >>> progress_line(Progress(1.5, 160.25, None, None))
     '    1.5 s  objective 160.25'
+    >>> progress_line(Progress(1.5, 160.25, 152.2375, 0.05))
+    '    1.5 s  objective 160.25  bound 152.238  gap 5 %'
+    >>> progress_line(Progress(1.5, 160.25, 6.41, 0.96))
+    '    1.5 s  objective 160.25  bound not known yet'
     """
     parts = [f"{progress.seconds:7.1f} s"]
     if progress.objective is not None:
         parts.append(f"objective {progress.objective:.6g}")
+    if _is_far(progress):
+        return "  ".join([*parts, "bound not known yet"])
     if progress.bound is not None:
         parts.append(f"bound {progress.bound:.6g}")
     if progress.gap is not None:
@@ -85,11 +104,17 @@ def progress_line(progress: Progress) -> str:
     return "  ".join(parts)
 
 
+def _is_far(progress: Progress) -> bool:
+    """Return whether the bound is too far from the objective to be worth printing."""
+    if progress.gap is None or progress.objective is None or progress.bound is None:
+        return False
+    above = progress.bound > progress.objective
+    return progress.gap > (MAX_RATIO - 1.0 if above else 1.0 - 1.0 / MAX_RATIO)
+
+
 @contextmanager
 def showing_kernels() -> Iterator[None]:
-    """Say on stderr, in the enclosed work, which kernels are being compiled; nested, it is said
-    once.
-    """
+    """Report on stderr which kernels the enclosed work compiles; nested calls report them once."""
     if _show_kernels in listeners:
         yield
         return
@@ -101,8 +126,8 @@ def showing_kernels() -> Iterator[None]:
 
 
 def _show_kernels(module: str) -> None:
-    """Say that kernels of a module are being compiled, on a terminal until that is done, elsewhere
-    once.
+    """Report that kernels of a module are being compiled: on a terminal until they are compiled,
+    elsewhere once.
     """
     global _live
     with _lock:

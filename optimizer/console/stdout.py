@@ -1,4 +1,4 @@
-"""Stdout belongs to the answer: whatever else is printed, by Python or by compiled code, goes to
+"""Stdout is reserved for the answer of a command; other output of Python or compiled code goes to
 stderr.
 """
 
@@ -15,18 +15,20 @@ _answer: TextIO | None = None
 
 
 def take_stdout() -> None:
-    """Lead descriptor 1 to stderr, and `sys.stdout` to a duplicate of what it was, which no other
-    process inherits.
+    """Redirect descriptor 1 to stderr, and `sys.stdout` to a duplicate of the original descriptor.
 
-    What is written to a stream that was closed before the start goes nowhere.
+    No other process inherits the duplicate. Output to a stream that was closed before the start is
+    discarded.
     """
     global _taken
     if _taken is not None:
         return
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - as long as the process lives
-    _taken = before = sys.stdout  # kept: it would close descriptor 1 with it
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - open until the process ends
+    _taken = before = (
+        sys.stdout
+    )  # a reference is kept, because its deletion would close descriptor 1
     kept = os.dup(before.fileno())
     os.dup2(sys.stderr.fileno(), 1)
     sys.stdout = open(  # noqa: SIM115
@@ -41,7 +43,7 @@ def take_stdout() -> None:
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Send what the enclosed command prints to stderr, but for what it writes to `stdout()`."""
+    """Send the output of the enclosed command to stderr, except what it writes to `stdout()`."""
     global _answer
     outer, _answer = _answer, sys.stdout
     try:
@@ -52,5 +54,5 @@ def answering() -> Iterator[None]:
 
 
 def stdout() -> TextIO:
-    """Return the stream for the answer of the command that runs."""
+    """Return the stream for the answer of the current command."""
     return _answer or sys.stdout

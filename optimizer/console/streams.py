@@ -1,4 +1,4 @@
-"""Standard streams as a command finds them: closed, broken, or with nobody who reads."""
+"""Output to standard streams, which may be closed or broken, or whose reader may have ended."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from specopt.models.fields import printable
 
 
 def discard(stream: TextIO) -> None:
-    """Point a stream at nothing: what is still buffered cannot be written, and must not fail again
-    at exit.
+    """Redirect a stream to the null device, so that its buffered output does not fail again at
+    exit.
     """
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
@@ -21,22 +21,22 @@ def discard(stream: TextIO) -> None:
 
 
 quiet = False
-"""Whether nothing but failures is said."""
+"""Whether only failures are reported."""
 
 
 def say(text: str) -> None:
-    """Write one line to stderr, unless nothing is to be said; names in it may hold anything."""
+    """Write one line to stderr, unless `quiet` is set; control characters in it are escaped."""
     if not quiet:
         complain(text)
 
 
 def complain(text: str) -> None:
-    """Write one line to stderr, whatever was asked for."""
+    """Write one line to stderr, even if `quiet` is set."""
     write_error(printable(text) + "\n")
 
 
 class Handler(logging.Handler):
-    """Writes records of the log to stderr, a line each."""
+    """A handler that writes each record of the log to stderr as one line."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write a record."""
@@ -44,7 +44,9 @@ class Handler(logging.Handler):
 
 
 def set_loudness(more: int, less: bool) -> None:
-    """Set verbosity: failures only, or also the log's records of level info (1) or debug (2)."""
+    """Set the verbosity: only failures (`less`), or also log records of level info (`more` 1) or
+    debug (2).
+    """
     global quiet
     quiet = less
     logger = logging.getLogger("specopt")
@@ -57,7 +59,7 @@ def set_loudness(more: int, less: bool) -> None:
 
 
 def write_error(text: str) -> None:
-    """Write to stderr, where somebody reads it."""
+    """Write to stderr; discard the text if stderr cannot be written."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()

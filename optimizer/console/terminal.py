@@ -1,7 +1,7 @@
-"""What every view for the terminal shares: console, titles, lines, tables, shares, colours, widths.
+"""Parts that all views for the terminal share: console, titles, lines, tables and percentages.
 
-Views print plain text and `Text`; nothing that a file, a name or a message holds is taken for
-markup or reaches the terminal as a control sequence.
+Views print plain text and `Text`. Nothing in a file, a name or a message is interpreted as markup
+or reaches the terminal as a control sequence.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, Any
 
-from rich.console import Console, ConsoleOptions, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -19,8 +19,16 @@ from specopt.models.fields import escaped, printable
 from specopt.models.result import Status
 
 MAX_ROWS = 40
+"""Number of rows of a table that are printed; the number of the others follows the table."""
+
 PLAIN_WIDTH = 100
+"""Width, in columns, to which text is wrapped where the output is not a terminal."""
+
+UNLIMITED = 1_000_000
+"""Width, in columns, of tables where the output is not a terminal: no cell is cut."""
+
 LABEL = 15
+"""Width, in columns, of the labels of lines."""
 
 COLOURS = {
     Status.OPTIMAL: "green",
@@ -31,20 +39,24 @@ COLOURS = {
 
 
 class _Terminal(Console):
-    """A console on which text is text: what is printed may come from anywhere."""
+    """A console that interprets no text as markup, because text may come from any file."""
 
     def __init__(self, file: IO[str]) -> None:
         width = None if file.isatty() else PLAIN_WIDTH
         super().__init__(file=file, highlight=False, markup=False, emoji=False, width=width)
 
-    def render_str(self, text: str, **how: Any) -> Text:
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print objects; only a terminal crops lines that are too long."""
+        super().print(*objects, crop=self.file.isatty(), **options)
+
+    def render_str(self, text: str, **options: Any) -> Text:
         """Return a text to print, escaped before it is measured."""
-        return super().render_str(_printable(text), **how)
+        return super().render_str(_printable(text), **options)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Return the segments of what is printed, those of a `Text` escaped, too."""
+        """Return the segments to print, escaped, including those of a `Text`."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else _printable(text), style, control)
 
@@ -54,7 +66,13 @@ def _printable(text: str) -> str:
 
 
 class _Table(Table):
-    """A table whose cells are lines: no name in them breaks the row, or fills the screen."""
+    """A table whose cells are single lines and are cut on a terminal only."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Yield the rows of the table."""
+        if not console.file.isatty():
+            options = options.update(max_width=UNLIMITED)
+        yield from super().__rich_console__(console, options)
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
         """Add a row."""
@@ -64,30 +82,28 @@ class _Table(Table):
 
 
 def console(file: IO[str] | None = None) -> Console:
-    """Return a console on a file, stdout by default; its width is fixed outside a terminal."""
+    """Return a console that writes to a file (default: stdout)."""
     return _Terminal(stdout() if file is None else file)
 
 
 def title(out: Console, text: str, emphasis: str, colour: str = "cyan", after: str = "") -> None:
-    """Print a headline whose point is emphasised."""
+    """Print a headline with one emphasised part."""
     parts = (printable(text), (printable(emphasis), f"bold {colour}"), printable(after))
     out.print(Text.assemble(*parts), soft_wrap=True)
 
 
 def line(out: Console, label: str, text: str, width: int = LABEL) -> None:
-    """Print a label and what belongs to it."""
+    """Print a label and its text."""
     sentence(out, f"  {printable(label):<{width}} {text}")
 
 
 def sentence(out: Console, text: str, style: str = "") -> None:
-    """Print one line; names in it may hold anything."""
+    """Print one line; control characters in it are escaped."""
     out.print(Text(printable(text), style=style), soft_wrap=True)
 
 
 def table(*headers: str, left: int = 0, gap: int = 2) -> Table:
-    """Return an empty table: the first columns flush left, the others flush right, and gaps between
-    them.
-    """
+    """Return an empty table: the first `left` columns are flush left, the others flush right."""
     view = _Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for position, header in enumerate(headers):
         view.add_column(header, justify="left" if position < left else "right", no_wrap=True)
@@ -95,7 +111,7 @@ def table(*headers: str, left: int = 0, gap: int = 2) -> Table:
 
 
 def table_of(rows: Sequence[Mapping[str, Any]], shown: Callable[[Any], str] = str) -> Table:
-    """Return rows as a table with their keys as headers; columns of text are flush left."""
+    """Return rows as a table whose headers are their keys; columns of text are flush left."""
     view = table()
     for name in rows[0]:
         is_text = all(isinstance(row[name], str) for row in rows)
@@ -105,14 +121,14 @@ def table_of(rows: Sequence[Mapping[str, Any]], shown: Callable[[Any], str] = st
     return view
 
 
-def cut(out: Console, count: int, what: str) -> None:
-    """Say how many rows of a table were left out, if there are any."""
+def cut(out: Console, count: int, rows: str) -> None:
+    """Print how many rows of a table were left out, if any."""
     if count > MAX_ROWS:
-        out.print(f"  ... and {count - MAX_ROWS:,} more {what}")
+        out.print(f"  ... and {count - MAX_ROWS:,} more {rows}")
 
 
 def percent(share: float) -> str:
-    """Return a share as a percentage; a positive one is never rounded to zero.
+    """Return a share as a percentage; a positive share is never rounded to zero.
 
     Examples
     --------

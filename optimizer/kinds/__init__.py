@@ -1,4 +1,4 @@
-"""The kinds of problems: what belongs to one is declared in its folder, and `NAMES` lists them."""
+"""The kinds of problems; each is declared in its folder, and `NAMES` lists them."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ KINDS: tuple[Kind, ...] = tuple(import_module(f"specopt.kinds.{name}").KIND for 
 
 
 def kinds() -> Iterator[Kind]:
-    """Yield all kinds; those of plug-ins come last, and are loaded when they are asked for."""
+    """Yield all kinds; those of plug-ins come last and are loaded on demand."""
     yield from KINDS
     yield from late("plugged_kinds")()
 
 
-def kind_of(what: Problem | type[Problem] | str) -> Kind:
-    """Return the kind of a problem, of a class of problems, or of a name.
+def kind_of(problem: Problem | type[Problem] | str) -> Kind:
+    """Return the kind of a problem, of a class of problems, or with a name.
 
     Raises
     ------
     InvalidInput
-        If there is no such kind.
+        If the kind does not exist.
     BrokenPlugin
-        If it is that of a plug-in that cannot be used.
+        If it is a plug-in that cannot be used.
     """
-    name = getattr(what, "kind", what)
+    name = getattr(problem, "kind", problem)
     kind: Kind
     for find in (lambda _: KINDS, late("plugged_kinds")):
         for kind in find(name):

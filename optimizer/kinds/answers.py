@@ -1,4 +1,4 @@
-"""What a solver of one's own answers, priced by the judge."""
+"""Answers of solvers, evaluated by the judge."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ Solver = Callable[[Any], Answer]
 
 
 class NotConformant(AssertionError):
-    """A method or solver that breaks a promise; the message says which.
+    """Exception for a method or solver that breaks a guarantee; the message names the guarantee.
 
     Parameters
     ----------
+    message
+        Name of the guarantee.
     problem
-        On which problem.
+        Problem on which the guarantee is broken.
     """
 
     def __init__(self, message: str, problem: Problem | None = None) -> None:
@@ -35,13 +37,13 @@ def plan_of_answer(answer: Answer, problem: Problem) -> Any:
 
 
 def planned(solver: Solver, problem: Problem) -> Plan | None:
-    """Return the feasible plan that a solver gives, or None if it gives none.
+    """Return the feasible plan of a solver, or None if it returns none.
 
     Raises
     ------
     NotConformant
-        If it fails, changes the problem, or returns no plan of this problem, or one that violates
-        it.
+        If the solver fails, changes the problem, or does not return a feasible plan of this
+        problem.
     """
     before = problem.to_dict()
     try:
@@ -63,7 +65,7 @@ def planned(solver: Solver, problem: Problem) -> Plan | None:
 
 
 def judged(solver: Solver, problem: Problem) -> float | None:
-    """Return the judge's objective of a solver's plan; None if it gives none."""
+    """Return the judge's objective of a solver's plan, or None without a plan."""
     plan = planned(solver, problem)
     return None if plan is None else problem.evaluate(plan).objective
 

@@ -1,9 +1,8 @@
-"""Charts: Vega-Lite descriptions over rows, from which pages, notebooks and picture files are drawn
-alike.
+"""Charts: Vega-Lite descriptions over rows, which pages, notebooks and picture files draw.
 
-The keys of rows are what people read: headers of tables, titles of axes, names in tooltips. Colours
-are names of the palette, `var(--ink)`: a page and a notebook follow the reader's choice of light or
-dark, a file has one of them.
+The keys of rows are displayed as headers of tables, titles of axes and names in tooltips. Colours
+are names of the palette, such as `var(--ink)`. Pages and notebooks use the reader's setting of
+light or dark colours; a file has one of them.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ FORMS = ("png", "pdf", "svg")
 """Formats of picture files."""
 
 MAX_MARKS = 1500
-"""Marks of a chart: browsers stay quick."""
+"""Maximum number of marks in a chart, so that browsers stay fast."""
 
 PALETTE = {
     "paper": ("#ffffff", "#12161c"),
@@ -50,12 +49,13 @@ PALETTE = {
     "series-6": ("#bf347b", "#f591bd"),
     "series-7": ("#616663", "#b3eac8"),
 }
-"""Colours on light and on dark paper."""
+"""Light and dark variants of each colour."""
 
 SERIES = 8
-"""Colours of lines, and with the dashes four times as many looks."""
+"""Number of colours of lines; together with the dashes there are four times as many styles."""
 
 DASHES = ((1, 0), (6, 3), (6, 3, 2, 3), (2, 2))
+"""Lengths of dashes and gaps of lines, in pixels."""
 
 BASE = {
     "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
@@ -91,11 +91,11 @@ BASE = {
         "customFormatTypes": False,
     },
 }
-"""What all charts share."""
+"""Description that all charts share."""
 
 
 def variables(selector: str) -> str:
-    """Return CSS that gives the palette to the elements of a selector."""
+    """Return CSS that defines the palette for the elements of a selector."""
     light, dark = (
         " ".join(f"--{name}: {both[i]};" for name, both in PALETTE.items()) for i in (0, 1)
     )
@@ -107,18 +107,19 @@ def variables(selector: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """A picture over rows.
+    """A chart over rows.
 
     Parameters
     ----------
     title
-        What it shows.
+        Title of the chart.
     rows
-        The data, all with the same keys.
+        Data, all with the same keys.
     spec
-        Vega-Lite without data and width: `mark` and `encoding`, or `layer`, and what else it takes.
+        Vega-Lite description without data and width: `mark` and `encoding`, or `layer`, and other
+        properties.
     note
-        What a reader should know.
+        Note for readers.
     """
 
     title: str
@@ -127,8 +128,8 @@ class Chart:
     note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the description with its data: numbers of a few digits, none that JSON does not
-        know.
+        """Return the Vega-Lite description with its data, rounded to six digits; NaN and infinity
+        are null.
         """
         rows = [{name: _round(value) for name, value in row.items()} for row in self.rows]
         return {"description": self.title, "height": 260, **self.spec, "data": {"values": rows}}
@@ -139,16 +140,16 @@ class Chart:
 
 @dataclass(frozen=True)
 class Picture:
-    """Charts in a grid: what a notebook shows, and a file holds.
+    """Charts in a grid, for a notebook or a file.
 
     Parameters
     ----------
     charts
-        From left to right and downwards.
+        Charts from left to right and from top to bottom.
     columns
-        Of the grid.
+        Number of columns of the grid.
     width
-        Of each chart, in pixels.
+        Width of each chart, in pixels.
     """
 
     charts: Sequence[Chart]
@@ -163,7 +164,7 @@ class Picture:
         ]
         sliders = [
             one for part in parts for one in part.pop("params", ())
-        ]  # a grid has them, not its charts
+        ]  # Vega-Lite expects them in the grid
         return {
             **BASE,
             "params": sliders,
@@ -175,12 +176,12 @@ class Picture:
         }
 
     def save(self, path: StrPath, *, dark: bool = False) -> None:
-        """Write a PNG, PDF or SVG, as the file's name ends, all or nothing.
+        """Write a PNG, PDF or SVG file, depending on the name's suffix, all or nothing.
 
         Raises
         ------
         InvalidInput
-            If the name ends in another way, or the file cannot be written.
+            If the suffix is another one, or the file cannot be written.
         MissingDependency
             If vl-convert-python is not installed.
         """
@@ -208,7 +209,7 @@ def draw(spec: Spec | str, form: str, **options: Any) -> Any:
 
 
 def renderer() -> Any:
-    """Return the library that draws.
+    """Return the library that draws charts.
 
     Raises
     ------
@@ -229,7 +230,9 @@ def _round(value: Any) -> Any:
 
 
 def time_unit(end: float) -> tuple[float, str]:
-    """Return the unit of an axis of a given length in seconds, and how many of it make a second."""
+    """Return the unit for an axis that ends at a given time in seconds, and its number per
+    second.
+    """
     return (1.0, "s") if end >= 2.0 else (1e3, "ms") if end >= 2e-3 else (1e6, "µs")
 
 
@@ -244,8 +247,9 @@ def category(name: str, **more: Any) -> dict[str, Any]:
 
 
 def looks(name: str, values: Sequence[Any]) -> dict[str, Any]:
-    """Return the encoding of lines by colour and dashes: similar colours have different dashes, no
-    two lines both.
+    """Return the encoding of lines by colour and dashes.
+
+    Lines with similar colours have different dashes, and no two lines share both.
     """
     colours = [f"var(--series-{i % SERIES})" for i in range(len(values))]
     dashes = [DASHES[(i + i // SERIES) % len(DASHES)] for i in range(len(values))]
@@ -256,9 +260,7 @@ def looks(name: str, values: Sequence[Any]) -> dict[str, Any]:
 
 
 def points(title: str, note: str, rows: Sequence[Row], **encoding: Any) -> Chart:
-    """Return points by their Vega-Lite encoding: as many as browsers draw quickly, and a note of
-    what is left out.
-    """
+    """Return a chart of points with a Vega-Lite encoding; a note reports rows that are left out."""
     left_out = f" The first {MAX_MARKS:,} of {len(rows):,}." if len(rows) > MAX_MARKS else ""
     mark = {"type": "point", "filled": True, "size": 60, "opacity": 0.75, "tooltip": TOOLTIP}
     return Chart(
@@ -267,7 +269,7 @@ def points(title: str, note: str, rows: Sequence[Row], **encoding: Any) -> Chart
 
 
 TOOLTIP = {"content": "data"}
-"""What a mark says when it is pointed at: all of its row."""
+"""Tooltip of a mark: all values of its row."""
 
 
 def layer(mark: Spec | str, **encoding: Any) -> dict[str, Any]:
@@ -290,11 +292,10 @@ def gantt(
     end: float,
     **more: Any,
 ) -> Chart:
-    """Return bars in lanes, which a column tells apart, over time up to `end`, in seconds from what
-    `axis` says.
+    """Return bars in lanes over time.
 
-    Rows have "begin (s)", "end (s)" and "seconds"; `more` are marks on top of the bars, as layers,
-    by any name.
+    Rows have "begin (s)", "end (s)" and "seconds". The column `lane` is the lane of a bar. The axis
+    ends at `end` seconds, and `axis` is its title. `more` are layers on top of the bars.
     """
     scale, unit = time_unit(end)
     ticks = {"labelExpr": f"format(datum.value * {scale!r}, '~g')", "grid": False}
@@ -316,8 +317,8 @@ def timeline(
     axis: str,
     closest: int,
 ) -> Chart:
-    """Return bars in lanes over time, with sliders to look closer, up to `closest` times; else as
-    `gantt`.
+    """Return bars in lanes over time, as `gantt`, with sliders that enlarge up to `closest`
+    times.
     """
     end = max(row["end (s)"] for row in rows)
     start = f"place * ({end!r} - {end!r} / zoom)"
@@ -353,12 +354,12 @@ def _bars(
         strokeWidth={
             "condition": {"test": wide, "value": 0.6},
             "value": 0,
-        },  # the edges of a sliver would hide it
+        },  # edges would hide very short bars
         color=colour,
     )
     return {"height": 36 * len({row[lane] for row in rows}), **bars}
 
 
-def _slider(name: str, value: float, least: float, most: float, step: float) -> dict[str, Any]:
-    bind = {"input": "range", "min": least, "max": most, "step": step, "name": f"{name} "}
+def _slider(name: str, value: float, low: float, high: float, step: float) -> dict[str, Any]:
+    bind = {"input": "range", "min": low, "max": high, "step": step, "name": f"{name} "}
     return {"name": name, "value": value, "bind": bind}

@@ -1,4 +1,4 @@
-"""What the strategies of all kinds share."""
+"""Hypothesis strategies that all kinds share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What belongs to one kind of problem, as one value, and the values that it consists of."""
+"""The declaration of a kind of problem, and the values that it consists of."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from specopt.solvers.simulation import Simulation
 
 Row = dict[str, Any]
 
-# -------------------------------------------------------------------------- what `sensitivity` adds
+# -------------------------------------------------------------------------------- for `sensitivity`
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,12 @@ class Perturbation:
     ----------
     field
         The problem's field that changes.
+        Name of the problem's field that changes.
     unit
-        What is added, in words.
+        Description of the added unit.
     apply
-        Takes a problem and returns the new value of the field, or None where the problem makes no
-        use of it.
+        Function of a problem that returns the new value of the field, or None if the problem does
+        not use it.
     """
 
     field: str
@@ -46,13 +47,11 @@ class Perturbation:
 
 
 FASTER = 0.99
-"""Factor on seconds that are one per cent less."""
+"""Factor of times that are reduced by one per cent."""
 
 
 def more(field: str, unit: str, change: Callable[[Any], Any]) -> Perturbation:
-    """Return the perturbation that changes the value of a field, where it is set and changes by
-    that.
-    """
+    """Return the perturbation that changes a field, unless it is None or stays the same."""
 
     def apply(problem: Any) -> Any:
         value = getattr(problem, field)
@@ -63,7 +62,7 @@ def more(field: str, unit: str, change: Callable[[Any], Any]) -> Perturbation:
 
 
 def of_each(field: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return what changes a field of every object of a tuple that has it."""
+    """Return a function that changes a field of every object of a tuple, unless it is None."""
 
     def changed(one: Any) -> Any:
         value = getattr(one, field)
@@ -73,50 +72,51 @@ def of_each(field: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda many: tuple(map(changed, many))
 
 
-def faster(field: str, what: str) -> Perturbation:
-    """Return the perturbation that takes one per cent off the seconds of a field."""
-    return more(field, f"{what} 1 % faster", lambda seconds: FASTER * seconds)
+def faster(field: str, part: str) -> Perturbation:
+    """Return the perturbation that reduces the seconds of a field by one per cent."""
+    return more(field, f"{part} 1 % faster", lambda seconds: FASTER * seconds)
 
 
-def likelier(field: str, most: float) -> Perturbation:
-    """Return the perturbation that raises acceptance rates by 0.01, up to the most that is
-    allowed.
-    """
+def likelier(field: str, largest: float) -> Perturbation:
+    """Return the perturbation that raises acceptance rates by 0.01, but not above `largest`."""
     return more(
         field,
         "+0.01 acceptance rate",
-        lambda rates: np.minimum(rates + 0.01, np.maximum(rates, most)),
+        lambda rates: np.minimum(rates + 0.01, np.maximum(rates, largest)),
     )
 
 
-# ------------------------------------------------------------------------- what `robustness` varies
+# --------------------------------------------------------------------------------- for `robustness`
 
 Interval = tuple[float, float]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Uncertainty:
-    """Acceptance rates, and perhaps output lengths, that lie in an interval.
+    """Uncertain acceptance rates, and possibly output lengths, in an interval.
 
     Parameters
     ----------
     vary
-        Function of a problem, a plan, acceptance rates and a factor of all output lengths; returns
-        the problem so changed, and the plan with whatever it declares adapted. Where the kind has
-        output lengths, the rates may be None: the problem's.
+        Function of a problem, a plan, acceptance rates and a factor of all output lengths. It
+        returns the changed problem, and the plan with its declared values updated. If the kind has
+        output lengths, the rates may be None, which leaves them unchanged.
     shape
-        Of the acceptance rates of a problem.
-    zero, one
-        Whether these acceptance rates are allowed.
+        Function of a problem that returns the shape of its acceptance rates.
+    zero
+        Whether the acceptance rate 0 is allowed.
+    one
+        Whether the acceptance rate 1 is allowed.
     longest_output
-        The longest output of a problem, in tokens; None: the kind has no output lengths.
+        Function of a problem that returns its longest output in tokens; None if the kind has no
+        output lengths.
     longer_is_worse
-        Function of a problem: whether longer outputs improve no plan, so that the largest factor is
-        the worst.
+        Function of a problem that returns whether longer outputs improve no plan, so that the
+        largest factor is the worst.
     worst
-        Function of a problem, a plan, the interval of rates and the factor; returns rates among
-        which the worst lies, and whether that is certain. None: the objective rises with every
-        rate, and the lower end is the worst.
+        Function of a problem, a plan, the interval of rates and the factor. It returns candidates
+        for the worst rates, and whether they certainly contain the worst. None if the objective
+        improves with every rate, so that the lower end is the worst.
     """
 
     vary: Callable[[Any, Any, Any, float], tuple[Problem, Plan]]
@@ -128,7 +128,7 @@ class Uncertainty:
     worst: Callable[[Any, Any, Interval, float], tuple[list[Any], bool]] | None = None
 
 
-# ---------------------------------------------------------------------------- what `simulate` plays
+# ----------------------------------------------------------------------------------- for `simulate`
 
 _COMMON = {"seed", "replications", "callback"}
 
@@ -140,13 +140,13 @@ class Simulator:
     Parameters
     ----------
     world
-        What a plan or policy is played on: a type of problem or workload.
+        Type of problem or workload on which plans or policies are simulated.
     module
-        Whose function `simulate` it is, loaded when something is played.
+        Module of the function `simulate`, loaded on demand.
     policies
-        The names that it takes besides plans.
+        Names of the policies.
     workloads
-        The families of worlds that these policies meet.
+        Families of worlds for these policies.
     """
 
     world: type[Any]
@@ -156,15 +156,15 @@ class Simulator:
 
     @property
     def play(self) -> Callable[..., Simulation]:
-        """The function of a world, a plan or policy and, by keyword, seed, replications, callback
-        and options.
+        """The function of a world and a plan or policy, with keywords for seed, replications,
+        callback and options.
         """
         found: Callable[..., Simulation] = import_module(self.module).simulate
         return found
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Keywords that this simulator has of its own."""
+        """Keywords that only this simulator has."""
         keywords = (
             p.name
             for p in inspect.signature(self.play).parameters.values()
@@ -174,7 +174,7 @@ class Simulator:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """The types of those options that text can express."""
+        """Types of the options that text can express."""
         hints = get_type_hints(self.play)
         return {name: hints[name] for name in self.options if _is_plain(hints[name])}
 
@@ -187,56 +187,55 @@ def _is_plain(hint: Any) -> bool:
     return NoneType in members and all(one is NoneType or _is_plain(one) for one in members)
 
 
-# ----------------------------------------------------------------------- all that belongs to a kind
+# ----------------------------------------------------------------------------------------- the kind
 
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """Everything that differs from one kind of problem to another: all else in the package asks
-    here.
+    """Declaration of a kind of problem. Everything that depends on the kind is declared here.
 
     Parameters
     ----------
     problem
-        The problem class; it names the kind and its plan class.
+        Class of the problems, which defines the name of the kind and the class of its plans.
     methods
-        Its methods in the order in which they are listed; `solve` takes the first that can where
-        none is named.
+        Methods in the order in which they are listed. By default, `solve` uses the first one that
+        can solve the problem.
     families
-        Where its problems come from.
+        Families of problems.
     rows
-        The rows of a plan for tables, all with the same keys: one per task, request, client, chunk
-        or state.
+        Function of a plan that returns its rows for tables, all with the same keys: one per task,
+        request, client, chunk or state.
     formulation
-        How its problems are stated as programs; None: they are not.
+        Formulation of the problems for other solvers; None if there is none.
     view
-        Module whose `VIEW` says how plans are printed and drawn, loaded when something is; None: a
-        line per field.
+        Module whose `VIEW` prints and draws plans, loaded on demand; None for one line per field.
     strategies
-        Module whose `problems` and `plans` are hypothesis strategies, loaded when tests ask; None:
+        Module whose `problems` and `plans` are Hypothesis strategies, loaded on demand; None if
         there are none.
     relations
-        Module whose `RELATIONS` says how optima change with a problem, loaded when tests ask; None:
-        there are none.
+        Module whose `RELATIONS` describe how optima change with a problem, loaded on demand; None
+        if there are none.
     choices
-        The fields to replace for each other choice that a problem could leave to the plan at no
-        cost; None: none.
+        Function of a problem that returns, for each other choice that the problem could leave to
+        the plan, the fields to replace; None if there are none.
     perturbations
-        What `sensitivity` adds, one at a time.
+        Resources that `sensitivity` increases, one at a time.
     uncertainty
-        What `robustness` varies; None: nothing.
+        Values that `robustness` varies; None if there are none.
     simulator
-        What `simulate` plays plans with; None: nothing.
+        Simulator for `simulate`; None if there is none.
     from_trace
-        How the requests of a trace become a problem; None: a trace does not say enough.
+        Rules by which the requests of a trace become a problem; None if traces lack the data.
     from_runtimes
-        Which fields of a problem the runtimes of a file give, and their place for messages; None:
-        none.
+        Function of the runtimes in a file and their name for messages, which returns the fields of
+        a problem; None if problems have no runtimes.
     from_deployment
-        How what a user has becomes a problem, given a seed; None: it does not determine one.
+        Function of a deployment and a seed that returns a problem; None if deployments do not
+        determine one.
     advice
-        Module whose `advise` says what follows for such a problem, and takes clients, their devices
-        and costs; None: the plan is all.
+        Module whose `advise` gives advice for a problem made from a deployment with clients,
+        devices and costs; None if there is none.
     """
 
     problem: type[Problem]
@@ -258,10 +257,10 @@ class Kind:
 
     @property
     def name(self) -> str:
-        """The kind's name in files and on the command line."""
+        """Name of the kind in files and on the command line."""
         return self.problem.kind
 
     @property
     def plan(self) -> type[Plan]:
-        """The plan class."""
+        """Class of the plans."""
         return self.problem.plan_type

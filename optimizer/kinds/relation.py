@@ -1,4 +1,4 @@
-"""How the optimum of a problem follows from that of another, and ways to change a problem."""
+"""Relations between optima of a problem and a changed copy, and functions that change problems."""
 
 from __future__ import annotations
 
@@ -21,23 +21,26 @@ def _itself(problem: Problem, objective: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Relation:
-    """How the optimum of a problem follows from that of another.
+    """A relation between the optima of a problem and a changed copy.
 
     Parameters
     ----------
-    kind, name
-        What it is of, and what changes.
+    kind
+        Kind of the problem.
+    name
+        Name of the change.
     when
-        The condition under which it holds.
+        Condition under which the relation holds.
     reason
-        Why it holds.
+        Reason why it holds.
     change
-        From the JSON form of a problem and a source of random numbers to that of the changed
-        problem; None where the condition does not hold.
+        Function of the JSON form of a problem and a source of random numbers, which returns the
+        JSON form of the changed problem, or None if the condition does not hold.
     implied
-        From a problem and its optimum to what the changed problem reaches at least.
+        Function of a problem and its optimum, which returns an objective that the optimum of the
+        changed problem reaches at least.
     equal
-        Whether it reaches exactly that.
+        Whether the optimum of the changed problem is equal to this objective.
     """
 
     kind: str
@@ -49,7 +52,7 @@ class Relation:
     equal: bool = False
 
     def changed(self, problem: Problem, seed: int = 0) -> Problem | None:
-        """Return the changed problem; None where the condition does not hold."""
+        """Return the changed problem, or None if the condition does not hold."""
         data = self.change(problem.to_dict(), Random(seed))
         return None if data is None else type(problem).from_dict(data)
 
@@ -61,13 +64,13 @@ class Relation:
         Parameters
         ----------
         solver
-            From a problem to a plan, or to a result.
+            Function from a problem to a plan or a result.
         problem
-            What is changed.
+            Problem to change.
         seed
-            Of the change.
+            Seed of the change.
         tolerance
-            Relative distance of objectives that counts as rounding.
+            Relative distance of objectives that is rounding.
 
         Raises
         ------
@@ -88,7 +91,7 @@ class Relation:
         if first is None or second is None:
             if first is not second:
                 raise self._broken(
-                    problem, f"finds {_shown(first)}, and after the change {_shown(second)}"
+                    problem, f"finds {_shown(first)}, but after the change {_shown(second)}"
                 )
             return True
         implied = self.implied(problem, first)
@@ -107,8 +110,8 @@ class Relation:
             )
         return True
 
-    def _broken(self, problem: Problem, what: str) -> NotConformant:
-        return NotConformant(f"relation {self.name!r} ({self.reason}): {what}", problem)
+    def _broken(self, problem: Problem, defect: str) -> NotConformant:
+        return NotConformant(f"relation {self.name!r} ({self.reason}): {defect}", problem)
 
 
 def _shown(objective: float | None) -> str:
@@ -116,13 +119,13 @@ def _shown(objective: float | None) -> str:
 
 
 RELAXED = "every plan stays feasible"
-NAMES = "the objective does not know the order"
+NAMES = "the objective does not depend on the order"
 UNITS = "every time is twice as long"
 
 
 def relations_of(problem: type[Problem]) -> Callable[..., Relation]:
-    """Return what declares a relation of a kind: by name, reason and change, and by keyword what
-    else it has.
+    """Return a function that declares a relation of a kind, from name, reason, change and
+    keywords.
     """
 
     def declared(name: str, reason: str, change: Change, **more: Any) -> Relation:
@@ -132,12 +135,12 @@ def relations_of(problem: type[Problem]) -> Callable[..., Relation]:
 
 
 def times(factor: float) -> Callable[[Problem, float], float]:
-    """Return the objective multiplied."""
+    """Return a function that multiplies the objective."""
     return lambda problem, objective: factor * objective
 
 
 def permuted(*columns: str) -> Change:
-    """Change the order of columns, the first of which is always given."""
+    """Change the order of columns; the first one must exist."""
 
     def change(data: Data, random: Random) -> Data:
         order = shuffled(data[columns[0]], random)
@@ -157,14 +160,12 @@ def permuted(*columns: str) -> Change:
 
 
 def shuffled(column: Sequence[Any], random: Random) -> list[int]:
-    """Return the places of a column in another order."""
+    """Return the positions of a column in random order."""
     return random.sample(range(len(column)), len(column))
 
 
 def scaled(factors: Mapping[str, float]) -> Change:
-    """Multiply fields, all numbers inside of them included; the names of those inside have factors
-    of their own.
-    """
+    """Multiply fields and all numbers inside them; nested fields may have their own factors."""
 
     def times(value: Any, factor: float) -> Any:
         if isinstance(value, dict):
@@ -181,7 +182,7 @@ def scaled(factors: Mapping[str, float]) -> Change:
 def raised(
     field: str, change: Callable[[Any], Any], unless: Callable[[Data], bool] = lambda data: False
 ) -> Change:
-    """Change a field that is given, every entry of a column."""
+    """Change a field that is given, and every entry if it is a list."""
 
     def raised(data: Data, random: Random) -> Data | None:
         value = data.get(field)
@@ -195,12 +196,12 @@ def raised(
 
 
 def one_more(field: str) -> Change:
-    """Add one to a field that is given, to every entry of a column."""
+    """Add one to a field that is given, and to every entry if it is a list."""
     return raised(field, lambda count: count + 1)
 
 
 def replaced(field: str, to: Any, among: Sequence[Any] | None = None) -> Change:
-    """Set a field, where it has one of some values; None: where it is given."""
+    """Set a field if its value is one of `among`; None: if it is given."""
 
     def change(data: Data, random: Random) -> Data | None:
         if (field not in data) if among is None else (data.get(field) not in among):

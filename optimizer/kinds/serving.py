@@ -1,6 +1,4 @@
-"""What the declarations of both serving kinds share: mechanisms to choose, what one more unit is,
-intervals.
-"""
+"""Parts that the declarations of both serving kinds share: mechanisms, perturbations, intervals."""
 
 from __future__ import annotations
 
@@ -17,7 +15,7 @@ from specopt.models.token_samples import TokenSamples
 
 
 def choices(problem: ServingData[Any]) -> list[dict[str, Any]]:
-    """Return the other mechanisms that the problem has the data for; without overlap none is
+    """Return the other mechanisms for which the problem has data; no mechanism without overlap is
     faster.
     """
     drafts = all(getattr(problem, name) is not None for name in DRAFTING_FIELDS)
@@ -46,7 +44,7 @@ def longest_output(problem: ServingData[Any]) -> int:
 
 
 def _drafting(one: Perturbation) -> Perturbation:
-    """Return a perturbation of something that takes part only where drafts do."""
+    """Return a perturbation that applies only where drafts are used."""
     return replace(
         one,
         apply=lambda problem: None if problem.mechanism == "autoregressive" else one.apply(problem),
@@ -54,7 +52,7 @@ def _drafting(one: Perturbation) -> Perturbation:
 
 
 def _faster(runtime: Runtime) -> Runtime:
-    """Take one per cent off every pass of a runtime."""
+    """Return a runtime with all times reduced by one per cent."""
     if isinstance(runtime, TabledRuntime):
         return TabledRuntime(
             passes=replace(runtime.passes, seconds=FASTER * runtime.passes.seconds)
@@ -83,9 +81,7 @@ PERTURBATIONS = (
 def vary(
     problem: ServingData[Any], plan: ServingPlan, rates: Any, scale: float
 ) -> tuple[ServingData[Any], ServingPlan]:
-    """Return the problem with all output lengths scaled, at the given rates or its own, and the
-    plan.
-    """
+    """Return the problem with all output lengths scaled and with the given rates, and the plan."""
 
     def scaled(tokens: Any) -> Ints:
         return np.asarray(np.maximum(1, np.ceil(tokens * scale - 1e-9)), np.int64)
@@ -106,4 +102,4 @@ UNCERTAINTY: dict[str, Any] = {
     "zero": False,
     "longest_output": longest_output,
 }
-"""Arguments of `Uncertainty` that are those of both kinds."""
+"""Arguments of `Uncertainty` that both kinds share."""

@@ -1,4 +1,4 @@
-"""What optima of both serving kinds keep."""
+"""Relations between optima of both serving kinds."""
 
 from __future__ import annotations
 
@@ -29,9 +29,11 @@ def serving_relations(
     Parameters
     ----------
     problem
-        The class of its problems.
-    columns, seconds
-        Fields of its own that have an entry for each task, and that are times.
+        Class of its problems.
+    columns
+        Additional fields with an entry per task.
+    seconds
+        Additional fields that are times.
     """
     keeps = relations_of(problem)
     scale = scaled(dict.fromkeys((*_SECONDS, *seconds), 2.0) | {"bandwidth_hz": 0.5})
@@ -57,12 +59,12 @@ def serving_relations(
             "longer speculation allowed",
             RELAXED,
             one_more("max_speculation_length"),
-            when="it is given",
+            when="a maximum is given",
         ),
         keeps(
             "any mechanism allowed",
             RELAXED,
             replaced("mechanism", "any", (None, "pipelined", "sequential")),
-            when="one with a draft model is fixed",
+            when="a mechanism with a draft model is fixed",
         ),
     )

@@ -1,4 +1,4 @@
-"""How one kind of problem looks: what its view declares, and how the others find it."""
+"""Views of kinds of problems: how plans are printed and drawn."""
 
 from __future__ import annotations
 
@@ -15,11 +15,14 @@ from specopt.kinds.chart import Chart
 from specopt.models.problem import Plan, Problem
 
 MAX_ITEMS = 20
+"""Maximum number of entries of a list that are printed."""
+
 MAX_CHARACTERS = 240
+"""Maximum number of characters of a field that are printed."""
 
 
 def field_lines(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return JSON-like fields as names and texts; long ones are cut."""
+    """Return the names and texts of JSON-like fields; long texts are cut."""
     lines = []
     for name, value in fields.items():
         text = str(value)
@@ -27,7 +30,7 @@ def field_lines(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
             shown = " ".join(
                 f"{item:g}" if isinstance(item, float) else str(item) for item in value[:MAX_ITEMS]
             )
-            text = shown if len(value) <= MAX_ITEMS else f"{shown} ... ({len(value):,} in all)"
+            text = shown if len(value) <= MAX_ITEMS else f"{shown} ... ({len(value):,} in total)"
         if len(text) > MAX_CHARACTERS:
             text = text[: MAX_CHARACTERS - 4] + " ..."
         lines.append((name.replace("_", " "), text))
@@ -35,23 +38,23 @@ def field_lines(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def print_fields(problem: Problem, plan: Plan, out: Console) -> None:
-    """Print a plan of any kind, a line per field."""
+    """Print a plan of any kind, with a line per field."""
     for name, text in field_lines(plan.to_dict()):
         line(out, name, text)
 
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """How plans of one kind of problem are shown.
+    """Functions that print and draw plans of one kind of problem.
 
     Parameters
     ----------
     print_plan
-        Prints a plan, given its problem.
+        Function that prints a plan of a problem.
     columns
-        What a table of results says of each plan, by header.
+        Additional columns of tables of results, by header: functions from a plan to a text.
     charts
-        What pages show of a plan, given its problem; None: its rows alone.
+        Function of a problem and a plan that returns the charts of a page; None if there are none.
     """
 
     print_plan: Callable[[Any, Any, Console], None] = print_fields
@@ -60,7 +63,7 @@ class View:
 
 
 def view_of(kind: Problem | str) -> View:
-    """Return the view of a kind of problem; loading it loads what it prints with."""
+    """Return the view of a kind of problem, whose module is loaded on demand."""
     module = kind_of(kind).view
     if module is None:
         return View()

@@ -1,8 +1,7 @@
-"""What runs beside a server: objects that are called step by step and learn from what is reported
-to them.
+"""Objects for use in servers, which are called step by step and learn from reported observations.
 
-Any thread may call them. A call takes effect as a whole or, with an exception, not at all.
-`state()` returns data for strict JSON and `from_state` restores the object; keys name requests,
+Calls are thread-safe. A call takes effect completely, or not at all if it raises an exception.
+`state()` returns data for strict JSON, and `from_state` restores the object. Keys name requests,
 clients, tasks and devices.
 """
 

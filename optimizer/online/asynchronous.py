@@ -1,9 +1,9 @@
-"""The scheduler behind `asyncio`: coroutines submit drafts and await their verdicts; a task
-verifies batches.
+"""A scheduler for `asyncio`: coroutines submit drafts and await verdicts, and a task verifies
+batches.
 
 >>> import asyncio
 >>> from specopt.instances.verification_batch.workload import TABLE_12
->>> async def verify(drafts):  # what runs the model
+>>> async def verify(drafts):  # calls the model
 ...     return {key: len(draft) for key, draft in drafts.items()}
 >>> async def main():
 ...     async with AsyncScheduler(VerificationScheduler(TABLE_12), verify) as scheduler:
@@ -39,32 +39,34 @@ Verify = Callable[[dict[Key, Draft]], Awaitable[Mapping[Key, Verdict]]]
 
 
 class NotVerified(SpecoptError):
-    """A request got no verdict: its cause is what the verifier raised, if it did."""
+    """Exception for a request without a verdict; its cause is the verifier's exception, if any."""
 
 
 class AsyncScheduler(Generic[Draft, Verdict]):
-    """Let coroutines await their verdicts from one verifier.
+    """Let coroutines await verdicts of one verifier.
 
-    A request whose task is cancelled, by a timeout or because its client has gone, is forgotten; so
-    nothing piles up. One that the verifier does not get done within the scheduler's
-    `lost_after_seconds` beyond the estimate is verified again, and `verify` is cancelled. All calls
-    are made from one event loop.
+    A request is forgotten if its task is cancelled, for example by a timeout or because its client
+    disconnected. If the verifier does not complete a batch within the scheduler's
+    `lost_after_seconds` beyond the estimate, `verify` is cancelled and the requests are verified
+    again. All calls must be made from one event loop.
 
     Parameters
     ----------
     scheduler
-        Chooses the batches. It has no requests yet, and all come through `submit`.
+        Scheduler that chooses the batches. It must have no requests, and all requests must be
+        submitted through this object.
     verify
-        Called with the drafts of a batch by key, most urgent first; returns the verdict of each.
-        One call at a time.
-    most_requests
-        How many may wait or run; `submit` of another one waits until there is room.
+        Asynchronous function of the drafts of a batch by key, most urgent first, which returns the
+        verdict of each. Only one call runs at a time.
+    max_requests
+        Maximum number of requests that wait or run; `submit` waits until there is room.
     clock
-        Says what time it is, in seconds. Where it is set back, time stands still here: see `clock`.
+        Function that returns the time in seconds. If it is set back, the time stands still; see
+        `clock`.
     drop
-        Called with every response whose prefix leaves the scheduler's bounded cache, before the
-        batch that takes its room; it may `update` the scheduler on a request of it that waits. If
-        it raises, the batch fails, once all of its responses have been informed.
+        Function that is called with every response whose prefix leaves the scheduler's bounded
+        cache, before the batch that needs the room. It may `update` a waiting request of the
+        response. If it raises an exception, the batch fails after all its responses were reported.
     """
 
     def __init__(
@@ -72,17 +74,17 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         scheduler: VerificationScheduler,
         verify: Verify[Draft, Verdict],
         *,
-        most_requests: int = 1000,
+        max_requests: int = 1000,
         clock: Callable[[], float] = time.monotonic,
         drop: Callable[[Key], object] | None = None,
     ) -> None:
         if scheduler.pending or scheduler.running:
             raise InvalidInput(
-                "scheduler: expected one without requests, since nothing awaits their verdicts"
+                "scheduler: it has requests whose verdicts are not awaited; use a new scheduler"
             )
         if drop is None and scheduler.cache_memory_bytes is not None:
             raise InvalidInput(
-                "drop: expected a function, as the scheduler's cache of prefixes is bounded"
+                "drop: required, because the scheduler's cache of prefixes is bounded"
             )
         if not (
             inspect.iscoroutinefunction(verify)
@@ -93,16 +95,14 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         self.drop = drop
         self._verify = verify
         self._clock, self._shift, self._latest = clock, 0.0, -math.inf
-        self._room = asyncio.Semaphore(integer("most_requests", most_requests, 1))
+        self._room = asyncio.Semaphore(integer("max_requests", max_requests, 1))
         self._waiting: dict[Key, tuple[Draft, asyncio.Future[Verdict]]] = {}
         self._news = asyncio.Event()
         self._closed = False
         self._task: asyncio.Task[None] | None = None
 
     def clock(self) -> float:
-        """Return what time it is: of the clock given, less its steps back, after which requests
-        would not be due.
-        """
+        """Return the time of the given clock, corrected so that it never goes back."""
         now = self._clock() + self._shift
         if now < self._latest:
             self._shift += self._latest - now
@@ -126,7 +126,7 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         await self.close()
 
     async def close(self) -> None:
-        """Take no more requests, and wait until those that were taken have their verdicts."""
+        """Accept no more requests, and wait for the verdicts of the accepted ones."""
         self._closed = True
         self._news.set()
         if self._task is not None:
@@ -138,19 +138,21 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         Parameters
         ----------
         key
-            Name of the request until this returns: a string or an integer.
+            Name of the request until this call returns: a string or an integer.
         draft
-            What `verify` gets.
+            Draft that is passed to `verify`.
         request
-            As for `submit` of the scheduler; moments are those of `clock`, and the request arrives
-            now if nothing else is said.
+            Arguments of `submit` of the scheduler. Times are those of `clock`; by default, the
+            request arrives now.
 
         Raises
         ------
-        InvalidInput, Refused
-            If the request is refused.
+        InvalidInput
+            If an argument is outside its domain.
+        Refused
+            If the request is refused because it would be late.
         NotVerified
-            If the verifier fails, or is closed.
+            If the verifier fails or is closed.
         """
         async with self._room:
             if self._task is None:
@@ -173,8 +175,8 @@ class AsyncScheduler(Generic[Draft, Verdict]):
     # ------------------------------------------------------------------ inside
 
     async def _run(self) -> None:
-        """Verify batch after batch until all is done after `close`; whatever happens, nobody waits
-        for ever.
+        """Verify batches until all requests are served after `close`; whatever happens, every
+        request gets an answer.
         """
         failure: Exception | None = None
         try:
@@ -194,17 +196,17 @@ class AsyncScheduler(Generic[Draft, Verdict]):
                 self._answer(key, {}, failure)
 
     async def _serve(self, batch: Batch) -> None:
-        """Verify a batch and tell those that wait."""
+        """Verify a batch and set the verdicts."""
         failure: Exception | None = None
         seconds: float | None = None
         verdicts: Mapping[Key, Verdict] = {}
-        loop = asyncio.get_running_loop()  # its clock never jumps
+        loop = asyncio.get_running_loop()  # its clock is monotonic
         longest = batch.seconds + self.scheduler.lost_after_seconds
         try:
             async with asyncio.timeout(None if math.isinf(longest) else longest) as limit:
-                with ExitStack() as calls:  # all are, whatever one of the calls raises
+                with ExitStack() as calls:  # all calls are made, even if one raises
                     for key in reversed(batch.drop):
-                        calls.callback(self.drop, key)  # type: ignore[arg-type]  # there is one where prefixes go
+                        calls.callback(self.drop, key)  # type: ignore[arg-type]  # given if prefixes are dropped
                 begun = loop.time()
                 verdicts = dict(
                     await self._verify({key: self._waiting[key][0] for key in batch.keys})
@@ -219,7 +221,7 @@ class AsyncScheduler(Generic[Draft, Verdict]):
             self._answer(key, verdicts, failure)
 
     def _answer(self, key: Key, verdicts: Mapping[Key, Verdict], failure: Exception | None) -> None:
-        """Tell who awaits a verdict what it is, or that there is none."""
+        """Set the verdict of a request, or an exception if there is none."""
         _, verdict = self._waiting.pop(key)
         if verdict.done():
             return  # its task was cancelled and has not run since

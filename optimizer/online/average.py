@@ -1,4 +1,4 @@
-"""A moving average that outliers hardly move (paper 4, Eq. 1, made robust)."""
+"""A moving average that is robust against outliers (paper 4, Eq. 1)."""
 
 from __future__ import annotations
 
@@ -8,35 +8,34 @@ from typing import NamedTuple
 from specopt.models.fields import Amount, Count
 
 _FEW = 5
-"""Observations of a quantity that are believed as they are: before them nobody knows what is far
-off.
-"""
+"""Number of first observations that are used unchanged, because the deviation is not known yet."""
 
 
 class Average(NamedTuple):
-    """A moving average that a single outlier hardly moves, and a lasting change soon does.
+    """A moving average that a single outlier changes little, and that follows a lasting change.
 
-    A deviation counts up to a multiple of the mean deviation, which is itself a moving average of
-    what counted. A single outlier moves the mean by a bounded amount; several in a row widen the
-    bound geometrically.
+    A deviation is limited to a multiple of the mean deviation, which is a moving average of the
+    limited deviations. A single outlier therefore changes the mean by a bounded amount; several
+    consecutive ones raise the limit geometrically.
     """
 
     value: Amount = 0.0
-    """0 before the first observation."""
+    """Mean; 0 before the first observation."""
     deviation: Amount = 0.0
     seen: Count = 0
 
     def after(self, value: float, smoothing: float, outlier_limit: float) -> Average:
-        """Return the average once a value was observed.
+        """Return the average after an observation.
 
         Parameters
         ----------
         value
-            What was observed.
+            Observed value.
         smoothing
-            alpha, the weight of the past.
+            Weight alpha of the past.
         outlier_limit
-            How many mean deviations a deviation counts at most; infinity: the plain moving average.
+            Maximum deviation, as a multiple of the mean deviation; infinity gives the plain moving
+            average.
         """
         if self.seen == 0:
             return Average(value, 0.0, 1)
@@ -48,12 +47,12 @@ class Average(NamedTuple):
     def limited(
         self, deviation: float, size: float, smoothing: float, outlier_limit: float
     ) -> tuple[float, float]:
-        """Return as much of a deviation as counts, and the mean deviation after it; `size` is that
-        of the average.
+        """Return the limited deviation and the next mean deviation; `size` is that of the
+        average.
         """
         if self.seen >= _FEW and math.isfinite(outlier_limit):
-            # never less than a thousandth of the value: after equal values any other would be an
-            # outlier
+            # the limit is at least a thousandth of the value, because otherwise any change after
+            # equal values would be an outlier
             bound = outlier_limit * max(self.deviation, 1e-3 * size)
             deviation = min(bound, max(-bound, deviation))
         few = min(self.seen, _FEW)

@@ -1,9 +1,8 @@
-"""What the objects of `specopt.online` have in common: one lock, calls that take effect as a whole,
-checked states.
+"""Base of the objects of `specopt.online`: one lock, calls that take effect completely or not at
+all, and checked states.
 
-The rule for every method that changes something: check all that was passed, compute the new values
-beside those that are held, and end with plain assignments. Whatever is raised before them leaves
-the object as it was.
+Every method that changes an object checks its arguments, computes the new values separately, and
+ends with plain assignments. An exception before these leaves the object unchanged.
 """
 
 from __future__ import annotations
@@ -27,28 +26,28 @@ T = TypeVar("T")
 O = TypeVar("O", bound="Online")  # noqa: E741
 
 Unbounded = Amount | Literal["inf"]
-"""A duration that may be infinite, which JSON has no number for."""
+"""A duration that may be infinite, which JSON cannot represent as a number."""
 
 
 class Saved(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Base of what a state says: declared fields, which are checked when it is read."""
+    """Base of states: declared fields, which are checked when a state is read."""
 
     @classmethod
     def read(cls, state: object) -> Self:
-        """Return a state whose fields are as declared."""
+        """Return a state after checking its fields."""
         found: Self = read(cls, state, "state")
         return found
 
 
 class Refused(SpecoptError):
-    """A request that a scheduler refuses because its response would be late.
+    """Exception for a request that a scheduler refuses because its response would be late.
 
     Parameters
     ----------
     message
-        Why.
+        Reason.
     earliest_seconds
-        When it would be done at the earliest, on the scheduler's clock.
+        Earliest time at which it would be done, on the scheduler's clock.
     """
 
     def __init__(self, message: str, earliest_seconds: float) -> None:
@@ -57,15 +56,14 @@ class Refused(SpecoptError):
 
 
 class SavedTotals(Saved, kw_only=True):
-    """Base of the state of an object; `totals`: its counters."""
+    """Base of the state of an object with counters."""
 
     totals: dict[str, Amount] = {}
+    """Counters by name."""
 
 
 class Setting(Generic[T]):
-    """A public attribute, kept with a leading underscore: to set it is up to the object's
-    `_change`.
-    """
+    """A public attribute whose value has a leading underscore; `_change` of the object sets it."""
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -80,56 +78,56 @@ class Setting(Generic[T]):
 
 
 class Online(ABC):
-    """Base of the objects; `_saved` says what their state is.
+    """Base of the objects; `_saved` returns their state.
 
-    With slots no attribute can be set that does not exist, and would have no effect.
+    The slots prevent assignments to attributes that do not exist.
     """
 
     __slots__ = ("__weakref__", "_lock", "_totals")
     _KIND: ClassVar[str]
     _METRICS: ClassVar[dict[str, str]]
-    """What is reported: what each number is, by its name; counters end in ``_total``."""
+    """Descriptions of the reported numbers, by name; counters end in ``_total``."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._totals = {name: 0.0 for name in self._METRICS if name.endswith("_total")}
 
     def metrics(self, **labels: str) -> str:
-        """Return counters and gauges as Prometheus reads them.
+        """Return counters and gauges in the format of Prometheus.
 
         Parameters
         ----------
         **labels
-            Given to each, to tell one scheduler from others.
+            Labels of every number, to distinguish several schedulers.
         """
         with self._lock:
             values = self._totals | self._gauges()
         quoted = ",".join(f'{label}="{_escaped(str(text))}"' for label, text in labels.items())
         lines = []
-        for name, what in self._METRICS.items():
+        for name, description in self._METRICS.items():
             full, kind = (
                 f"specopt_{self._KIND}_{name}",
                 "counter" if name.endswith("_total") else "gauge",
             )
             lines += [
-                f"# HELP {full} {what}",
+                f"# HELP {full} {description}",
                 f"# TYPE {full} {kind}",
                 f"{full}{{{quoted}}} {values[name]:.15g}",
             ]
         return "".join(f"{line}\n" for line in lines)
 
     def _gauges(self) -> dict[str, float]:
-        """Return what is reported besides the counters."""
+        """Return the reported numbers that are not counters."""
         return {}
 
     def _counted(self, **more: float) -> dict[str, float]:
-        """Return the counters once more was counted."""
+        """Return the counters after adding numbers to some of them."""
         return self._totals | {
             f"{name}_total": self._totals[f"{name}_total"] + count for name, count in more.items()
         }
 
     def _restore_totals(self, totals: Mapping[str, float]) -> None:
-        """Take over the counters of a state."""
+        """Restore the counters of a state."""
         expect(
             totals.keys() <= self._totals.keys(),
             "totals",
@@ -139,15 +137,14 @@ class Online(ABC):
         self._totals |= totals
 
     def _change(self, name: str, value: Any) -> None:
-        """Change a setting, or refuse to."""
+        """Change a setting, or raise an exception."""
         raise AttributeError(
-            f"{name} of a {type(self).__name__} cannot be changed: expected a new one, from its"
-            " state"
+            f"{name} of a {type(self).__name__} cannot be changed; make a new one from its state"
         )
 
     def state(self) -> dict[str, Any]:
-        """Return everything but what the constructor is given as a problem, as data for strict
-        JSON.
+        """Return the state, as data for strict JSON, without the problem that the constructor
+        takes.
         """
         with self._lock:
             state: dict[str, Any] = msgspec.to_builtins(self._saved())
@@ -155,7 +152,7 @@ class Online(ABC):
 
     @abstractmethod
     def _saved(self) -> Saved:
-        """Return the state as it is declared."""
+        """Return the state in its declared form."""
 
 
 def _escaped(text: str) -> str:
@@ -163,7 +160,7 @@ def _escaped(text: str) -> str:
 
 
 def locked(method: Callable[Concatenate[O, P], T]) -> Callable[Concatenate[O, P], T]:
-    """Let one thread at a time into the methods of an object."""
+    """Return a method that holds the object's lock."""
 
     @wraps(method)
     def held(self: O, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -174,7 +171,7 @@ def locked(method: Callable[Concatenate[O, P], T]) -> Callable[Concatenate[O, P]
 
 
 def restoring(method: Callable[P, T]) -> Callable[P, T]:
-    """Let what a `from_state` refuses be named as a part of the state."""
+    """Return a `from_state` whose error messages name the part of the state."""
 
     @wraps(method)
     def named(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -190,7 +187,7 @@ def restoring(method: Callable[P, T]) -> Callable[P, T]:
 
 
 def distinct(name: str, keys: list[Key]) -> list[Key]:
-    """Return keys, of which no two are the same."""
+    """Return keys after checking that they are distinct."""
     found = [key_of(f"{name}[{index}]", key) for index, key in enumerate(keys)]
     if len(set(found)) < len(found):
         raise InvalidInput(f"{name}: expected different keys, got {describe(keys)}")
@@ -198,18 +195,16 @@ def distinct(name: str, keys: list[Key]) -> list[Key]:
 
 
 def expect(good: bool, name: str, expected: str, value: object) -> None:
-    """Refuse a part of a state that does not go with the others."""
+    """Check that a part of a state is consistent with the others."""
     if not good:
         raise InvalidInput(f"{name}: expected {expected}, got {describe(value)}")
 
 
 def normal(values: Floats) -> Floats:
-    """Return values that may go into a problem, which refuses denormal ones: averages that decay
-    count as 0 then.
-    """
+    """Return values with subnormal numbers replaced by 0, because problems reject them."""
     return np.where(np.abs(values) < SMALLEST, 0.0, values)
 
 
 def bounded(value: float) -> Any:
-    """Return a number as a state has it: infinity is a text."""
+    """Return a number as stored in a state, in which infinity is a text."""
     return "inf" if value == math.inf else value

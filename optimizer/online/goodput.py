@@ -1,6 +1,5 @@
-"""The scheduler that a server embeds: who drafts how many tokens, round after round (paper 5,
+"""A scheduler for servers that decides how many tokens each client drafts in each round (paper 5,
 Algorithm 1).
-
 >>> scheduler = GoodputScheduler(3, budget_tokens=9)
 >>> scheduler.allocate()
 array([3, 3, 3])
@@ -69,27 +68,29 @@ COLUMNS = {
     "draft_seconds_per_token": "draft_seconds_per_token",
     "network_seconds": "network_seconds",
 }
-"""What a scheduler can be given of every client at once, and what `join` calls it."""
+"""Arguments of a scheduler with an entry per client, and the names of these entries in `join`."""
 
 _OPEN_ROUNDS = 64
-"""Rounds that may still be reported, by those clients that have not."""
+"""Number of last rounds that clients may still report."""
 
 
 _PRESSURE_STEP, _MAX_PRESSURE = 0.5, 8.0
-"""By how much a round without any of what was promised per second raises the logarithm of a weight,
-and the most.
+"""Increase of the logarithm of a weight in a round without any of the guaranteed goodput per
+second, and its maximum.
 """
 
 _LEFT = -3
-"""In place of the drafts of a client that has left since."""
+"""Marker in place of the drafts of a client that has left."""
 
 
 _KEPT = [col.GOODPUT, col.PROMISE, col.DRAFT_SECONDS, col.NETWORK_SECONDS, col.PRESSURE]
-"""Facts of a client that every policy has, besides its weight and estimate."""
+"""Facts of a client that all policies have, in addition to its weight and estimate."""
 
 
 class _Round(NamedTuple):
-    """The drafts of a round, by client: ABSENT ones were not in it or have reported."""
+    """The drafts of a round by client; ABSENT marks clients that were not in it or have
+    reported.
+    """
 
     clients: tuple[Key, ...]
     drafts: Ints
@@ -120,33 +121,35 @@ class _State(SavedTotals):
 
 
 class GoodputScheduler(Online):
-    """Give out a verifier's token budget fairly, and learn the clients' acceptance rates on the
-    way.
+    """Distribute a verifier's token budget fairly, and learn the clients' acceptance rates.
 
-    Call `allocate`, let the clients draft and the server verify, call `observe` with what was
-    accepted; and again. Rounds are the only clock. They may overlap: `allocate` can be asked for
-    those clients alone that are ready, and stragglers report by the round's number. A client that
-    is not heard of is soon tried with single drafts only.
+    In each round, call `allocate`, let the clients draft and the server verify, and call `observe`
+    with the numbers of accepted drafts. Time is measured in rounds only. Rounds may overlap:
+    `allocate` can be called for only those clients that are ready, and late clients report with the
+    number of the round. A client that does not report soon gets only single drafts.
 
     Parameters
     ----------
     clients
-        Their names, or how many there are.
+        Names of the clients, or their number.
     budget_tokens
-        C: draft tokens per round. It, the policy and the weights may be changed at any time.
+        Draft tokens C per round. Budget, policy and weights may be changed at any time.
     policy
         "robust", "gradient", or one of them with options.
     fairness
-        g of the utility: 1 proportional fairness, 0 the weighted sum of the rates.
+        Exponent g of the utility: 1 for proportional fairness, 0 for the weighted sum of the rates.
     per
-        "round" or "second": what goodput, and promises, are counted in. Per second a round lasts as
-        long as its slowest client drafts and sends, and the verification after it.
-    verify_overhead_seconds, verify_seconds_per_token
-        Of the verification of a round.
+        Unit of goodput and its guarantees, "round" or "second". Per second, the length of a round
+        is the time in which its slowest client drafts and sends, plus the verification.
+    verify_overhead_seconds
+        Constant time of the verification of a round.
+    verify_seconds_per_token
+        Time of the verification per token.
     **columns
-        An entry per client: weights (1 by default), max_draft_tokens (no cap), initial_estimates
-        (the policy's), min_goodput (no promised rate), draft_seconds_per_token and network_seconds
-        (0). If the budget cannot keep all promises, each is kept as far as the budget allows.
+        Lists with an entry per client: weights (default 1), max_draft_tokens (default: no cap),
+        initial_estimates (default: the policy's), min_goodput (default: no guaranteed rate),
+        draft_seconds_per_token and network_seconds (default 0). If the budget is too small for all
+        guaranteed rates, each is met as far as possible.
 
     Raises
     ------
@@ -173,17 +176,17 @@ class GoodputScheduler(Online):
     )
     _KIND = "goodput"
     _METRICS: ClassVar = {
-        "waiting": "Rounds that somebody has still to report.",
+        "waiting": "Rounds with missing reports.",
         "clients": "Clients.",
-        "rounds_total": "Rounds that were given out.",
+        "rounds_total": "Rounds that were allocated.",
         "served_total": "Drafts that were accepted.",
-        "tested_total": "Drafts whose fate was told.",
+        "tested_total": "Drafts that were tested.",
         "error_total": (
-            "Of clients and reports, absolute error of the accepted drafts that the estimates"
-            " foretold."
+            "Absolute error of the accepted drafts that the estimates predicted, summed over"
+            " reports."
         ),
-        "late_total": "Reports that came after a later round was given out.",
-        "evicted_total": "Rounds that were given up before all had reported.",
+        "late_total": "Reports after the allocation of a later round.",
+        "evicted_total": "Rounds that were given up before all clients had reported.",
     }
     policy = Setting[Robust | Gradient]()
     fairness = Setting[float]()
@@ -228,7 +231,7 @@ class GoodputScheduler(Online):
         names: list[Key] = sequence("clients", clients)
         if unknown := columns.keys() - COLUMNS.keys():
             raise TypeError(
-                f"GoodputScheduler has no argument {min(unknown)!r}; of clients it takes"
+                f"GoodputScheduler has no argument {min(unknown)!r}; for clients, it accepts"
                 f" {', '.join(COLUMNS)}"
             )
         given = {
@@ -243,7 +246,7 @@ class GoodputScheduler(Online):
 
     @property
     def clients(self) -> tuple[Key, ...]:
-        """The clients, in the order of `allocate`."""
+        """The clients in the order of `allocate`."""
         return self._clients
 
     @property
@@ -253,9 +256,9 @@ class GoodputScheduler(Online):
 
     @budget_tokens.setter
     def budget_tokens(self, value: int) -> None:
-        """Change the budget of the rounds to come."""
+        """Change the budget of later rounds."""
         with self._lock:
-            self._begin_anew(
+            self._restart(
                 self._facts,
                 self._counts,
                 integer("budget_tokens", value, 0, MAX_TOKENS),
@@ -264,28 +267,28 @@ class GoodputScheduler(Online):
 
     @property
     def weights(self) -> Floats:
-        """The weight of each client, in their order."""
+        """The weights of the clients in their order."""
         return self._facts[:, col.WEIGHT].copy()
 
     @weights.setter
     def weights(self, values: Sequence[float] | Floats) -> None:
-        """Change what is fair from now on."""
+        """Change the weights from now on."""
         with self._lock:
             facts = self._facts.copy()
             given = sequence("weights", values, len(self._clients))
             facts[:, col.WEIGHT] = [
                 positive(f"weights[{place}]", one) for place, one in enumerate(given)
             ]
-            self._begin_anew(facts, self._counts, self._budget, self._clients)
+            self._restart(facts, self._counts, self._budget, self._clients)
 
     def _change(self, name: str, value: Any) -> None:
         if name != "policy":
             super()._change(name, value)
         policy = _checked_policy(value)
         facts = first_facts(policy, self._facts[:, col.WEIGHT], self._facts[:, col.ESTIMATE])
-        facts[:, _KEPT] = self._facts[:, _KEPT]  # beliefs beside the estimates are lost
+        facts[:, _KEPT] = self._facts[:, _KEPT]  # other beliefs of the old policy are lost
         options, discounts = options_of(policy, self._fairness), discounts_of(policy)
-        self._begin_anew(facts, self._counts, self._budget, self._clients)
+        self._restart(facts, self._counts, self._budget, self._clients)
         self._policy, self._options, self._discounts = policy, options, discounts
 
     def _gauges(self) -> dict[str, float]:
@@ -293,7 +296,7 @@ class GoodputScheduler(Online):
 
     @property
     def round_number(self) -> int:
-        """The number of the round that `allocate` gave out last, from 0; before that -1."""
+        """The number of the last round of `allocate`, counted from 0; -1 before the first."""
         return self._last_round
 
     @property
@@ -303,7 +306,7 @@ class GoodputScheduler(Online):
 
     @property
     def goodput(self) -> Floats:
-        """What each client gets per round, or per second, as smoothed by the policy (Eq. 4)."""
+        """Smoothed goodput of each client per round or per second (Eq. 4)."""
         return self._facts[:, col.GOODPUT] / self._round_seconds
 
     @locked
@@ -318,17 +321,17 @@ class GoodputScheduler(Online):
         draft_seconds_per_token: float = 0.0,
         network_seconds: float = 0.0,
     ) -> None:
-        """Add a client, described as by the constructor; it drafts from the next `allocate` on.
+        """Add a client, with the arguments of the constructor; it drafts from the next round on.
 
         Raises
         ------
         InvalidInput
-            If the name is taken, or a value is outside its domain.
+            If the name is in use, or a value is outside its domain.
         """
         client = key_of("client", client)
         if client in self._clients:
             raise InvalidInput(
-                f"client: expected a new name, got {describe(client)}, which is taken"
+                f"client: {describe(client)} is already a client; choose another name"
             )
         weight = positive("weight", weight)
         cap = (
@@ -348,7 +351,7 @@ class GoodputScheduler(Online):
         )
         facts[0, col.NETWORK_SECONDS] = number("network_seconds", network_seconds, 0.0, LARGEST)
         self._check_seconds(facts)
-        self._begin_anew(
+        self._restart(
             np.concatenate([self._facts, facts]),
             np.concatenate([self._counts, first_counts([cap])]),
             self._budget,
@@ -356,7 +359,7 @@ class GoodputScheduler(Online):
         )
 
     def _check_seconds(self, facts: Floats) -> None:
-        """Refuse clients with whom a round per second takes no time: its rates would be
+        """Refuse clients with whom a round takes no time, because its rates per second would be
         infinite.
         """
         if self.per == "second" and len(facts):
@@ -369,13 +372,12 @@ class GoodputScheduler(Online):
 
     @locked
     def leave(self, client: Key) -> None:
-        """Remove a client and what is known of it; of a round that is under way its part no longer
-        counts.
+        """Remove a client; its part of open rounds no longer counts.
 
         Raises
         ------
         InvalidInput
-            If there is no such client.
+            If the client does not exist.
         """
         client = key_of("client", client)
         if client not in self._clients:
@@ -385,7 +387,7 @@ class GoodputScheduler(Online):
         for each, one in self._rounds.items():
             gone = np.array([key == client for key in one.clients], np.bool_)
             rounds[each] = _Round(one.clients, np.where(gone, _LEFT, one.drafts), one.reported)
-        self._begin_anew(
+        self._restart(
             np.delete(self._facts, place, axis=0),
             np.delete(self._counts, place, axis=0),
             self._budget,
@@ -393,7 +395,7 @@ class GoodputScheduler(Online):
             rounds,
         )
 
-    def _begin_anew(
+    def _restart(
         self,
         facts: Floats,
         counts: Ints,
@@ -401,9 +403,7 @@ class GoodputScheduler(Online):
         clients: tuple[Key, ...],
         rounds: dict[int, _Round] | None = None,
     ) -> None:
-        """Average goodput from here on: what was fair before is not any more, and need not be made
-        up for.
-        """
+        """Restart the average of goodput, so that earlier allocations need not be compensated."""
         counts = counts.copy()
         counts[:, col.ROUNDS] = 0
         self._facts, self._counts, self._clients, self._budget = facts, counts, clients, budget
@@ -412,7 +412,7 @@ class GoodputScheduler(Online):
     # ------------------------------------------------------------------ rounds
 
     def warm_up(self) -> None:
-        """Load the kernels, so that no later call compiles."""
+        """Load the kernels, so that later calls do not compile."""
         twin = self.from_state(self.state())
         if twin.clients:
             twin.observe([0] * len(twin.allocate()))
@@ -425,12 +425,12 @@ class GoodputScheduler(Online):
         Parameters
         ----------
         clients
-            Those who are ready for it; the others get none. None: all.
+            Clients that are ready; the others get no drafts. None for all clients.
 
         Raises
         ------
         InvalidInput
-            If there is no such client.
+            If a client does not exist.
         """
         drafts = np.zeros(len(self._clients), np.int64)
         if clients is not None:
@@ -457,12 +457,12 @@ class GoodputScheduler(Online):
         return drafts
 
     def _best_per_second(self, drafts: Ints) -> tuple[Floats, Ints, float, int]:
-        """Return the round with the largest weighted sum of rates per second; clients that are due
-        get a draft first.
+        """Return the round with the largest weighted sum of rates per second.
 
-        With it come the facts, the mean seconds of a round and the number of rounds after it. A
-        client that is behind its promise weighs more and more: in real time drafts cost what they
-        delay, and more of them for one client may be less for it.
+        Clients whose draft is due get one first. The round comes with the facts, the mean seconds
+        of a round and the number of rounds after it. The weight of a client below its guaranteed
+        rate rises more and more. In real time drafts delay the round, so that more drafts for a
+        client may yield less for it.
         """
         ready = np.flatnonzero(drafts != col.ABSENT)
         learned = self._facts.copy()
@@ -494,7 +494,7 @@ class GoodputScheduler(Online):
         )
         prices = np.exp(logs - logs.max())
         best = np.maximum(Rounds(one).best_sum(prices, Budget(one))[1], due)
-        while best.sum() > self._budget:  # what is due displaces what is worth least
+        while best.sum() > self._budget:  # due drafts replace those of least value
             last = np.where(best > due, prices * facts[:, col.ESTIMATE] ** best, math.inf)
             best[last.argmin()] -= 1
         timed = self._timed_rounds + 1
@@ -502,7 +502,7 @@ class GoodputScheduler(Online):
         seconds = (1.0 - share) * self._round_seconds + share * one.round_seconds(best)
         promised = facts[:, col.PROMISE] > 0.0
         kept = expected_tokens(facts[promised, col.ESTIMATE], best[promised])
-        with np.errstate(over="ignore"):  # of next to nothing, infinitely much is kept
+        with np.errstate(over="ignore"):  # the ratio may be infinite for tiny guarantees
             kept = kept / (facts[promised, col.PROMISE] * seconds)
         learned[ready[promised], col.PRESSURE] = np.clip(
             facts[promised, col.PRESSURE] + _PRESSURE_STEP * (1.0 - kept), 0.0, _MAX_PRESSURE
@@ -524,30 +524,31 @@ class GoodputScheduler(Online):
         Parameters
         ----------
         accepted
-            Drafts of each client that were accepted before the first rejection: in the order of the
-            allocation, or by client. Clients that are left out may report later; of a round that
-            nobody reports nothing is learned.
+            Accepted drafts of each client before the first rejection, in the order of the
+            allocation or by client. Clients that are left out may report later; nothing is learned
+            from a round that no client reports.
         tested
-            Drafts whose fate this tells: the accepted ones and the first rejected one. Only to be
-            given if clients drafted fewer than they were allowed to; else it follows from
+            Number of tested drafts of each client: the accepted ones and the first rejected one.
+            Only needed if clients drafted fewer tokens than allocated; otherwise it follows from
             `accepted`.
         acceptance_ratios
-            Mean of min(1, p/q) over all drafted tokens (Eq. 3): more evidence than the counts, if
-            the server has it. Ignored, NaN too, for clients without drafts.
+            Mean of min(1, p/q) over all drafted tokens (Eq. 3), which contains more information
+            than the numbers. Ignored for clients without drafts, even if NaN.
         round
-            The number of the round, one of the last 64; None: the last one.
+            Number of the round, one of the last 64; None for the last one.
 
         Raises
         ------
         InvalidInput
-            If there is no such round, a client was not in it or has reported, or a value cannot be.
+            If the round does not exist, a client was not in it or has already reported, or a value
+            is impossible.
         """
         number = self._last_round if round is None else integer("round", round, 0)
         if number not in self._rounds:
             if round is None:
-                raise InvalidInput("observe: expected a call of allocate before")
+                raise InvalidInput("observe: no round is open; call allocate first")
             raise InvalidInput(
-                f"round: expected one that somebody has still to report, got {describe(round)}"
+                f"round: expected a round with missing reports, got {describe(round)}"
             )
         current = self._rounds[number]
         roster, drafts = current.clients, current.drafts
@@ -599,16 +600,16 @@ class GoodputScheduler(Online):
             rows = np.array(places, np.int64)
             known = np.append(known, col.ABSENT)[
                 rows
-            ]  # who was not in the round takes the entry at the end
+            ]  # clients that were not in the round get the entry at the end
             taken, hits, evidence = (
                 np.append(values, 0)[rows] for values in (taken, hits, evidence)
             )
         facts, counts, there = self._facts.copy(), self._counts.copy(), known >= 0
-        foretold = facts[there, col.ESTIMATE] * evidence[there]
+        predicted = facts[there, col.ESTIMATE] * evidence[there]
         totals = self._counted(
             served=float(hits[there].sum()),
             tested=float(evidence[there].sum()),
-            error=float(np.abs(hits[there] - foretold).sum()),
+            error=float(np.abs(hits[there] - predicted).sum()),
             late=bool(there.any()) and number < self._last_round,
         )
         _kernels().observe(
@@ -656,12 +657,12 @@ class GoodputScheduler(Online):
     @classmethod
     @base.restoring
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return the scheduler whose `state` this is.
+        """Return a scheduler with a given state.
 
         Raises
         ------
         InvalidInput
-            If it is not the state of a scheduler.
+            If the value is not the state of a scheduler.
         """
         found = _State.read(state)
         options = dict(found.policy)
@@ -687,17 +688,17 @@ class GoodputScheduler(Online):
             )
         facts = np.array(found.facts, np.float64).reshape(-1, width)
         counts = np.array(found.counts, np.int64).reshape(-1, col.COUNTS)
-        least, most = np.zeros(width), np.full(width, math.inf)
-        least[[col.WEIGHT, col.GOODPUT]] = 5e-324
-        most[[col.ESTIMATE, col.PRIOR]], most[col.PRESSURE] = 1.0, _MAX_PRESSURE
+        low, high = np.zeros(width), np.full(width, math.inf)
+        low[[col.WEIGHT, col.GOODPUT]] = 5e-324
+        high[[col.ESTIMATE, col.PRIOR]], high[col.PRESSURE] = 1.0, _MAX_PRESSURE
         if isinstance(policy, Robust):
             beliefs = range(col.MEMORIES + 2 * len(scheduler._discounts), width)
-            most[[col.BY_PLACE, *range(col.RATES, col.MEMORIES), *beliefs]] = (
+            high[[col.BY_PLACE, *range(col.RATES, col.MEMORIES), *beliefs]] = (
                 1.0 + 1e-9
-            )  # sums of beliefs are rounded
+            )  # sums of beliefs have rounding errors
         for row, values in enumerate(facts):
-            for column in np.flatnonzero(~((least <= values) & (values <= most))):
-                range_of = f"a number from {least[column]} to {most[column]}"
+            for column in np.flatnonzero(~((low <= values) & (values <= high))):
+                range_of = f"a number from {low[column]} to {high[column]}"
                 base.expect(False, f"facts[{row}][{column}]", range_of, float(values[column]))
         base.expect(
             bool((counts[:, col.CAP] <= MAX_TOKENS).all()),
@@ -747,7 +748,7 @@ def _kernels() -> ModuleType:
 def _column(
     name: str, values: Any, accepted: Any, roster: tuple[Key, ...], kinds: str
 ) -> NDArray[Any]:
-    """Return values in the order of the round; 0 for clients that are left out."""
+    """Return values in the order of the round, with 0 for clients that are left out."""
     if isinstance(values, Mapping) != isinstance(accepted, Mapping) or (
         isinstance(values, Mapping) and values.keys() != accepted.keys()
     ):
@@ -770,7 +771,7 @@ def _column(
 
 
 def _defect(client: Key, drafts: int, accepted: int, tested: int) -> str:
-    """Say what is wrong with a client's counts."""
+    """Return a message about the invalid numbers of a client."""
     if not 0 <= accepted <= drafts:
         return (
             f"accepted[{describe(client)}]: expected 0 to {drafts}, its draft tokens, got"

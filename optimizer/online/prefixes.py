@@ -1,5 +1,5 @@
-"""Prefixes of the responses that a server has begun: which its cache keeps, and which responses run
-ahead meanwhile.
+"""Prefixes of unfinished responses in a server's cache, and responses that are served early to free
+the cache.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from specopt.online.base import Saved, distinct, expect
 
 _SIZE, _CACHED, _DUE, _WINDOW, _AWAY, _SPEED, _AHEAD = range(7)  # rows of `Prefixes._columns`
 _RECENT_BATCHES = 50
+"""Number of batches over which the time of a batch is averaged."""
 
 
 class SavedPrefixes(Saved):
-    """What a state says of prefixes; `columns`: those of `Prefixes`."""
+    """State of `Prefixes`; `columns` are its columns."""
 
     keys: list[Key]
     columns: Annotated[list[list[Number]], Meta(min_length=7, max_length=7)]
@@ -30,12 +31,12 @@ class SavedPrefixes(Saved):
 
 
 class Prefixes:
-    """The simulator's cache for a server, whose responses have names.
+    """The simulator's model of a prefix cache, for responses with names.
 
     Parameters
     ----------
     room_bytes
-        Of the cache.
+        Size of the cache.
     """
 
     def __init__(self, room_bytes: float) -> None:
@@ -46,7 +47,7 @@ class Prefixes:
         self._batches, self._batch_seconds = 0, 0.0
 
     def ahead_seconds(self, key: Key) -> float:
-        """Return how much earlier than it need be a response is served while its prefix is
+        """Return the time by which a response is served earlier than necessary while its prefix is
         cached.
         """
         return float(self._columns[_AHEAD, self._places[key]]) if key in self._places else 0.0
@@ -54,16 +55,17 @@ class Prefixes:
     def served(
         self, keys: Sequence[Key], rows: Floats, seconds: float
     ) -> tuple[tuple[Key, ...], Self]:
-        """Return the responses whose prefixes have to go for a batch, whose own stay, and the cache
-        after it.
+        """Return the responses whose prefixes are evicted for a batch, and the cache after it.
 
         Parameters
         ----------
-        keys, rows
-            Its requests; a row each of bytes, moment due, seconds of a window, seconds away between
-            two verifications, and speed.
+        keys
+            Requests of the batch; their own prefixes stay.
+        rows
+            One row per request: bytes, due time, seconds of a window, seconds between two
+            verifications, and speed.
         seconds
-            What the batch takes.
+            Time of the batch.
         """
         after = type(self)(self.room_bytes)
         new = [key for key in keys if key not in self._places]
@@ -82,13 +84,13 @@ class Prefixes:
         kernels.evict(self.room_bytes, used[_CACHED], first)
         used[_CACHED, places] = used[
             _SIZE, places
-        ]  # they are read now, and stay even where they alone are too many
+        ]  # they are read by this batch, and stay even if they exceed the cache
         after._batches = min(self._batches + 1, _RECENT_BATCHES)
         after._batch_seconds = (
             self._batch_seconds + (min(seconds, LARGEST) - self._batch_seconds) / after._batches
         )
-        # as their first 16 bits: within 1 % the order says nothing, and 16-bit keys are sorted in a
-        # tenth of the time
+        # sorted by the first 16 bits, which is ten times as fast; the order of speeds within 1 % is
+        # irrelevant
         with np.errstate(over="ignore"):
             speed = used[_SPEED].astype(np.float32)
         order = np.argsort((speed.view(np.uint32) >> 16).astype(np.uint16), kind="stable")
@@ -105,7 +107,7 @@ class Prefixes:
         return tuple(after._keys[place] for place in np.flatnonzero(used[_CACHED] < before)), after
 
     def forget(self, key: Key) -> None:
-        """Note that a response has ended: its prefix takes no room any more."""
+        """Remove the prefix of a response that has ended."""
         place = self._places.get(key)
         if place is None:
             return
@@ -116,7 +118,7 @@ class Prefixes:
         del self._keys[-1], self._places[key]
 
     def state(self) -> SavedPrefixes:
-        """Return everything."""
+        """Return the state."""
         return SavedPrefixes(
             keys=self._keys.copy(),
             columns=self._columns.tolist(),
@@ -125,7 +127,7 @@ class Prefixes:
         )
 
     def restore(self, state: SavedPrefixes, shift_seconds: float) -> None:
-        """Take over what `state` returned; all moments are shifted."""
+        """Restore a state; all times are shifted."""
         self._keys = distinct("prefixes.keys", state.keys)
         self._places = {key: place for place, key in enumerate(self._keys)}
         for row, values in enumerate(state.columns):

@@ -1,4 +1,4 @@
-"""What the cloud knows of itself and of the devices: moving averages and a g that is learned (paper
+"""Knowledge of the cloud about itself and its devices: moving averages and a learned delay g (paper
 4, Sec. 3.2).
 
 >>> from specopt.instances.prompt_chunking.workload import FIGURE_1
@@ -40,7 +40,7 @@ from specopt.online.base import (
 )
 
 KNOTS = (0.0, 16.0, 64.0, 256.0, 1024.0, 4096.0)
-"""Where g may bend if nothing else is known."""
+"""Default knots of g, in tokens."""
 
 _Field = Literal["uplink_bytes_per_second", "downlink_bytes_per_second", "draft_seconds"]
 _FIELDS = get_args(_Field)
@@ -60,25 +60,28 @@ class _State(SavedTotals):
 
 
 class PromptMonitor(Online):
-    """Keep mu and g of the cloud, and bandwidths and drafting delay of every device; give problems
-    and steps.
+    """Estimate mu and g of the cloud and the links and drafting delays of devices; state problems.
 
     Parameters
     ----------
     cloud_delay
-        What g is believed to be at first, and where its knots are; None: learned from the first
-        batch on, flat where nothing is known.
+        Initial g and its knots; None: learned from the first batch on, and constant where nothing
+        is known.
     smoothing
-        alpha of Eq. 1-2, also for the devices.
+        Weight alpha in Eq. 1-2, also for devices.
     pinned
-        Where a batch moves g: at its own tokens ("observed"), or at mu, the smoothed tokens
-        ("smoothed"), as Eq. 2 has it. The latter mixes delays of large and small batches into one
-        knot: g comes out too flat.
+        Position at which a batch changes g: its own tokens ("observed"), or the smoothed tokens mu
+        ("smoothed"), as in Eq. 2. The latter mixes the delays of large and small batches in one
+        knot, so that g becomes too flat.
     outlier_limit
-        How many mean deviations a measured delay or bandwidth counts at most; None: the plain
-        moving averages of the paper. mu is always plain.
-    uplink_bytes_per_second, downlink_bytes_per_second, draft_seconds
-        Of devices that have not been observed; None: the mean of those that have.
+        Maximum deviation of a measured delay or bandwidth, as a multiple of the mean deviation;
+        None for the plain moving averages of the paper. mu is always a plain average.
+    uplink_bytes_per_second
+        Uplink of devices without observations; None for the mean of the others.
+    downlink_bytes_per_second
+        Downlink of devices without observations; None for the mean of the others.
+    draft_seconds
+        Drafting delay of devices without observations; None for the mean of the others.
 
     Raises
     ------
@@ -99,10 +102,10 @@ class PromptMonitor(Online):
     )
     _KIND = "prompts"
     _METRICS: ClassVar = {
-        "devices": "Devices that have been observed.",
-        "batches_total": "Batches that were observed.",
-        "batch_seconds_total": "Their seconds.",
-        "batch_error_seconds_total": "Absolute error of what g had foretold of them.",
+        "devices": "Devices with observations.",
+        "batches_total": "Observed batches.",
+        "batch_seconds_total": "Time of the observed batches.",
+        "batch_error_seconds_total": "Absolute error of the times that g predicted for them.",
     }
     smoothing = Setting[float]()
     pinned = Setting[Literal["observed", "smoothed"]]()
@@ -133,24 +136,23 @@ class PromptMonitor(Online):
         self._tokens: Floats = np.array(KNOTS) if cloud_delay is None else cloud_delay.tokens
         self._seconds = None if cloud_delay is None else cloud_delay.seconds
         self._batches = Average()
-        # of g, relative, by nearest knot: what a small batch shows says nothing about large ones
+        # relative errors of g at the nearest knot: small batches are not representative
         self._errors = [Average()] * len(self._tokens)
         self._devices: dict[Key, dict[_Field, Average]] = {}
 
     def _gauges(self) -> dict[str, float]:
         return {"devices": len(self._devices)}
 
-    # ------------------------------------------------------------------ what is observed
+    # ------------------------------------------------------------------ observations
 
     @locked
     def observe_batch(self, tokens: float, seconds: float) -> None:
-        """Take in a batch: its tokens and how long the whole pipeline took for it, waiting excluded
-        (Eq. 1-2).
+        """Learn from a batch: its tokens and its time in the pipeline without waiting (Eq. 1-2).
 
         Raises
         ------
         InvalidInput
-            If a value is negative or not finite; then nothing has changed.
+            If a value is negative or not finite; the monitor is then unchanged.
         """
         size, delay = (
             number("tokens", tokens, 0.0, LARGEST),
@@ -158,7 +160,7 @@ class PromptMonitor(Online):
         )
         batches = self._batches.after(
             size, self.smoothing, math.inf
-        )  # counted, not measured: a large batch is no error
+        )  # tokens are counted, not measured: a large batch is not an outlier
         errors, off = self._errors.copy(), 0.0
         if self._seconds is None:
             g = np.full(len(self._tokens), delay)
@@ -180,7 +182,7 @@ class PromptMonitor(Online):
             steep = not np.isfinite(np.diff(g) / np.diff(self._tokens)).all()
         if steep:
             raise InvalidInput(
-                f"seconds: expected a delay with which the slopes of g are finite, got {delay}"
+                f"seconds: expected a delay for which the slopes of g are finite, got {delay}"
             )
         g = normal(g)
         totals = self._counted(batches=1, batch_seconds=delay, batch_error_seconds=off)
@@ -195,13 +197,13 @@ class PromptMonitor(Online):
         downlink_bytes_per_second: float | None = None,
         draft_seconds: float | None = None,
     ) -> None:
-        """Take in what a device has measured of itself; None: not measured.
+        """Learn from measurements of a device; None: not measured.
 
         Raises
         ------
         InvalidInput
-            If the device is no key, or a value is not a finite number above 0; then nothing has
-            changed.
+            If the device is not a valid key, or a value is not a finite number above 0; the monitor
+            is then unchanged.
         """
         device = key_of("device", device)
         averages = self._devices.get(device, _NOTHING) | {
@@ -218,47 +220,47 @@ class PromptMonitor(Online):
 
     @locked
     def forget(self, device: Key) -> None:
-        """Drop what is known of a device, if anything is."""
+        """Remove all observations of a device, if there are any."""
         self._devices.pop(key_of("device", device), None)
 
-    # ------------------------------------------------------------------ what is known
+    # ------------------------------------------------------------------ estimates
 
     @property
     def background_tokens(self) -> float:
-        """mu of Eq. 1; 0 before the first batch."""
+        """Smoothed tokens mu of Eq. 1; 0 before the first batch."""
         return float(normal(np.array(self._batches.value)))
 
     @property
     def cloud_delay(self) -> CloudDelay:
-        """g of Eq. 2.
+        """Delay g of Eq. 2.
 
         Raises
         ------
         InvalidInput
-            If nothing is known of it.
+            If it is unknown.
         """
         if self._seconds is None:
             raise InvalidInput(
-                "cloud_delay: expected a batch to be observed first, or a g to begin with"
+                "cloud_delay: unknown; observe a batch first, or give an initial cloud_delay"
             )
         return CloudDelay(tokens=self._tokens, seconds=self._seconds)
 
     @property
     def devices(self) -> tuple[Key, ...]:
-        """The devices that have been observed."""
+        """Devices with observations."""
         with self._lock:
             return tuple(self._devices)
 
     @locked
     def device(self, device: Key, name: _Field) -> float:
-        """Return a device's moving average, or what stands for it: the given value, or the mean of
+        """Return a device's moving average; without observations, the given value or the mean of
         other devices.
 
         Raises
         ------
         InvalidInput
-            If nothing is known, the device is no key, or the name is none of those of
-            `observe_device`.
+            If the value is unknown, the device is not a valid key, or the name is not an argument
+            of `observe_device`.
         """
         own = self._devices.get(key_of("device", device), _NOTHING)[one_of("name", name, _FIELDS)]
         if own.seen:
@@ -269,9 +271,7 @@ class PromptMonitor(Online):
             averages[name].value for averages in self._devices.values() if averages[name].seen
         ]
         if not others:
-            raise InvalidInput(
-                f"{name}: expected a device to be observed first, or a value to begin with"
-            )
+            raise InvalidInput(f"{name}: unknown; observe a device first, or give an initial value")
         return math.fsum(others) / len(others)
 
     def problem(
@@ -288,14 +288,20 @@ class PromptMonitor(Online):
         Parameters
         ----------
         device
-            Whose prompt it is.
-        prompt_tokens, bytes_per_token, pipeline_length, fields
-            The rest of the problem's fields.
+            Name of the device.
+        prompt_tokens
+            Field of the problem.
+        bytes_per_token
+            Field of the problem.
+        pipeline_length
+            Field of the problem.
+        fields
+            Other fields of the problem.
 
         Raises
         ------
         InvalidInput
-            If nothing is known of the cloud or the links, or a field is outside its domain.
+            If the delays of the cloud or the links are unknown, or a field is outside its domain.
         """
         with self._lock:
             return PromptChunkingProblem(
@@ -311,12 +317,12 @@ class PromptMonitor(Online):
 
     @locked
     def parallel_steps(self, device: Key, draft_tokens: int, *, bytes_per_token: float) -> int:
-        """Return lambda of Eq. 6 for a draft of a given length.
+        """Return the number of parallel steps lambda of Eq. 6 for a draft of a given length.
 
         Raises
         ------
         InvalidInput
-            If nothing is known of the cloud, the links or the drafting delay.
+            If the cloud, the links or the drafting delay are unknown.
         """
         return parallel_steps(
             draft_tokens,
@@ -346,12 +352,12 @@ class PromptMonitor(Online):
     @classmethod
     @restoring
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return the monitor whose `state` this is.
+        """Return a monitor with a given state.
 
         Raises
         ------
         InvalidInput
-            If it is not the state of a monitor.
+            If the value is not the state of a monitor.
         """
         found = _State.read(state)
         seconds = np.zeros(len(found.tokens)) if found.seconds is None else np.array(found.seconds)
@@ -376,7 +382,7 @@ class PromptMonitor(Online):
         expect(
             min(known, default=1.0) >= SMALLEST,
             "devices",
-            "positive averages of what was observed",
+            "positive averages of observations",
             known,
         )
         monitor._seconds = None if found.seconds is None else g.seconds
@@ -390,8 +396,9 @@ class PromptMonitor(Online):
     # ------------------------------------------------------------------ inside
 
     def _place(self, tokens: float) -> tuple[int, float]:
-        """Return the knot to the left, and the weight of the one to the right; above 1 beyond the
-        last knot.
+        """Return the index of the knot to the left, and the weight of the knot to the right.
+
+        The weight is above 1 beyond the last knot.
         """
         knots = self._tokens
         if tokens <= knots[0]:
@@ -401,7 +408,7 @@ class PromptMonitor(Online):
 
 
 def _measured(*values: float | None) -> dict[_Field, float]:
-    """Return what is given of a device, by name."""
+    """Return the given measurements of a device by name."""
     given = zip(_FIELDS, values, strict=True)
     return {
         name: number(name, value, SMALLEST, LARGEST) for name, value in given if value is not None
@@ -409,8 +416,10 @@ def _measured(*values: float | None) -> dict[_Field, float]:
 
 
 def _pin(s: Floats, left: int, weight: float, before: float, target: float) -> None:
-    """Move g from `before` to the target: the least change of the two knots, then the others in
-    order again.
+    """Change g at a position from `before` to a target.
+
+    The change of the two neighbouring knots is minimal; the others are then adapted to keep the
+    order.
     """
     right = left + 1
     shift = (target - before) / ((1.0 - weight) * (1.0 - weight) + weight * weight)

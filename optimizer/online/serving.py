@@ -1,15 +1,14 @@
-"""The scheduler that an engine embeds: tasks join when they like, and every step is planned when it
-begins.
+"""A scheduler for engines: tasks join at any time, and every step is planned when it begins.
 
-It knows no output lengths. Each step it chooses who drafts, how many tokens, and the batches; every
-task at hand is served.
+It does not know output lengths. In each step it chooses the drafting tasks, the numbers of draft
+tokens, and the batches; every present task is served.
 
 >>> from specopt.instances.continuous_serving.paper_1 import paper_1
->>> scheduler = ServingScheduler(paper_1())  # its models, runtimes and memory; not its tasks
+>>> scheduler = ServingScheduler(paper_1())  # uses its models, runtimes and memory, not its tasks
 >>> scheduler.submit("a", input_tokens=300)
 >>> step = scheduler.next_step()
 >>> scheduler.submit("b", input_tokens=20)  # joins with the next step
->>> scheduler.complete({"a": 3})  # tokens that it gained
+>>> scheduler.complete({"a": 3})  # number of new tokens
 >>> [batch.keys for batch in scheduler.next_step().batches]
 [('a',), ('b',)]
 >>> scheduler.complete({"a": 1, "b": 2}, finished=["a"])
@@ -40,11 +39,11 @@ class Batch:
     Parameters
     ----------
     keys
-        Which.
+        Keys of the tasks.
     speculation_length
-        Draft tokens for each.
+        Number of draft tokens for each task.
     finish_seconds
-        When the batch is verified, since the step began.
+        Time from the start of the step to the end of the batch's verification.
     """
 
     keys: tuple[Key, ...]
@@ -54,14 +53,14 @@ class Batch:
 
 @dataclass(frozen=True)
 class Step:
-    """What a step serves.
+    """Batches of a step.
 
     Parameters
     ----------
     batches
-        In order; none if there is no task.
+        Batches in order; empty if there is no task.
     seconds
-        How long it takes.
+        Duration of the step.
     """
 
     batches: tuple[Batch, ...]
@@ -75,34 +74,35 @@ class _State(SavedTotals):
 
 
 class ServingScheduler(Online):
-    """Plan every step of a server from what is at hand when it begins.
+    """Plan every step of a server when it begins, from the tasks present.
 
     Parameters
     ----------
     deployment
-        A problem whose models, runtimes, memory, acceptance rate and speculation lengths count; not
-        its tasks. With `min_speculation_length` 0 tasks may draft nothing for a while. May be
-        changed at any time, say where the memory is another: ``scheduler.deployment =
+        Problem whose models, runtimes, memory, acceptance rate and speculation lengths are used;
+        its tasks are ignored. With `min_speculation_length` 0, tasks may stop drafting for a while.
+        It may be changed at any time, for example if the memory changes: ``scheduler.deployment =
         dataclasses.replace(...)``.
     mechanism
-        How tasks are served; None: as the problem says, overlapping where it leaves that open.
+        Mechanism by which tasks are served; None for the one in the problem, or with overlap if the
+        problem leaves it open.
 
     Raises
     ------
     InvalidInput
-        If the problem is not for this mechanism.
+        If the problem does not allow the mechanism.
     """
 
     __slots__ = ("_choice", "_deployment", "_learned", "_mechanism", "_running", "_tasks")
     _KIND = "serving"
     _METRICS: ClassVar = {
-        "waiting": "Tasks at hand that are in no running step.",
-        "running": "Tasks of the step that runs.",
+        "waiting": "Tasks that are not in the running step.",
+        "running": "Tasks in the running step.",
         "served_total": "Tasks that have finished.",
         "cancelled_total": "Tasks that were cancelled.",
         "steps_total": "Steps that have ended.",
-        "tokens_total": "Tokens that tasks gained.",
-        "error_tokens_total": "Absolute error of the tokens expected of steps, as far as reported.",
+        "tokens_total": "New tokens of tasks.",
+        "error_tokens_total": "Absolute error of the expected tokens of steps, as far as reported.",
     }
     deployment = Setting[ContinuousServingProblem]()
     mechanism = Setting[Mechanism]()
@@ -119,7 +119,7 @@ class ServingScheduler(Online):
         self._choice = StepChoice(deployment, self._mechanism)
         self._tasks: dict[Key, Task] = {}
         self._running: dict[Key, tuple[Task, int]] | None = (
-            None  # the tasks of the step as they were, draft tokens
+            None  # tasks of the running step before it, and their draft tokens
         )
         self._learned = Learned()
 
@@ -139,34 +139,34 @@ class ServingScheduler(Online):
 
     @property
     def tasks(self) -> tuple[Key, ...]:
-        """The tasks at hand, in the order in which they were submitted."""
+        """Present tasks, in the order of submission."""
         with self._lock:
             return tuple(self._tasks)
 
     @property
     def stay_tokens(self) -> float:
-        """Tokens that a task at hand is expected to gain yet: the mean residual life of the lengths
-        met so far.
+        """Expected number of tokens until a present task finishes: the mean residual life of the
+        lengths observed so far.
         """
         return self._learned.stay_tokens
 
     @locked
     def warm_up(self) -> None:
-        """Load the kernel and decide once, so that no later call compiles."""
+        """Load the kernel and decide once, so that later calls do not compile."""
         self._choice.choose([Task(1.0, 1.0, 0.5)], self._learned)
 
     @locked
     def submit(self, key: Key, *, input_tokens: int, acceptance_rate: float | None = None) -> None:
-        """Add a task, whose input has arrived: it takes part from the next step on.
+        """Add a task whose input has arrived; it takes part from the next step on.
 
         Parameters
         ----------
         key
-            Names the task until it has finished.
+            Name of the task until it has finished.
         input_tokens
             Length of its prompt.
         acceptance_rate
-            Its own; None: the deployment's, the mean where that has one for each task.
+            Acceptance rate of the task; None for the deployment's rate, or its mean over tasks.
 
         Raises
         ------
@@ -175,7 +175,7 @@ class ServingScheduler(Online):
         """
         key = key_of("key", key)
         if key in self._tasks:
-            raise InvalidInput(f"key: expected one that is not in use, got {describe(key)}")
+            raise InvalidInput(f"key: {describe(key)} is in use; choose another key")
         tokens = float(integer("input_tokens", input_tokens, 1, MAX_TOKENS))
         rate = self._usual_rate() if acceptance_rate is None else acceptance_rate
         task = Task(tokens, tokens, number("acceptance_rate", rate, 0, below=1))
@@ -185,23 +185,23 @@ class ServingScheduler(Online):
 
     @locked
     def cancel(self, key: Key) -> None:
-        """Forget a task.
+        """Remove a task.
 
         Raises
         ------
         InvalidInput
-            If there is none of that name.
+            If no task has this key.
         """
         key = key_of("key", key)
         if key not in self._tasks:
-            raise InvalidInput(f"key: expected a task at hand, got {describe(key)}")
+            raise InvalidInput(f"key: expected a present task, got {describe(key)}")
         totals = self._counted(cancelled=1)
         del self._tasks[key]
         self._totals = totals
 
     @locked
     def next_step(self) -> Step:
-        """Return what the server does now: every task at hand is in one batch.
+        """Return the next step, in which every present task is in one batch.
 
         Raises
         ------
@@ -209,7 +209,7 @@ class ServingScheduler(Online):
             If a step is running.
         """
         if self._running is not None:
-            raise InvalidInput("next_step: expected the running step to be complete first")
+            raise InvalidInput("next_step: a step is running; call complete first")
         if not self._tasks:
             return Step((), 0.0)
         keys = list(self._tasks)
@@ -234,23 +234,23 @@ class ServingScheduler(Online):
     def complete(
         self, gained: Mapping[Key, float] | None = None, finished: Iterable[Key] = ()
     ) -> None:
-        """Note that the step has ended.
+        """Report that the step has ended.
 
         Parameters
         ----------
         gained
-            Tokens that each of its tasks gained; those left out, the mean of Eq. 7.
+            New tokens of each of its tasks; for tasks that are left out, the mean of Eq. 7.
         finished
-            Tasks that leave.
+            Tasks that have finished.
 
         Raises
         ------
         InvalidInput
-            If no step is running, tasks were not in it, or a number of tokens is outside its
+            If no step is running, a task was not in it, or a number of tokens is outside its
             domain.
         """
         if self._running is None:
-            raise InvalidInput("complete: expected a running step")
+            raise InvalidInput("complete: no step is running; call next_step first")
         tokens = {
             key_of("gained", key): number("gained", n, 0, MAX_TOKENS)
             for key, n in (gained or {}).items()
@@ -264,7 +264,7 @@ class ServingScheduler(Online):
         tasks, learned, served, gain, error = self._tasks.copy(), self._learned, 0, 0.0, 0.0
         for key, (task, length) in self._running.items():
             if tasks.get(key) is not task:
-                continue  # cancelled meanwhile; another one may have its name
+                continue  # cancelled during the step; its key may be in use again
             mean = expected_tokens_per_step(task.rate, length)
             tasks[key] = task.after(tokens.get(key, mean), length)
             gain += tokens.get(key, mean)
@@ -288,13 +288,13 @@ class ServingScheduler(Online):
     @classmethod
     @restoring
     def from_state(cls, deployment: ContinuousServingProblem, state: Mapping[str, Any]) -> Self:
-        """Return the scheduler whose `state` this is; a step that was running then has to be
-        planned again.
+        """Return a scheduler with a given state; a step that was running must be planned again.
 
         Raises
         ------
         InvalidInput
-            If it is not the state of a scheduler, or the problem is not for its mechanism.
+            If the value is not the state of a scheduler, or the problem does not allow its
+            mechanism.
         """
         found = _State.read(state)
         mechanism: Any = found.mechanism

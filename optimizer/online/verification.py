@@ -1,11 +1,11 @@
-"""The scheduler that a server embeds: requests in, batches out, by the policies and the code of the
+"""A scheduler for servers, which turns requests into batches with the policies and code of the
 simulator.
 
-Any thread may call it: every call holds one lock and either takes effect as a whole or, with an
-exception, not at all. Nothing is lost and nothing is served twice. A failed batch is put back
-(`abandon`), and so is a batch whose end was not reported within `lost_after_seconds`. `complete`
-returns the requests that count as served by it. Told how long batches took, it corrects its
-estimates: of a machine that is slower than was thought, or becomes so.
+Calls are thread-safe: every call holds a lock, and takes effect completely or, with an exception,
+not at all. No request is lost or served twice. A failed batch is put back (`abandon`), and so is a
+batch whose end is not reported within `lost_after_seconds`. `complete` returns the requests that it
+served. If the durations of batches are reported, the scheduler corrects its estimates, for example
+for a machine that is slower than expected or becomes slower.
 
 >>> from specopt.instances.verification_batch.workload import TABLE_12
 >>> scheduler = VerificationScheduler(TABLE_12)
@@ -16,7 +16,7 @@ estimates: of a machine that is slower than was thought, or becomes so.
 ...         tokens_done=10, iteration_start_seconds=1.5,
 ...     )
 >>> batch = scheduler.next_batch(1.6)
->>> batch.keys  # "a" is 4.85 s ahead of its speed: it could wait, but there is time for it
+>>> batch.keys  # "a" is 4.85 s ahead of its required speed, but there is time for it
 ('b', 'a')
 >>> scheduler.complete(batch, seconds=0.017)  # measured: the estimator follows
 ('b', 'a')
@@ -47,33 +47,33 @@ from specopt.online.prefixes import Prefixes, SavedPrefixes
 from specopt.solvers.policy import as_policy
 from specopt.solvers.verification_batch.policies import NAMED, Policy, PolicyName
 
-# rows of `_Rows.columns`: the first seven as in the kernel's `Pending`
+# rows of `_Rows.columns`; the first seven are those of the kernel's `Pending`
 _VALUE, _NEW, _CACHED, _DEADLINE, _DUE, _LATEST, _AHEAD, _SPEED, _ALLOWED = range(9)
-_UNSEEN = -1.0  # as `_ALLOWED`: no decision has met the request so far
+_UNSEEN = -1.0  # value of `_ALLOWED` before the first decision about the request
 _GONE, _WAITS, _RUNS = range(3)
 _NO_LIMIT = ("memory_bytes", "cache_memory_bytes")
 _OF_RULE = ("policy", "guard_seconds", "memory_bytes")
 _CHANGES = (*_OF_RULE, "cache_memory_bytes", "lost_after_seconds", "refuse_late")
 _Row = tuple[float, ...]
-"""Of a request, as in `_Rows.columns`."""
+"""Values of a request, as in `_Rows.columns`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Batch:
-    """What the verifier does next.
+    """The next batch of the verifier.
 
     Parameters
     ----------
     keys
-        The requests to verify together, most urgent first; empty if the verifier waits for the next
-        one.
+        Requests to verify together, most urgent first; empty if the verifier waits for the next
+        request.
     seconds
         Estimated time of the batch; 0 if it is empty.
     serials
-        Distinguish its requests from later ones with the same keys.
+        Serial numbers, which distinguish its requests from later ones with the same keys.
     drop
-        Responses whose prefixes leave the server's cache before the batch; `update` says what a
-        request of theirs that waits costs then.
+        Responses whose prefixes are evicted from the server's cache before the batch; call `update`
+        for their waiting requests, whose costs change.
     """
 
     keys: tuple[Key, ...]
@@ -126,35 +126,35 @@ class _State(SavedTotals):
 
 
 class VerificationScheduler(Online):
-    """Choose batch after batch for one verifier.
+    """Choose the batches of one verifier.
 
-    The caller owns the clock: all moments are seconds on one clock of its choice, best one that
-    never jumps. One batch runs at a time.
+    The caller owns the clock. All times are in seconds on one clock, preferably a monotonic one.
+    One batch runs at a time.
 
     Parameters
     ----------
     estimator
-        Time of a batch (Eq. 18-19), as far as known: it follows the reports to `complete`. A
+        Initial time of a batch (Eq. 18-19); it is corrected by the reports to `complete`. A
         coefficient of 0 stays 0.
     policy
-        How to choose.
+        Policy that chooses batches.
     guard_seconds
-        delta of Eq. 17.
+        Guard time delta of Eq. 17.
     memory_bytes
-        M of Eq. 14; None: ample.
+        Memory M of Eq. 14; None: no limit.
     kv_bytes_per_token
-        What a token of a request, cached or new, occupies.
+        Memory of a cached or new token of a request.
     cache_memory_bytes
-        Room of the server's cache of prefixes, of which every batch says what to `drop`. Keys name
-        responses then, and `forget` says that one has ended. None: ample.
+        Size of the server's prefix cache; every batch then lists the prefixes to `drop`, keys name
+        responses, and `forget` reports the end of a response. None: no limit.
     lost_after_seconds
-        A batch that runs longer than this beyond its estimate counts as lost when the next one is
-        requested: its requests wait again. Infinity: never.
+        Time beyond its estimate after which a running batch is considered lost when the next one is
+        requested; its requests then wait again. Infinity: never.
     refuse_late
-        Whether a request is refused whose response would be late if no other came any more.
+        Whether to refuse a request whose response would be late even if no other request arrived.
 
-    All but the estimator and the bytes of a token may be changed at any time: ``scheduler.policy =
-    "fcfs"``.
+    All arguments except the estimator and the bytes of a token may be changed at any time:
+    ``scheduler.policy = "fcfs"``.
     """
 
     __slots__ = (
@@ -177,16 +177,16 @@ class VerificationScheduler(Online):
     )
     _KIND = "verification"
     _METRICS: ClassVar = {
-        "waiting": "Requests that wait.",
-        "running": "Requests of the batch that runs.",
+        "waiting": "Waiting requests.",
+        "running": "Requests of the running batch.",
         "served_total": "Requests that were verified.",
-        "late_total": "Of those, requests whose response was due before.",
+        "late_total": "Verified requests whose response was late.",
         "refused_total": "Requests that were refused because their response would have been late.",
         "cancelled_total": "Requests that were cancelled.",
         "put_back_total": "Requests of batches that failed or were lost.",
-        "evicted_total": "Prefixes that left the cache for others.",
+        "evicted_total": "Prefixes that were evicted from the cache.",
         "batch_seconds_total": "Measured time of batches.",
-        "batch_error_seconds_total": "Absolute error of the estimated time of those.",
+        "batch_error_seconds_total": "Absolute error of the estimated time of these batches.",
     }
     policy = Setting[Policy]()
     guard_seconds = Setting[float]()
@@ -223,18 +223,18 @@ class VerificationScheduler(Online):
         )
         self._lost_after_seconds = _checked("lost_after_seconds", lost_after_seconds)
         self._refuse_late = _checked("refuse_late", refuse_late)
-        self._latest = 0.0  # the last moment that `next_batch` was given
+        self._latest = 0.0  # time of the last call of `next_batch`
         self._rows = _Rows()
         self._next_serial = 0
         self._running: tuple[Key, ...] = ()
         self._work: Floats = np.zeros(
             len(COEFFICIENTS)
-        )  # of the batch that runs: what its time is linear in
+        )  # features of the running batch, in which its time is linear
         self._deadline_of_running = math.inf
 
     @property
     def estimator(self) -> VerificationTime:
-        """The time of a batch, as believed by now."""
+        """Current estimate of the time of a batch."""
         with self._lock:
             return VerificationTime(
                 **dict(zip(COEFFICIENTS, self._rule.costs.tolist(), strict=True))
@@ -242,15 +242,13 @@ class VerificationScheduler(Online):
 
     @property
     def pending(self) -> tuple[Key, ...]:
-        """The requests that wait, in order of arrival."""
+        """Waiting requests, in order of arrival."""
         with self._lock:
             return self._rows.keys_of(_WAITS)
 
     @property
     def running(self) -> tuple[Key, ...]:
-        """The requests of the batch that runs; those that were cancelled since are not among
-        them.
-        """
+        """Requests of the running batch, without those that were cancelled."""
         return self._running
 
     def _change(self, name: str, value: Any) -> None:
@@ -259,7 +257,8 @@ class VerificationScheduler(Online):
         value, prefixes = _checked(name, value), self._prefixes
         if name == "cache_memory_bytes" and None in (value, self._cache_memory_bytes):
             raise InvalidInput(
-                "cache_memory_bytes: expected a cache that is bounded before and after"
+                "cache_memory_bytes: cannot change between a bounded and an unbounded cache; make a"
+                " new scheduler"
             )
         policy, *limits = ({name: value}.get(of, getattr(self, f"_{of}")) for of in _OF_RULE)
         places = self._rows.places(self._rows.keys_of(_WAITS, _RUNS))
@@ -282,7 +281,7 @@ class VerificationScheduler(Online):
         }
 
     def warm_up(self) -> None:
-        """Load the kernels and serve a request once, so that no later call compiles."""
+        """Load the kernels and serve one request, so that later calls do not compile."""
         twin = type(self)(
             self.estimator,
             self.policy,
@@ -301,7 +300,7 @@ class VerificationScheduler(Online):
             arrival_seconds=0.0,
         )
         batch = twin.next_batch(0.0)
-        assert batch.keys  # the deadline is far: every policy takes it
+        assert batch.keys  # every policy chooses it, because its deadline is far away
         twin.complete(batch, seconds=1.0)
         twin._rows.compact()
 
@@ -320,38 +319,43 @@ class VerificationScheduler(Online):
         return_seconds: float = 0.0,
         arrival_seconds: float | None = None,
     ) -> None:
-        """Add a request to those that wait; the order of the calls is the order of arrival.
+        """Add a request; the order of the calls is the order of arrival.
 
         Parameters
         ----------
         key
-            Names the request (or its response) until it is complete.
+            Name of the request (or of its response) until it is complete.
         class_speed
-            tau, tokens per second that the response must reach.
+            Minimum speed tau of the response, in tokens per second.
         expected_tokens
-            Tokens that the verification is expected to yield, the verifier's own included.
-        new_tokens, cached_tokens
-            L_new to compute and L_cached to read.
-        response_start_seconds, tokens_done
-            When the response started, and the tokens that it has.
+            Expected number of tokens from the verification, including the verifier's own token.
+        new_tokens
+            Number of tokens L_new to compute.
+        cached_tokens
+            Number of tokens L_cached to read.
+        response_start_seconds
+            Start of the response.
+        tokens_done
+            Number of tokens of the response so far.
         iteration_start_seconds
-            When the device started this iteration.
+            Time at which the device started this iteration.
         return_seconds
-            How long the result takes back to the device.
+            Time in which the result is sent back to the device.
         arrival_seconds
-            When the request came; None: when the next batch is requested. `refuse_late` needs it.
+            Arrival of the request; None for the time of the next call of `next_batch`.
+            `refuse_late` requires it.
 
         Raises
         ------
         InvalidInput
-            If the key is in use or no name, a value is outside its domain, or the request alone
+            If the key is in use or invalid, a value is outside its domain, or the request alone
             exceeds the memory.
         Refused
-            If the response would be late, and late ones are refused.
+            If the response would be late and late requests are refused.
         """
         key = key_of("key", key)
         if key in self._rows.serial_of:
-            raise InvalidInput(f"key: expected one that is not in use, got {describe(key)}")
+            raise InvalidInput(f"key: {describe(key)} is in use; choose another key")
         tau = number("class_speed", class_speed, 0)
         tokens = number("expected_tokens", expected_tokens, 0, MAX_TOKENS)
         done = number("tokens_done", tokens_done, 0)
@@ -365,8 +369,8 @@ class VerificationScheduler(Online):
         )
         if not max(abs(deadline), abs(due), tokens / tau) <= LARGEST:
             raise InvalidInput(
-                f"class_speed: expected one by which the request is due within {LARGEST:g} s, got"
-                f" {tau}"
+                f"class_speed: expected a speed for which the request is due within {LARGEST:g} s,"
+                f" got {tau}"
             )
         allowed = _UNSEEN
         if arrival_seconds is not None:
@@ -390,9 +394,7 @@ class VerificationScheduler(Online):
     def _refuse(self, key: Key, values: _Row, now: float | None) -> None:
         """Refuse a request whose response would be late."""
         if now is None:
-            raise InvalidInput(
-                "arrival_seconds: expected a number, as late requests are refused, got None"
-            )
+            raise InvalidInput("arrival_seconds: required, because late requests are refused")
         end = self._soonest(now, values)
         if end > values[_DUE]:
             self._totals = self._counted(refused=1)
@@ -402,8 +404,8 @@ class VerificationScheduler(Online):
             )
 
     def _soonest(self, now: float, values: _Row) -> float:
-        """Return when a request of these values would be done: batch after batch, as the policy
-        decides.
+        """Return the time at which a request with these values would be done, batch after batch by
+        the policy.
         """
         rows, kernels = self._rows, _kernels()
         waits = rows.status[: rows.count] == _WAITS
@@ -425,21 +427,19 @@ class VerificationScheduler(Online):
 
     @locked
     def update(self, key: Key, *, new_tokens: int, cached_tokens: int) -> None:
-        """Change what a waiting request costs, say because its prefix was dropped from the
-        cache.
-        """
+        """Change the tokens of a waiting request, for example because its prefix was evicted."""
         self._rows.columns[_NEW : _CACHED + 1, self._place(key)] = self._tokens(
             new_tokens, cached_tokens
         )
 
     @locked
     def cancel(self, key: Key) -> None:
-        """Forget a request that waits or runs; of a running one, `complete` says nothing any more.
+        """Remove a request that waits or runs; `complete` will not return it.
 
         Raises
         ------
         InvalidInput
-            If it neither waits nor runs.
+            If the request neither waits nor runs.
         """
         key = key_of("key", key)
         if key not in self._rows.serial_of:
@@ -448,23 +448,23 @@ class VerificationScheduler(Online):
 
     @locked
     def forget(self, key: Key) -> None:
-        """Note that a response has ended, and that its prefix has left the server's cache."""
+        """Report that a response has ended, and that its prefix has left the server's cache."""
         key = key_of("key", key)
         if self._prefixes is not None:
             self._prefixes.forget(key)
 
     @locked
     def next_batch(self, now: float) -> Batch:
-        """Return what the verifier does now; its requests wait no longer but run until `complete`.
+        """Return the next batch; its requests run until `complete`.
 
         Raises
         ------
         InvalidInput
-            If a batch is running that does not count as lost, or the time is no number.
+            If a batch is running that is not considered lost, or the time is invalid.
         """
         now = number("now", now, -LARGEST, LARGEST)
         if self._running and now <= self._deadline_of_running:
-            raise InvalidInput("next_batch: expected the running batch to be complete first")
+            raise InvalidInput("next_batch: a batch is running; call complete first")
         rows, kernels = self._rows, _kernels()
         rows.compact_often()
         columns, status = rows.columns[:, : rows.count], rows.status[: rows.count].copy()
@@ -493,7 +493,7 @@ class VerificationScheduler(Online):
                 away = window - allowed[places]
                 facts = np.array([memory, served[_DUE], window, away, served[_SPEED]]).T
                 drop, prefixes = prefixes.served(keys, facts, seconds)
-                dropped = rows.places([key for key in drop if key in rows.serial_of])
+                dropped = dropped[status[dropped] == _WAITS]  # without a prefix none runs ahead
                 dropped = dropped[status[dropped] == _WAITS]  # without theirs they do not run ahead
         serials, totals = (
             tuple(rows.serials[places].tolist()),
@@ -515,26 +515,25 @@ class VerificationScheduler(Online):
     def complete(
         self, batch: Batch | Iterable[Key] | None = None, *, seconds: float | None = None
     ) -> tuple[Key, ...]:
-        """Note that a batch has ended, and return those of its requests that count as served by it.
+        """Report that a batch has ended, and return the requests that it served.
 
-        Requests that were cancelled meanwhile do not count. Those of a batch that counted as lost
-        do, if the batch itself is given and they have not been served since: they wait no longer.
-        Keys that are returned may be submitted again.
+        Requests that were cancelled are excluded. Requests of a lost batch are included if the
+        batch itself is given and they have not been served since; they no longer wait. Returned
+        keys may be submitted again.
 
         Parameters
         ----------
         batch
-            The batch; or the keys of the one that runs, so that both sides mean the same; None:
-            whatever runs.
+            The batch; or the keys of the running batch, as a check that both sides agree; None for
+            the running batch.
         seconds
-            What the batch took, which the estimator learns from, once and only if it is the one
-            that runs; None: nobody knows.
+            Duration of the batch, from which the estimator learns if it is the running one; None if
+            unknown.
 
         Raises
         ------
         InvalidInput
-            If keys are given and they are not those of the running batch, or the seconds are no
-            number above 0.
+            If the keys are not those of the running batch, or the seconds are not a number above 0.
         """
         if seconds is not None:
             seconds = number("seconds", seconds, high=LARGEST, above=0)
@@ -544,7 +543,7 @@ class VerificationScheduler(Online):
                 asked = dict(zip(batch.keys, batch.serials, strict=True))
             except (TypeError, ValueError):
                 raise InvalidInput(
-                    f"batch: expected one that next_batch returned, got {describe(batch)}"
+                    f"batch: expected a batch returned by next_batch, got {describe(batch)}"
                 ) from None
             served = tuple(
                 [key for key, serial in asked.items() if self._rows.serial_of.get(key) == serial]
@@ -570,8 +569,8 @@ class VerificationScheduler(Online):
 
     @locked
     def abandon(self) -> tuple[Key, ...]:
-        """Put the requests of a batch that failed back where they were among those that wait, and
-        return them.
+        """Return the requests of a failed batch to their places in the queue, and return their
+        keys.
         """
         keys, status = self._running, self._rows.status[: self._rows.count]
         totals = self._counted(put_back=len(keys))
@@ -586,7 +585,7 @@ class VerificationScheduler(Online):
         keys = rows.keys_of(_WAITS, _RUNS)
         columns = np.delete(
             rows.columns[:, rows.places(keys)], _LATEST, axis=0
-        )  # which follows from the others
+        )  # it follows from the others
         policy = {
             name: base.bounded(value) for name, value in dataclasses.asdict(self.policy).items()
         }
@@ -627,20 +626,20 @@ class VerificationScheduler(Online):
     @classmethod
     @base.restoring
     def from_state(cls, state: Mapping[str, Any], *, shift_seconds: float = 0.0) -> Self:
-        """Return the scheduler whose `state` this is; a batch that ran then still runs.
+        """Return a scheduler with a given state; a batch that was running still runs.
 
         Parameters
         ----------
         state
-            What `state` returned.
+            Value returned by `state`.
         shift_seconds
-            Added to all moments: what the clock of today says minus what that of the state would
-            say.
+            Number added to all times: the current clock minus the clock of the state at the same
+            moment.
 
         Raises
         ------
         InvalidInput
-            If it is not the state of a scheduler.
+            If the value is not the state of a scheduler.
         """
         found, shift = _State.read(state), number("shift_seconds", shift_seconds, -LARGEST, LARGEST)
         policy = {
@@ -689,11 +688,11 @@ class VerificationScheduler(Online):
         scheduler._running, scheduler._next_serial = tuple(found.running), found.next_serial
         scheduler._work = np.array(found.work)
         scheduler._rule.tight[0] = found.tight_seconds
-        least = _kernels().LEAST_ERROR
+        minimum = _kernels().LEAST_ERROR
         base.expect(
-            found.calibration.error[0] >= least,
+            found.calibration.error[0] >= minimum,
             "calibration.error",
-            f"at least {least}",
+            f"at least {minimum}",
             found.calibration.error,
         )
         for name in scheduler._calibration._fields:
@@ -706,7 +705,7 @@ class VerificationScheduler(Online):
     # ------------------------------------------------------------------ inside
 
     def _tokens(self, new_tokens: float, cached_tokens: float) -> tuple[float, float]:
-        """Return the tokens of a request, whose memory must be there."""
+        """Return the tokens of a request after checking that it fits into the memory."""
         new = number("new_tokens", new_tokens, 0, MAX_TOKENS)
         cached = number("cached_tokens", cached_tokens, 0, MAX_TOKENS)
         self._refuse_large(cached + new, self._memory_bytes)
@@ -720,8 +719,8 @@ class VerificationScheduler(Online):
             )
 
     def _learned(self, seconds: float) -> tuple[Floats, Any]:
-        """Return the costs of the estimator, and what is known of them, after the running batch
-        took so long.
+        """Return the estimator's costs and calibration after learning the running batch's
+        duration.
         """
         costs, calibration = self._rule.costs.copy(), self._calibration
         copy = type(calibration)(*(part.copy() for part in calibration))
@@ -733,7 +732,7 @@ class VerificationScheduler(Online):
         return (
             self._rule.costs,
             calibration,
-        )  # out of the range of floating point: nothing can be learned
+        )  # outside the range of floating point, nothing can be learned
 
     def _place(self, key: Key) -> int:
         """Return the row of a waiting request."""
@@ -750,7 +749,7 @@ class VerificationScheduler(Online):
         costs: Floats | None = None,
         calibration: Any = None,
     ) -> None:
-        """Forget requests; with them comes what was counted, and learned from them."""
+        """Remove requests, and set the new counters, costs and calibration."""
         rows, gone = self._rows, set(keys)
         places = rows.places(keys)
         running = tuple([key for key in self._running if key not in gone])
@@ -766,20 +765,20 @@ class VerificationScheduler(Online):
 
 
 class _Rows:
-    """A table of requests in order of arrival, some of which are gone, and room to decide in."""
+    """A table of requests in order of arrival, some of which are removed, with work space."""
 
     def __init__(self) -> None:
         self.count = self.gone = 0
         self.keys: list[Key] = []
-        self.serial_of: dict[Key, int] = {}  # of those that are not gone
+        self.serial_of: dict[Key, int] = {}  # without removed requests
         self._allocate(256)
 
-    def _allocate(self, most: int) -> None:
-        """Make room for `most` rows, which takes over those that there are."""
+    def _allocate(self, size: int) -> None:
+        """Allocate `size` rows and copy the existing ones."""
         columns, serials, status = (
-            np.empty((9, most)),
-            np.empty(most, np.int64),
-            np.empty(most, np.int8),
+            np.empty((9, size)),
+            np.empty(size, np.int64),
+            np.empty(size, np.int8),
         )
         if self.count:
             for new, old in (
@@ -789,8 +788,8 @@ class _Rows:
             ):
                 new[..., : self.count] = old[..., : self.count]
         batch, room = (
-            np.empty(most, np.int64),
-            _kernels().Sorting(np.empty(most), np.empty(most, np.int64)),
+            np.empty(size, np.int64),
+            _kernels().Sorting(np.empty(size), np.empty(size, np.int64)),
         )
         self.columns: Floats = columns
         self.serials: Ints = serials
@@ -804,7 +803,7 @@ class _Rows:
         return np.searchsorted(self.serials[: self.count], serials)
 
     def keys_of(self, *statuses: int) -> tuple[Key, ...]:
-        """Return the keys of the rows of some statuses, in order of arrival."""
+        """Return the keys of the rows with some statuses, in order of arrival."""
         chosen = np.isin(self.status[: self.count], statuses)
         return tuple([self.keys[place] for place in np.flatnonzero(chosen).tolist()])
 
@@ -822,14 +821,14 @@ class _Rows:
         self.count = at + 1
 
     def compact_often(self) -> None:
-        """Drop what is gone if it is half of the rows: that costs as little per row as it is
-        rare.
+        """Drop removed rows if they are at least half of all rows, so that the cost per row is
+        constant.
         """
         if 2 * self.gone > self.count:
             self.compact()
 
     def compact(self) -> None:
-        """Drop what is gone; the others keep their order."""
+        """Drop removed rows; the others keep their order."""
         keys = list(self.keys_of(_WAITS, _RUNS))
         self.count, self.keys, self.gone = (
             _kernels().compact(self.columns, self.serials, self.status, self.count),
@@ -839,7 +838,7 @@ class _Rows:
 
 
 def _checked(name: str, value: Any) -> Any:
-    """Return the value of a setting."""
+    """Return the value of a setting after checking it."""
     if name == "policy":
         return as_policy(value, NAMED, Policy)
     if name == "refuse_late":

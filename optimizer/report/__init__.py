@@ -1,1 +1,1 @@
-"""Reports: one self-contained page for a result, a comparison or a sweep."""
+"""Reports: self-contained pages for results, comparisons and sweeps."""

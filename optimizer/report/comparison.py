@@ -1,5 +1,5 @@
-"""A comparison as a page: methods side by side, their profiles, who wins where, and where the
-numbers come from.
+"""Pages of comparisons: methods, their profiles, wins by family, all runs, and origins of the
+numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def comparison_page(comparison: Comparison, sources: tuple[str, ...]) -> Page:
     lead = [_winner(kind, [row for row in rows if row.kind == kind]) for kind in kinds]
     if failed:
         lead.append(
-            f"{failed} of {len(comparison)} runs failed; they count as runs without a plan."
+            f"{failed} of {len(comparison)} runs failed; they are treated as runs without a plan."
         )
     tables = tables_of(comparison).values()
     body = [_kind(comparison, kind, cells) for kind, cells in zip(kinds, tables, strict=True)]
@@ -37,7 +37,7 @@ def comparison_page(comparison: Comparison, sources: tuple[str, ...]) -> Page:
     if len(wins) > 1:
         body.append(
             section(
-                "Who has the best plan where",
+                "Best plans by family",
                 table(wins, "Share of the runs with the best plan (%)"),
             )
         )
@@ -55,15 +55,15 @@ def comparison_page(comparison: Comparison, sources: tuple[str, ...]) -> Page:
     if lost:
         body.append(
             section(
-                "What failed or is refuted",
-                table(lost, "Runs that failed, and claims that are refuted"),
+                "Failed and refuted runs",
+                table(lost, "Failed runs, and refuted claims"),
             )
         )
     body.append(section("Run by run", table(_runs(comparison), "Every run")))
     body.append(
         section(
-            "Where the numbers come from",
-            items(f"{name}: {what}" for name, what in origins(comparison)),
+            "Origin of the numbers",
+            items(f"{name}: {text}" for name, text in origins(comparison)),
         )
     )
     title = (
@@ -75,7 +75,7 @@ def comparison_page(comparison: Comparison, sources: tuple[str, ...]) -> Page:
 
 def _winner(kind: str, rows: Sequence[MethodSummary]) -> str:
     best = max(rows, key=lambda row: (row.all_wins, row.all_proven))
-    alike = [
+    winners = [
         row.label
         for row in rows
         if (row.all_wins, row.all_proven) == (best.all_wins, best.all_proven)
@@ -87,7 +87,8 @@ def _winner(kind: str, rows: Sequence[MethodSummary]) -> str:
     )
     return (
         f"{kind}: the best plan in {100 * best.all_wins:.0f} % of the runs, and"
-        f" {100 * best.all_proven:.0f} % proven optimal or infeasible, by {', '.join(alike)}{gap}."
+        f" {100 * best.all_proven:.0f} % proven optimal or infeasible, by"
+        f" {', '.join(winners)}{gap}."
     )
 
 
@@ -127,7 +128,7 @@ def _percent(share: float | None) -> float | None:
 
 
 def origins(records: Iterable[Record]) -> list[tuple[str, str]]:
-    """Return what the numbers of records depend on: machines, versions, limits, seeds, digests of
+    """Return the conditions of records: machines, versions, limits, seeds and digests of
     sources.
     """
     facts: dict[str, list[str]] = {}

@@ -1,5 +1,5 @@
-"""HTML of a report's parts. Every text goes through `text`: what a file says is shown, never taken
-for markup.
+"""HTML of the parts of pages; `text` escapes all texts, so that no file is interpreted as
+markup.
 """
 
 from __future__ import annotations
@@ -13,13 +13,14 @@ from typing import Any
 from specopt.models.fields import escaped
 
 MAX_ROWS = 500
-"""Rows of a table; a page stays light, and says how many there are in all."""
+"""Maximum number of rows of a table, so that pages stay small; the total is printed."""
 
 DIGITS = 5
+"""Number of significant digits of printed numbers."""
 
 
 def text(value: object) -> str:
-    """Return a value as text that HTML shows as it is; control characters are written out."""
+    """Return a value as escaped text; control characters are written as escape sequences."""
     return html.escape(escaped(str(value)))
 
 
@@ -29,7 +30,7 @@ def paragraph(words: str, kind: str = "") -> str:
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> str:
-    """Return names and what belongs to them."""
+    """Return a list of names and values."""
     rows = "".join(
         f"<div><dt>{text(name)}</dt><dd>{text(shown(value))}</dd></div>" for name, value in pairs
     )
@@ -37,7 +38,7 @@ def facts(pairs: Iterable[tuple[str, object]]) -> str:
 
 
 def items(words: Iterable[str]) -> str:
-    """Return a list of sentences; empty if there are none."""
+    """Return a list of sentences, or an empty text if there are none."""
     found = "".join(f"<li>{text(one)}</li>" for one in words)
     return f"<ul>{found}</ul>" if found else ""
 
@@ -48,12 +49,12 @@ def section(title: str, *parts: str) -> str:
 
 
 def folded(title: str, content: str) -> str:
-    """Return what is there for those who ask."""
+    """Return a part of a page that is closed until a reader opens it."""
     return f"<details><summary>{text(title)}</summary>{content}</details>"
 
 
 def table(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
-    """Return a table that can be sorted; numbers flush right."""
+    """Return a sortable table with numbers flush right."""
     if not rows:
         return paragraph(f"{caption}: none.")
     names = list(rows[0])
@@ -77,12 +78,12 @@ def table(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
 
 
 def data(value: Any) -> str:
-    """Return JSON that no script element ends in."""
+    """Return JSON that cannot end a script element."""
     return json.dumps(value, allow_nan=False).replace("<", "\\u003c")
 
 
 def shown(value: object) -> str:
-    """Return a value as people read it: numbers with few digits, nothing as a dash."""
+    """Return a value as text: numbers with few digits, a dash for None."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "-" if value is None or value != value else str(value)
     if isinstance(value, bool):

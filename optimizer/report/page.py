@@ -1,9 +1,7 @@
-"""One self-contained page: what it says stands in its HTML, scripts only add sorting and charts to
-point at.
+"""Self-contained pages, whose text is in the HTML; scripts only add sorting and interactive charts.
 
-Charts are drawn twice from one description, as SVG here and by the same library's own bundle in the
-page. Without that library their tables are shown; nothing on a page asks for anything from
-elsewhere.
+Charts are drawn twice from one description: as SVG, and by the library's bundle in the page.
+Without the library, tables replace charts. A page loads nothing from elsewhere.
 """
 
 from __future__ import annotations
@@ -29,20 +27,20 @@ _NOTICE = (
 
 @dataclass(frozen=True, kw_only=True)
 class Page:
-    """A page before it is written.
+    """Content of a page.
 
     Parameters
     ----------
     title
-        Its headline.
+        Headline of the page.
     lead
-        What matters most, in a sentence or a few.
+        Most important sentences.
     body
-        HTML of its sections; see `markup`.
+        HTML of the sections; see `markup`.
     sources
-        The files that it was made from.
+        Files from which the page was made.
     good
-        Whether the lead says that all is well; None: neither.
+        Whether the lead is marked as good (True), bad (False) or neither (None).
     """
 
     title: str
@@ -62,7 +60,7 @@ def can_draw() -> bool:
 
 
 def figure(chart: Chart) -> str:
-    """Return a chart with its rows as a table, folded away where the chart is drawn."""
+    """Return a chart with its rows as a table, which is closed if the chart is drawn."""
     described = chart.to_dict()
     rows = described["data"]["values"]
     if not rows:
@@ -121,7 +119,7 @@ def to_html(page: Page) -> str:
 
 
 GLOBALS = "window.vegaEmbed = vegaEmbed; window.vega = vega; window.vegaLite = vegaLite;"
-"""What a page's script finds of the library."""
+"""Names of the library that the page's script uses."""
 
 
 @cache

@@ -1,5 +1,5 @@
-"""A result as a page: what is certified, the plan, and with its problem what the judge says and its
-kind's charts.
+"""Pages of results: certificate, plan, and, if the problem is known, the judge's report and
+charts.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from specopt.api.claims import certificate, every_plan_has, held_against
+from specopt.api.claims import certificate, every_plan_has, without_refuted_claims
 from specopt.kinds import kind_of
 from specopt.kinds.view import view_of
 from specopt.models.errors import InvalidInput
@@ -19,7 +19,9 @@ from specopt.models.result import Result, Status
 from specopt.report.markup import MAX_ROWS, facts, folded, items, paragraph, section, table, text
 from specopt.report.page import Page, figure
 
-NOT_JUDGED = "As the file claims: with --problem FILE the plan is judged again, and drawn."
+NOT_JUDGED = (
+    "The claims of the file were not checked: --problem FILE judges the plan again and draws it."
+)
 
 
 def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...]) -> Page:
@@ -28,11 +30,11 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
     Parameters
     ----------
     result
-        What is shown.
+        The result.
     problem
-        What it is a result of; None: its plan and objective are taken as claimed.
+        Problem of the result; None: its plan and objective are shown as claimed.
     sources
-        The files that they come from.
+        Files of the result and the problem.
 
     Raises
     ------
@@ -41,7 +43,7 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
     """
     kind = kind_of(result.kind)
     judged = None if problem is None or result.plan is None else verify(problem, result)
-    result, refuted = held_against(result, problem, judged)
+    result, refuted = without_refuted_claims(result, problem, judged)
     name = None if problem is None else problem.name
     body = []
     if problem is not None and judged is not None and judged.feasible and result.plan is not None:
@@ -63,8 +65,8 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
         lead.append("Judged again from the problem's data alone: the plan violates nothing.")
         if not judged.matches:
             lead.append(
-                "The objective that the file claims is not that of its plan; what stands here is"
-                " the judge's."
+                "The objective that the file claims is not that of its plan; this page shows the"
+                " judge's objective."
             )
     return Page(
         title=f"{result.kind}{f': {name}' if name else ''}, planned by {result.by}",
@@ -107,8 +109,8 @@ def plan_rows(rows: Any, result: Result) -> str:
         ]
     except InvalidInput as error:
         return paragraph(str(error))
-    assert plan is not None, "the caller has asked"
-    return table(found, "The plan") + folded("The plan as the file has it", _source(plan.to_dict()))
+    assert plan is not None, "checked by the caller"
+    return table(found, "The plan") + folded("The plan as JSON", _source(plan.to_dict()))
 
 
 def _source(data: Mapping[str, Any]) -> str:
@@ -127,11 +129,11 @@ def _run(result: Result) -> list[str]:
     ]
     pairs += [(name.replace("_", " "), value) for name, value in result.options.items()]
     rows = [
-        {"what": name.replace("_", " "), "figure": str(value)}
+        {"counter": name.replace("_", " "), "value": str(value)}
         for name, value in result.stats.items()
     ]
     versions = items(f"{name} {version}" for name, version in result.versions.items())
-    digest = paragraph(f"Problem {result.problem_sha256 or 'not said'}.", "note")
+    digest = paragraph(f"Problem {result.problem_sha256 or 'unknown'}.", "note")
     return [
         facts(pairs),
         folded("Counters", table(rows, "Counters of the method")),

@@ -1,4 +1,4 @@
-"""Values of the front door as text, as HTML of a notebook, and as pictures."""
+"""Public values as text, as HTML for notebooks, and as pictures."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MAX_PLAN_LINES = 5
 
 
 def in_text(value: Any) -> str:
-    """Return what `print` shows of a value."""
+    """Return the text that `print` shows for a value."""
     text = io.StringIO()
     print_value(value, console(text))
     return text.getvalue().rstrip("\n")
@@ -49,7 +49,7 @@ def in_text(value: Any) -> str:
 
 @singledispatch
 def print_value(value: Any, out: Console) -> None:
-    """Print a value of any type: its fields, a line each."""
+    """Print the fields of a value of any type, one per line."""
     title(out, "", type(value).__name__)
     _print_lines(field_lines(value.to_dict()), out)
 
@@ -104,7 +104,7 @@ def _(value: Simulation, out: Console) -> None:
 
 
 def in_notebook(value: Any) -> str:
-    """Return a value as HTML without a page around it."""
+    """Return a value as HTML for a notebook."""
     if isinstance(value, Result):
         parts = [*map(paragraph, certificate(value)), figures(value)]
         if value.plan is not None:
@@ -118,7 +118,7 @@ def in_notebook(value: Any) -> str:
 
 
 def _facts_of(value: Any) -> Iterable[tuple[str, object]]:
-    """Return the numbers and texts that a notebook shows of a value."""
+    """Return the numbers and texts of a value for a notebook."""
     if isinstance(value, Report):
         return [
             ("feasible", value.feasible),
@@ -131,7 +131,7 @@ def _facts_of(value: Any) -> Iterable[tuple[str, object]]:
 
 
 def _tables_of(value: Any) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-    """Return the tables that a notebook shows of a value, by their captions."""
+    """Return the tables of a value for a notebook, by caption."""
     if isinstance(value, Comparison):
         return tables_of(value)
     if isinstance(value, Front):
@@ -154,13 +154,12 @@ def _tables_of(value: Any) -> Mapping[str, Sequence[Mapping[str, Any]]]:
 
 
 def picture(value: Problem | Front | Comparison, plan: Plan | Result | None = None) -> Picture:
-    """Return the charts of a problem's plan below each other, of a front, or the profiles of a
-    comparison.
+    """Return the charts of a problem's plan, of a front, or the profiles of a comparison.
 
     Raises
     ------
     InvalidInput
-        If there is no plan, or it is not a plan of this problem.
+        If the plan is missing or belongs to another problem.
     """
     if isinstance(value, Front):
         return front_picture(value)

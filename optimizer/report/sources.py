@@ -1,4 +1,4 @@
-"""What a report can be made from, recognised by content: files of `solve`, `compare`, sweeps."""
+"""Sources of pages, recognised by their content: files of `solve`, folders of `compare`, sweeps."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ Maker = Callable[[Sources, Problem | None], Page]
 
 
 def page_of(sources: Sources, problem: Problem | None = None) -> Page:
-    """Return the page for what some files and folders hold, all of one nature.
+    """Return the page for files and folders, which must all be of the same type.
 
     Parameters
     ----------
     sources
-        A result; folders of comparisons; or sweeps, as `tune` takes them.
+        One result; folders of comparisons; or sweeps, as for `tune`.
     problem
-        A result's problem.
+        Problem of the result.
 
     Raises
     ------
     InvalidInput
-        If they hold nothing that a report can be made from.
+        If no page can be made from them.
     """
     maker = _maker(Path(sources[0]))
     if problem is not None and maker is not _result:
         raise InvalidInput(f"--problem: expected a result, but {sources[0]} is not one")
     if maker is _result and len(sources) > 1:
         raise InvalidInput(
-            f"{sources[1]}: expected no other source with {sources[0]}, which has its own page"
+            f"{sources[1]}: {sources[0]} is a result, which has its own page; leave out the others"
         )
     return maker(sources, problem)
 
@@ -50,8 +50,8 @@ def _maker(path: Path) -> Maker:
     if isinstance(data, Mapping):
         if data.get("format") == "specopt-testbed/1":
             raise InvalidInput(
-                f"{path}: is a record of the laboratory, whose own command makes its page: testbed"
-                " page"
+                f"{path}: is a record of the laboratory; make its page with the laboratory's"
+                " command: testbed page"
             )
         if "kind" in data:
             return _result

@@ -1,6 +1,4 @@
-"""A sweep as a page: drafts per batch size over load, what they gain with bands, and what was
-measured.
-"""
+"""Pages of sweeps: drafts by batch size, their gains with bands, and the measurements."""
 
 from __future__ import annotations
 
@@ -19,39 +17,39 @@ from specopt.views.tuning import name_of
 
 
 def sweep_page(sweep: Sweep, sources: tuple[str, ...]) -> Page:
-    """Return the page of a sweep, tuned as `specopt tune` does without options.
+    """Return the page of a sweep, tuned with the default options of `specopt tune`.
 
     Raises
     ------
     InvalidInput
-        If too little was measured to compare anything.
+        If there are too few measurements for a comparison.
     """
     options = Options.of(sweep, Goal(), 0.02, 0.9)
     tuning, tuner = options.best, options.tuners[options.best.setup]
     lead = [
-        f"At most {100 * options.regret_bound:.1f} % of the throughput is lost at any load, against"
-        " its best option."
+        f"At any load, at most {100 * options.regret_bound:.1f} % of the throughput of the best"
+        " option is lost."
     ]
     if tuning.schedule.speculates:
         gain = tuning.schedule.mean_speedup()
         lead.insert(
             0,
-            f"Speculate: {gain:.2f} times the throughput without, in the geometric mean over the"
-            " loads.",
+            f"Speculate: {gain:.2f} times the throughput without speculation, in the geometric mean"
+            " over the loads.",
         )
     else:
-        lead.insert(0, "Leave speculation out: no draft length is worth it over these loads.")
+        lead.insert(0, "Do not speculate: no draft length pays over these loads.")
     body = [
         section(
-            "What to serve with",
-            table(_ranges(tuning), "Drafts by batch size"),
+            "Drafts by batch size",
+            table(_ranges(tuning), "Draft tokens by batch size"),
             items(tuning.notes),
         ),
         section(
-            "Over the load",
+            "Results over the load",
             *map(figure, (_chosen(tuning), _gained(tuning), _throughput(tuning, tuner))),
         ),
-        section("What was measured", table(_measured(tuner), "Runs")),
+        section("Measurements", table(_measured(tuner), "Runs")),
     ]
     return Page(title="Draft lengths over load", lead=lead, body=body, sources=sources)
 
@@ -60,15 +58,15 @@ def _ranges(tuning: Tuning) -> list[dict[str, Any]]:
     found = []
     for drafted in tuning.schedule.ranges:
         low, high, drafts = drafted
-        mean, least, most = tuning.worth(drafted)
+        mean, low_gain, high_gain = tuning.worth(drafted)
         found.append(
             {
                 "batches from": low,
                 "to": high,
                 "draft tokens": name_of(column_of(drafts)),
                 "speed-up": mean,
-                "at least": least,
-                "at most": most,
+                "at least": low_gain,
+                "at most": high_gain,
             }
         )
     return found
@@ -115,7 +113,7 @@ def _gained(tuning: Tuning) -> Chart:
     x, scale = _load("batch size"), {"zero": False}
     return Chart(
         title="Speed-up of the choice over no speculation",
-        note="Shaded: the band that new measurements are predicted to fall in.",
+        note="The shaded band is predicted to contain new measurements.",
         rows=rows,
         spec={
             "layer": [
@@ -154,7 +152,7 @@ def _throughput(tuning: Tuning, tuner: Tuner) -> Chart:
     return Chart(
         title="Output tokens per second by load and draft length",
         note=(
-            "Lines go through the means, upright strokes are their bands; hollow points were not"
+            "Lines connect the means, vertical strokes are their bands, and hollow points were not"
             " measured."
         ),
         rows=rows,

@@ -1,9 +1,9 @@
-"""Tests for methods, solvers and plans of one's own: what every method promises, and what every
-optimum keeps.
+"""Tests for your own methods, solvers and plans: guarantees of methods, and relations between
+optima.
 
-`check_method` checks a `Method`, `check_solver` any function from a problem to a plan; `relations`
-are properties of optima as data, `strategies` random problems and plans for hypothesis (the extra
-`testing`).
+`check_method` checks a `Method`, and `check_solver` any function from a problem to a plan.
+`relations` are relations between optima as data, and `strategies` are random problems and plans for
+Hypothesis (the extra `testing`).
 
 >>> from specopt.solvers.draft_allocation.greedy import Greedy
 >>> from specopt.testing import check_method
@@ -12,7 +12,7 @@ are properties of optima as data, `strategies` random problems and plans for hyp
 
 from specopt.kinds.answers import NotConformant as NotConformant
 from specopt.kinds.relation import Relation as Relation
-from specopt.testing.promises import check_method as check_method
+from specopt.testing.guarantees import check_method as check_method
 from specopt.testing.relations import relation as relation
 from specopt.testing.relations import relations as relations
 from specopt.testing.solver import check_problem as check_problem

@@ -1,6 +1,4 @@
-"""Relations that optima keep: how the optimum changes when a problem does, as data that can be run
-one by one.
-
+"""Relations between optima: how the optimum changes when a problem changes, as data with checks.
 >>> from specopt import generate, solve
 >>> from specopt.testing import relation
 >>> one = relation("draft-allocation", "one more token")
@@ -25,7 +23,7 @@ def relations(kind: str | None = None) -> tuple[Relation, ...]:
     Raises
     ------
     InvalidInput
-        If there is no such kind.
+        If the kind does not exist.
     """
     modules = [one.relations for one in (kinds() if kind is None else [kind_of(kind)])]
     return tuple(
@@ -39,7 +37,7 @@ def relation(kind: str, name: str) -> Relation:
     Raises
     ------
     InvalidInput
-        If there is none.
+        If the relation does not exist.
     """
     for one in relations(kind):
         if one.name == name:

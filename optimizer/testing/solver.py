@@ -1,5 +1,5 @@
-"""Check any function from a problem to a plan: on random problems, on the library's, and by what
-optima must keep.
+"""Checks of any function from a problem to a plan: on random problems, on the library, and by
+relations between optima.
 """
 
 from __future__ import annotations
@@ -33,38 +33,38 @@ def check_solver(
     folder: str | Path | None = ".",
     **shape: Any,
 ) -> None:
-    """Check a plain function that plans problems of a kind; needs the extra `testing`.
+    """Check a function that plans problems of a kind; needs the extra `testing`.
 
-    On every problem the plan belongs to the problem and is feasible, the problem is unchanged, and
-    the same problem has the same answer. No plan passes the proven bound, and a plan is found if
-    there is one. An exact solver's plan is optimal, too, and its answers keep every relation of
-    `relations`.
+    On every problem, the plan must belong to the problem and be feasible, the problem must be
+    unchanged, and the same problem must have the same answer. No plan may exceed the proven bound,
+    and a plan must be found if one exists. The plan of an exact solver must be optimal, too, and
+    its answers must keep all `relations`.
 
     Parameters
     ----------
     solver
-        From a problem to a plan, its JSON form, a result, or None where nothing is feasible.
+        Function from a problem to a plan, its JSON form, a result, or None if no plan is feasible.
     kind
         Name of the kind of problems.
     exact
-        Whether it claims optima.
+        Whether the solver claims optima.
     examples
-        Random problems; a failure shrinks to a small one.
+        Number of random problems; a failure is reduced to a small problem.
     sizes
-        Which problems of the instance library it gets: "small", "paper", "large", "adversarial".
+        Sizes of the instances in the library to check: "small", "paper", "large", "adversarial".
     tolerance
-        Relative distance of objectives that counts as rounding.
+        Relative distance of objectives that is rounding.
     seed
-        Of the random problems.
+        Seed of the random problems.
     folder
-        Where the problem of a failure is saved; None: nowhere.
+        Folder in which the problem of a failure is saved; None to save nothing.
     shape
-        Parameters of the kind's strategy of problems, such as `requests=(0, 5)`.
+        Parameters of the kind's strategy for problems, such as `requests=(0, 5)`.
 
     Raises
     ------
     NotConformant
-        With the first promise that is broken, and the file that reproduces it.
+        If a guarantee is broken; the message names the file that reproduces the failure.
     InvalidInput
         If an argument is outside its domain.
     MissingDependency
@@ -97,12 +97,12 @@ def check_solver(
 def check_problem(
     solver: Solver, problem: Problem, *, exact: bool = False, tolerance: float = 1e-9
 ) -> None:
-    """Check what a solver answers on one problem.
+    """Check the answer of a solver on one problem.
 
     Raises
     ------
     NotConformant
-        With the first promise that is broken.
+        If a guarantee is broken.
     """
     plan, best = planned(solver, problem), solve(problem)
     if planned(solver, problem) != plan:
@@ -110,11 +110,11 @@ def check_problem(
     if plan is None:
         if best.plan is not None:
             raise NotConformant(
-                f"finds no plan, though there is one of {best.objective!r}", problem
+                f"finds no plan, although one with {best.objective!r} exists", problem
             )
         return
     if best.status is Status.INFEASIBLE:
-        raise NotConformant("has a plan, though specopt proves that there is none", problem)
+        raise NotConformant("has a plan, although specopt proves that none exists", problem)
     found = problem.evaluate(plan).objective
     if best.bound is not None and is_better(problem, found, best.bound, max(tolerance, 1e-9)):
         raise NotConformant(f"reaches {found!r}, beyond the proven bound {best.bound!r}", problem)
@@ -135,7 +135,7 @@ def _attempt(
     seed: int,
     shape: dict[str, Any],
 ) -> None:
-    """Check random problems; what fails is shrunk, and the failure of the smallest is raised."""
+    """Check random problems; a failing problem is reduced, and the smallest failure is raised."""
     try:
         import hypothesis
         from hypothesis import strategies as st
@@ -164,7 +164,7 @@ def _attempt(
 
 
 def _kept(broken: NotConformant, solver: str, folder: str | Path | None) -> NotConformant:
-    """Return a failure with the solver's name, its problem saved."""
+    """Return a failure with the name of the solver, after saving its problem."""
     problem = broken.problem
     if problem is None:
         return broken

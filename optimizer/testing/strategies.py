@@ -1,4 +1,4 @@
-"""Hypothesis strategies: random problems of every kind, and feasible plans of them (needs the extra
+"""Hypothesis strategies for random problems of every kind and their feasible plans (needs the extra
 `testing`).
 
 >>> from hypothesis import given
@@ -6,9 +6,9 @@
 >>> @given(strategies.problems("verification-batch"))
 ... def test_mine(problem): ...
 
-The module of a kind, such as `specopt.kinds.serving_latency.strategies`, has the same two with
-parameters of its own. Ties, zeros, limits that are met exactly and resources that bind are common;
-every example shrinks to a small one.
+The module of a kind, such as `specopt.kinds.serving_latency.strategies`, contains the same two
+strategies with additional parameters. Ties, zeros, limits that are met exactly and scarce resources
+are common; every example shrinks to a small one.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ __all__ = ["plans", "problems"]
 
 
 def problems(kind: str, **shape: Any) -> st.SearchStrategy[Problem]:
-    """Return a strategy of small valid problems of a kind.
+    """Return a strategy for small valid problems of a kind.
 
     Parameters
     ----------
     kind
         Name of the kind, such as "serving-latency".
     shape
-        Parameters of the kind's own strategy: sizes, what occurs.
+        Parameters of the kind's strategy, such as sizes.
 
     Raises
     ------
     InvalidInput
-        If there is no such kind.
+        If the kind does not exist.
     Unsupported
         If the kind has no strategies.
     """
@@ -50,22 +50,22 @@ def problems(kind: str, **shape: Any) -> st.SearchStrategy[Problem]:
 
 @st.composite
 def plans(draw: st.DrawFn, problem: Problem) -> Plan:
-    """Return a strategy of feasible plans of a problem: random ones, and where these violate it the
-    best known.
+    """Return a strategy for feasible plans of a problem: random plans, or the best known plan if
+    they are infeasible.
 
-    A problem without any plan gives no example.
+    A problem without feasible plans has no examples.
     """
     plan: Plan = draw(_module(problem.kind).plans(problem))
     if not problem.violations(plan):
         return plan
     best = solve(problem).plan
     assume(best is not None)
-    assert best is not None, "it was assumed"
+    assert best is not None, "assumed above"
     return best
 
 
 def _module(kind: str) -> Any:
     name = kind_of(kind).strategies
     if name is None:
-        raise Unsupported(f"strategies: {kind} has none")
+        raise Unsupported(f"strategies: {kind} has no strategies")
     return import_module(name)

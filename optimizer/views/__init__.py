@@ -1,1 +1,1 @@
-"""All that prints or draws, for the terminal and as pictures."""
+"""Printing and drawing, for the terminal and as pictures."""

@@ -1,6 +1,4 @@
-"""A fitted runtime for people: coefficients with limits, errors, residuals along the work,
-warnings, a picture.
-"""
+"""Fitted runtimes as text and pictures: coefficients with limits, errors, residuals, warnings."""
 
 from __future__ import annotations
 
@@ -16,12 +14,14 @@ from specopt.kinds.chart import Chart, Picture, layer, quantity, time_unit
 from specopt.models.pass_time.measured import AXES
 
 BINS = 8
+"""Maximum number of groups of residuals."""
+
 MARKS = 13
-"""Room for marks on each side."""
+"""Maximum number of marks of a bar on each side."""
 
 
 def print_fit(name: str, fit: RuntimeFit, out: Console) -> None:
-    """Print one fit; `name` says whose, empty for a single one."""
+    """Print one fit; `name` is its label, or empty for a single fit."""
     title(out, f"{name}: " if name else "", fit.form.formula(_work(fit)))
     view = table("  coefficient", "fitted", f"{fit.level:.0%} limits", left=1, gap=3)
     columns = (fit.coefficients.ravel(), fit.lower.ravel(), fit.upper.ravel())
@@ -43,11 +43,12 @@ def print_fit(name: str, fit: RuntimeFit, out: Console) -> None:
     )
     taken = f"{origin.rows[1]:,} of {origin.rows[0]:,} rows"
     line(out, "measured", f"{metrics.samples:,} passes from {taken} of {origin.source}")
-    least, most = fit.misfit
+    lowest, highest = fit.misfit
     line(
         out,
         "misfit",
-        f"measured times {least:+.1%} to {most:+.1%} off the predicted, with rows held out as well",
+        f"measured times {lowest:+.1%} to {highest:+.1%} off the predicted, with rows held out"
+        " as well",
     )
     if fit.cross_validation is not None:
         line(out, "form", fit.cross_validation.reason)
@@ -57,7 +58,7 @@ def print_fit(name: str, fit: RuntimeFit, out: Console) -> None:
 
 
 def print_measured(name: str, found: MeasuredRuntime, out: Console) -> None:
-    """Print what a table of measured passes holds, and how well neighbours predict its points."""
+    """Print a table of measured passes, and the accuracy of interpolating its points."""
     title(out, f"{name}: " if name else "", "table, interpolated linearly, never decreasing")
     passes, origin = found.interpolation, found.source
     line(
@@ -83,7 +84,7 @@ def print_measured(name: str, found: MeasuredRuntime, out: Console) -> None:
 
 
 def _print_residuals(fit: RuntimeFit, out: Console) -> None:
-    """Print errors in groups of equal numbers of rows, from little work to much."""
+    """Print errors in groups with equal numbers of rows, sorted by work."""
     x = fit.inputs[:, 0]
     order = np.argsort(x, kind="stable")
     groups = [part for part in np.array_split(order, min(BINS, len(np.unique(x)))) if len(part)]
@@ -104,7 +105,7 @@ def _print_residuals(fit: RuntimeFit, out: Console) -> None:
 
 
 def _work(fit: RuntimeFit) -> str:
-    """Return what the first column of the inputs counts."""
+    """Return the quantity in the first column of the inputs."""
     if fit.inputs.shape[1] > 1:
         return "new tokens"
     return "tokens" if fit.slope == "seconds_per_token" else "FLOPs"
@@ -118,7 +119,7 @@ def _milliseconds(seconds: float) -> str:
 
 
 def fit_figure(fits: Mapping[str, RuntimeFit]) -> Picture:
-    """Return a column of two charts for each fit: times, and errors relative to the measurement."""
+    """Return two charts for each fit: times, and errors relative to the measurement."""
     pairs = [_charts(name, fit) for name, fit in fits.items()]
     return Picture(
         [chart for row in zip(*pairs, strict=True) for chart in row], columns=len(fits), width=480
@@ -141,7 +142,7 @@ def _charts(name: str, fit: RuntimeFit) -> tuple[Chart, Chart]:
     ]
     x = quantity(work, axis={"format": "~s"})
     points = {"type": "point", "filled": True, "size": 18, "opacity": 0.6}
-    single = fit.inputs.shape[1] == 1  # several features are no abscissa
+    single = fit.inputs.shape[1] == 1  # several features cannot be an abscissa
     layers = [
         layer(mark, x=x, y=quantity(column, title=time), color={"datum": column, "title": None})
         for column, mark in (

@@ -1,4 +1,4 @@
-"""A predictor fitted to a log, and what each rule makes of it, for people."""
+"""A fitted predictor and the performance of each rule, as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from specopt.console.terminal import line, sentence, table, title
 
 
 def print_fitted(found: dict[str, Any], out: Console) -> None:
-    """Print predictor, rules and the verdict, from the command's JSON form."""
+    """Print the predictor, the rules and a verdict, from the command's JSON form."""
     title(out, "rejection predictor: ", found["predictor"])
     line(
         out,
@@ -26,7 +26,7 @@ def print_fitted(found: dict[str, Any], out: Console) -> None:
     )
     line(out, "misses", f"{found['false_accept']:.1%} of first rejections are predicted accepted")
     line(out, "area", f"{found['area']:.3f} under the curve")
-    view = table("  rule", "model", "held-out rounds", "against the fixed window", left=1)
+    view = table("  rule", "model", "held-out rounds", "vs. the fixed window", left=1)
     for one in found["rules"]:
         low, high = one["gain_interval"]
         gain = (
@@ -45,8 +45,8 @@ def _verdict(rules: Sequence[dict[str, Any]]) -> str:
     belief = next(one for one in rules if one["method"] == "belief")
     if belief["gain_interval"][0] > 0.0:
         return (
-            "stopping by belief is faster than the best fixed window on rounds it was not fitted to"
+            "stopping by belief is faster than the best fixed window on rounds not used for the fit"
         )
     if best["method"] == "fixed-window" or belief["gain_interval"][1] < 0.0:
-        return "the best fixed window wins on rounds that nothing was fitted to: use it"
-    return "no difference from the best fixed window is sure on rounds that nothing was fitted to"
+        return "the best fixed window is the fastest rule on rounds not used for the fit: use it"
+    return "no difference from the best fixed window is significant on rounds not used for the fit"

@@ -1,4 +1,4 @@
-"""The optimum along a field: for the terminal, and as a chart."""
+"""The optimum along a field, as text and as charts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PLAN, BOUND = "plan", "bound"
 
 
 def print_front(found: Front, out: Console) -> None:
-    """Print a row per point."""
+    """Print one row per point."""
     problem = found.problem
     title(
         out,
@@ -31,24 +31,24 @@ def print_front(found: Front, out: Console) -> None:
             result.explanation or result.by,
         )
     out.print(view)
-    beside = _beside(found)
-    if beside:
+    others = _other_terms(found)
+    if others:
         out.print()
-        view = table("  of these plans", *map(_words, beside), left=1)
-        for value, *numbers in zip(found.values, *beside.values(), strict=True):
+        view = table("  of these plans", *map(_words, others), left=1)
+        for value, *numbers in zip(found.values, *others.values(), strict=True):
             view.add_row(_point(value), *("-" if one is None else f"{one:.6g}" for one in numbers))
         out.print(view)
 
 
 def front_picture(found: Front) -> Picture:
-    """Return plan and bound along the field, and below them what the plan's terms have beside the
-    objective.
+    """Return a chart of objective and bound along the field, and charts of the plans' other
+    terms.
     """
     label = found.problem.objective_label
     rows = [
-        {found.field: value, label: figure, "what": what}
+        {found.field: value, label: figure, "line": name}
         for value, result in zip(found.values, found.results, strict=True)
-        for what, figure in ((PLAN, result.objective), (BOUND, result.bound))
+        for name, figure in ((PLAN, result.objective), (BOUND, result.bound))
         if figure is not None
     ]
     name = found.field.replace(".", "\\.")
@@ -60,10 +60,10 @@ def front_picture(found: Front) -> Picture:
     )
     mark = {"type": "line", "point": True, "strokeWidth": 2, "tooltip": TOOLTIP}
     lines = layer(
-        mark, x=x, y=quantity(label, scale={"zero": False}), **looks("what", [PLAN, BOUND])
+        mark, x=x, y=quantity(label, scale={"zero": False}), **looks("line", [PLAN, BOUND])
     )
     charts = [Chart(title=f"{found.problem.kind} along {found.field}", rows=rows, spec=lines)]
-    for term, of in _beside(found).items():
+    for term, of in _other_terms(found).items():
         known = [
             {found.field: value, _words(term): one}
             for value, one in zip(found.values, of, strict=True)
@@ -76,9 +76,9 @@ def front_picture(found: Front) -> Picture:
     return Picture(charts)
 
 
-def _beside(found: Front) -> dict[str, list[float | None]]:
-    """Return the numbers among the terms by name and point, but for those that are 0 or the
-    objective throughout.
+def _other_terms(found: Front) -> dict[str, list[float | None]]:
+    """Return the numeric terms by name and point, without those that are always 0 or the
+    objective.
     """
     names = dict.fromkeys(name for result in found.results for name in result.terms)
     columns = {

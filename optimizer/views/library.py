@@ -1,16 +1,18 @@
-"""The instance library: for the terminal, and as JSON-like data."""
+"""Entries of the instance library, for the terminal and as JSON-like data."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from specopt.api.claims import every_plan_has
 from specopt.api.library import SavedInstance
 from specopt.console.terminal import console, line, percent, table
+from specopt.models.problem import problem_type
 
 
 def entry(instance: SavedInstance) -> dict[str, Any]:
-    """Return what is known of an instance."""
+    """Return the entry of an instance as JSON-like data."""
     best = instance.best
     return {
         "name": instance.name,
@@ -33,8 +35,10 @@ def entry(instance: SavedInstance) -> dict[str, Any]:
 
 
 def print_instances(entries: Sequence[Mapping[str, Any]]) -> None:
-    """Print a row per instance."""
+    """Print one row per instance."""
     view = table("instance", "size", "version", "objective", "gap", "by", left=2)
+    for wraps in (view.columns[0], view.columns[-1]):  # the others are never cut
+        wraps.no_wrap, wraps.overflow = False, "fold"
     for one in entries:
         by = (
             one["plan_by"]
@@ -48,8 +52,8 @@ def print_instances(entries: Sequence[Mapping[str, Any]]) -> None:
 
 
 def print_instance(found: Mapping[str, Any]) -> None:
-    """Print all that is known of an instance."""
-    out = console()
+    """Print the entry of an instance."""
+    out, kind = console(), problem_type(found["kind"])
     for label, text in (
         ("instance", found["name"]),
         ("from", found["source"]),
@@ -58,10 +62,15 @@ def print_instance(found: Mapping[str, Any]) -> None:
             ", ".join(f"{name} {value}" for name, value in found["parameters"].items()) or "none",
         ),
         ("size, version", f"{found['size']}, {found['version']}"),
-        ("best plan", f"{found['objective']:.9g} by {found['plan_by']}"),
+        (
+            "best plan",
+            f"{found['objective']:.9g}  {kind.objective_label}, by {found['plan_by']}",
+        ),
         (
             "best bound",
-            "none" if found["bound"] is None else f"{found['bound']:.9g} by {found['bound_by']}",
+            "none"
+            if found["bound"] is None
+            else f"{found['bound']:.9g}  {every_plan_has(kind)} this, by {found['bound_by']}",
         ),
         ("gap", _gap(found)),
         ("confirmed by", ", ".join(found["confirmed_by"]) or "no other method"),

@@ -1,4 +1,4 @@
-"""The methods: as JSON-like data, and for the terminal."""
+"""Methods, as JSON-like data and as text."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from specopt.solvers.method import Method
 
 
 def method_entry(method: type[Method], problem: Problem | None = None) -> dict[str, Any]:
-    """Return what is known of a method, of a portfolio also what it runs for a problem, as
-    JSON-like data.
+    """Return the properties of a method as JSON-like data, for a portfolio with its members for a
+    problem.
     """
     hints = get_type_hints(method)
     return {
@@ -52,7 +52,7 @@ def _members(method: type[Method], problem: Problem | None) -> Sequence[Method |
 
 
 def print_methods(entries: Sequence[dict[str, Any]], out: Console) -> None:
-    """Print the entries of methods below each other."""
+    """Print the entries of methods, by kind."""
     kind = None
     for entry in entries:
         if entry["kind"] != kind:

@@ -1,4 +1,4 @@
-"""A plan as a table, CSV or YAML."""
+"""Plans as tables in CSV or YAML."""
 
 from __future__ import annotations
 
@@ -44,5 +44,5 @@ def to_yaml(result: Result) -> str:
 
 def _plan(result: Result) -> Plan:
     if result.plan is None:
-        raise InvalidInput(f"plan: expected a plan, got none (the result is {result.status})")
+        raise InvalidInput(f"plan: the result has no plan (it is {result.status})")
     return result.plan

@@ -1,4 +1,4 @@
-"""Results for the terminal: one, judged by the judge, several below each other."""
+"""Results as text: a single one, the judge's report, and several in a table."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from specopt.models.judge import Report
 from specopt.models.problem import Problem, problem_type
 from specopt.models.result import GO_ON, Result
 
-WORTH_TELLING = 0.2
-"""Seconds of preparing kernels that are shown apart from solving."""
+MIN_PREPARING_SECONDS = 0.2
+"""Time of preparing kernels above which it is shown separately, in seconds."""
 
 # ---------------------------------------------------------------------------- one result
 
@@ -37,9 +37,9 @@ def print_outcome(result: Result, out: Console, known: Problem | None = None) ->
     result
         The result.
     out
-        Where to print.
+        Console to print to.
     known
-        Its problem; None: the one that is in memory, if it is.
+        Problem of the result; None for the one in memory, if any.
     """
     problem = known or result.problem or problem_type(result.kind)
     status, ended = result.status, f" ({result.termination.value})"
@@ -62,7 +62,7 @@ def print_outcome(result: Result, out: Console, known: Problem | None = None) ->
         text = f"but {changes} would give {unasked['objective']:.6g} ({part:+.1%})"
         line(out, "not asked", f"{text}, by {unasked['method']}")
     preparing = float(result.stats.get("preparing_seconds", 0.0))
-    apart = f", and {preparing:.3g} s preparing" if preparing >= WORTH_TELLING else ""
+    apart = f", and {preparing:.3g} s preparing" if preparing >= MIN_PREPARING_SECONDS else ""
     line(out, "solved in", f"{result.seconds - (preparing if apart else 0.0):.3g} s{apart}")
     if apart and result.termination == "time_limit":
         again = f"once on this machine: solve again, or run `specopt warmup {problem.kind}` first"
@@ -82,7 +82,7 @@ def print_outcome(result: Result, out: Console, known: Problem | None = None) ->
 
 
 def print_report(problem: Problem, claimed: Result, report: Report, out: Console) -> None:
-    """Print what the judge says of a result."""
+    """Print the judge's report on a result."""
     word, colour = ("feasible", "green") if report.feasible else ("violated", "red")
     title(out, f"{problem.kind} plan by {claimed.method}: ", word, colour)
     if report.objective is not None:
@@ -95,7 +95,7 @@ def print_report(problem: Problem, claimed: Result, report: Report, out: Console
 
 
 def _print_terms(terms: Mapping[str, Any], out: Console) -> None:
-    """Print those that are numbers; the plan shows what the others describe."""
+    """Print the numeric terms; the others are shown with the plan."""
     terms = {name: value for name, value in terms.items() if isinstance(value, float)}
     labels = {name: f"  {name.removesuffix('_seconds').replace('_', ' ')}" for name in terms}
     width = max((LABEL, *map(len, labels.values())))
@@ -113,12 +113,12 @@ class Entry:
     Parameters
     ----------
     label
-        What the line shows.
+        Label of its row.
     result
-        Its result; the objective is the judge's.
+        The result, with the objective computed by the judge.
     certificate
-        Whether status, bound and gap of the result say something about this line: not for a plan
-        that was made for another problem than the one it is judged on.
+        Whether status, bound and gap of the result apply to this row. They do not if the plan was
+        made for another problem than the one on which it is judged.
     """
 
     label: str
@@ -127,9 +127,7 @@ class Entry:
 
 
 def print_comparison(entries: Sequence[Entry], out: Console) -> None:
-    """Print several results of one kind of problem below each other, their objectives also relative
-    to the first.
-    """
+    """Print a table of results of one kind of problem, with objectives relative to the first."""
     results = [entry.result for entry in entries]
     reference = next((result.objective for result in results if result.objective is not None), None)
     columns = view_of(results[0].kind).columns

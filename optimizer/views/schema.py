@@ -1,4 +1,4 @@
-"""The fields of a kind of problem as a table of plain text."""
+"""The fields of a kind of problem as a table in plain text."""
 
 from __future__ import annotations
 
@@ -9,12 +9,11 @@ from typing import Any
 from specopt.models.schema import ONE_OF, rows
 
 WIDTH = 100
+"""Width of the text, in columns."""
 
 
 def table_text(schema: Mapping[str, Any]) -> str:
-    """Return a paragraph per field: name, unit, default and range on one line, its meaning
-    below.
-    """
+    """Return a paragraph per field: name, unit, default and range on one line, and its meaning."""
     parts = []
     for row in rows(dict(schema)):
         default = (

@@ -1,4 +1,4 @@
-"""Simulations for the terminal."""
+"""Simulations as text."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from specopt.console.terminal import line, table, title
 from specopt.solvers.simulation import QUANTILES, Estimate, Simulation
 
 
-def print_simulation(simulation: Simulation, what: str, out: Console, name: str = "") -> None:
-    """Print all estimates with their intervals and quantiles, and the model's number beside the
-    headline.
+def print_simulation(simulation: Simulation, played: str, out: Console, name: str = "") -> None:
+    """Print all estimates with intervals and quantiles, and the model's number for the main
+    quantity.
 
-    `what` was played: "plan by exact", or "policy hat on specbench"; `name` is the problem's, if it
-    has one.
+    `played` describes the plan or policy, such as "plan by exact" or "policy hat on specbench";
+    `name` is the name of the problem, if any.
     """
     mean = f"{_words(simulation.quantity)} {simulation.mean:.6g} on average"
-    title(out, f"{simulation.kind} {what}, played {simulation.replications} times: ", mean)
+    title(out, f"{simulation.kind} {played}, simulated {simulation.replications} times: ", mean)
     if name:
         line(out, "problem", name)
     low, high = simulation.confidence_interval

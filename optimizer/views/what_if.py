@@ -1,4 +1,4 @@
-"""What if: plans over intervals, and what resources are worth, for the terminal."""
+"""Robustness and sensitivity of plans as text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from specopt.models.problem import problem_type
 
 
 def print_robustness(over: Robustness, out: Console) -> None:
-    """Print what a plan is worth over intervals."""
+    """Print the performance of a plan over intervals."""
     ranges = [f"output lengths x {over.output_scale[0]:g} to {over.output_scale[1]:g}"]
     if over.output_scale == (1.0, 1.0):
         ranges = []
@@ -42,10 +42,10 @@ def print_robustness(over: Robustness, out: Console) -> None:
 
 
 def print_sensitivity(found: Sensitivity, out: Console) -> None:
-    """Print what one more unit of each resource is worth."""
+    """Print the value of one more unit of each resource."""
     base = found.base
     problem = base.problem or problem_type(base.kind)
-    title(out, f"{base.kind}: what one more unit is worth, ", f"solved again by {base.method}")
+    title(out, f"{base.kind}: value of one more unit, ", f"solved again by {base.method}")
     if problem.name:
         line(out, "problem", problem.name)
     if base.objective is not None:

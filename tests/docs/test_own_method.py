@@ -130,11 +130,11 @@ BROKEN = [
     ),
     ("mine", "raise SystemExit(3)", "cannot be loaded (SystemExit: 3)"),
     ("mine", "raise KeyboardInterrupt", "cannot be loaded (KeyboardInterrupt: )"),
-    ("mine", "Mine = 3", "expected a subclass of Method with a run of its own, got 3"),
+    ("mine", "Mine = 3", "expected a subclass of Method with its own run, got 3"),
     (
         "mine",
         METHOD.format(name="other", body="pass"),
-        "expected an entry point of the name 'verification-batch.other'",
+        "expected an entry point named 'verification-batch.other'",
     ),
     (
         "fcfs",

@@ -98,12 +98,12 @@ def _strategies() -> dict[str, st.SearchStrategy[Problem]]:
         "prompt-chunking": problems("prompt-chunking", tokens=(1, 40)),
         "draft-allocation": problems("draft-allocation", clients=(1, 12), budget=(0, 40)),
         "fair-goodput": st.booleans().flatmap(
-            lambda least: fair_goodput.problems((1, 6), (0, 20), least=least)
+            lambda minimum: fair_goodput.problems((1, 6), (0, 20), minimum=minimum)
         ),
         "verification-batch": problems("verification-batch", requests=(0, 30)),
         "draft-control": problems("draft-control", states=(1, 5), longest=12, resolutions=3),
-        "draft-stopping": problems("draft-stopping", most_tokens=6, most_bins=4),
-        "placement": problems("placement", most_clients=6),
+        "draft-stopping": problems("draft-stopping", max_tokens=6, max_bins=4),
+        "placement": problems("placement", max_clients=6),
     }
 
 

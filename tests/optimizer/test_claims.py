@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specopt import Problem, Result, Status, Termination, load, save, solve
-from specopt.api.claims import at_most, certificate, every_plan_has, held_against
+from specopt.api.claims import at_most, certificate, every_plan_has, without_refuted_claims
 from specopt.comparison.cell import Record
 from specopt.comparison.report import print_comparison_summary
 from specopt.comparison.table import Comparison
@@ -57,7 +57,7 @@ def page_text(cli: CommandLine, result: Result, problem: Problem | None = None) 
         ),
         (0.5, {"gap": 0.5, "status": "feasible"}, "The bound of the file is refuted", False),
         (0.5, {"gap": 0.0, "status": "optimal"}, "The bound of the file is refuted", False),
-        (2.0, {"gap": 1.0, "status": "infeasible"}, "there is no plan, and holds one", False),
+        (2.0, {"gap": 1.0, "status": "infeasible"}, "contains a plan, but states", False),
         (None, {"gap": 0.0, "status": "optimal"}, "The file calls the plan optimal", False),
     ],
 )
@@ -88,7 +88,9 @@ def test_the_tolerance_is_the_methods() -> None:
     objective = problem.evaluate(plan).objective
     for method, status in (("convex", Status.OPTIMAL), ("no-such-method", Status.FEASIBLE)):
         claimed = result_of(problem, plan, bound=objective + 1e-7, method=method)
-        assert held_against(claimed, problem, verify(problem, claimed))[0].status is status
+        assert (
+            without_refuted_claims(claimed, problem, verify(problem, claimed))[0].status is status
+        )
 
 
 def test_a_gap_that_only_the_problem_gives_is_not_claimed() -> None:
@@ -102,14 +104,14 @@ def test_a_gap_that_only_the_problem_gives_is_not_claimed() -> None:
         (
             objective + 0.1,
             None,
-            "How much better another plan can be is not known, by the common rate",
+            "It is not known how much better another plan can be, by the common rate",
         ),
         (objective - 0.1, None, "The bound of the file is refuted"),
     ):
         claimed = result_of(problem, plan, bound=bound, gap=0.0, status=Status.OPTIMAL)
-        assert held_against(claimed)[0].gap == gap
+        assert without_refuted_claims(claimed)[0].gap == gap
         assert words in result_page(claimed, None, ()).lead[0]
-    assert held_against(claimed)[0].status is Status.FEASIBLE
+    assert without_refuted_claims(claimed)[0].status is Status.FEASIBLE
 
 
 def test_without_a_plan_nothing_is_found(cli: CommandLine) -> None:
@@ -118,10 +120,12 @@ def test_without_a_plan_nothing_is_found(cli: CommandLine) -> None:
     """
     problem, _ = claim()
     for said, status in ((Status.OPTIMAL, Status.NONE), (Status.INFEASIBLE, Status.INFEASIBLE)):
-        result, _ = held_against(result_of(problem, None, status=said, objective=3.0, gap=0.0))
+        result, _ = without_refuted_claims(
+            result_of(problem, None, status=said, objective=3.0, gap=0.0)
+        )
         assert (result.status, result.objective, result.gap) == (status, None, None)
     _, nameless = claim(objective=None, bound=3.0, gap=0.0)
-    assert "the file gives no objective" in page_text(cli, nameless)
+    assert "the file contains no objective" in page_text(cli, nameless)
 
 
 def test_what_solve_writes_stands(cli: CommandLine) -> None:
@@ -132,7 +136,9 @@ def test_what_solve_writes_stands(cli: CommandLine) -> None:
         problem, _ = problem_and_plan(family)
         result = solve(problem, time_limit=5)
         for report in (None, verify(problem, result)):
-            held, refuted = held_against(result, None if report is None else problem, report)
+            held, refuted = without_refuted_claims(
+                result, None if report is None else problem, report
+            )
             assert refuted == [] and held.bound == result.bound
             known = report is not None or problem.worth_label == "objective"
             expected = (result.status, result.gap) if known else (Status.FEASIBLE, None)
@@ -201,7 +207,7 @@ def test_certificates_in_words() -> None:
         result_of(problem, plan, objective=12.5, bound=12.5, gap=0.0, method="brute-force"), problem
     )
     assert exact[0].startswith("No plan is better, because every plan has at least 12.5 ")
-    assert exact[1] == "What the method brute-force promises: optimal."
+    assert exact[1] == "Guarantee of method brute-force: optimal."
     fair = result_of(*problem_and_plan("fair-goodput/paper-5"), objective=1.0, bound=1.1, gap=0.1)
     assert "10 % better, by the common rate" in certificate(fair)[0]
     placement = problem_type("placement")
@@ -257,7 +263,7 @@ def record(
             "feasible",
             None,
             None,
-            "proof that there is no plan is refuted by",
+            "proof that no plan exists is refuted by",
         ),
         (record(None, 3.0, "optimal", gap=0.0), "none", 3.0, None, None),
         (record(None, None, "infeasible"), "infeasible", None, None, None),
@@ -307,7 +313,7 @@ def test_a_record_is_held_against_other_plans(capsys: pytest.CaptureFixture[str]
     said = capsys.readouterr().out
     assert "refuted: proud on a, seed 0: its bound 10 is refuted by a plan of 9" in said
     assert (
-        "refuted: denying on a, seed 0: its proof that there is no plan is refuted by a plan of 9"
+        "refuted: denying on a, seed 0: its proof that no plan exists is refuted by a plan of 9"
         in said
     )
 
@@ -330,4 +336,4 @@ def test_what_makes_no_record_is_named(cli: CommandLine, caplog: pytest.LogCaptu
     text = "\n".join([*lines, lines[0].replace("-1.0", "-1e400"), ""])
     Path("records-x.jsonl").write_text(text)
     assert [row["gap_to_best_bound"] for row in cli("compare --table . --json").json] == [None]
-    assert "records-x.jsonl:3: no record" in caplog.text
+    assert "records-x.jsonl:3: invalid record" in caplog.text

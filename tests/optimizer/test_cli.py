@@ -197,8 +197,8 @@ def test_output_is_checked_before_the_work(
     """Tests that a file that cannot be written is refused before anything is solved."""
     monkeypatch.setattr(specopt, "solve", None)
     cli.refuses("solve problem.json -o no/result.json", "no such directory")
-    cli.refuses("solve problem.json -o .", "overwrite what is read")
-    cli.refuses("solve problem.json -o problem.json", "overwrite what is read")
+    cli.refuses("solve problem.json -o .", "overwrite the input")
+    cli.refuses("solve problem.json -o problem.json", "overwrite the input")
 
 
 def test_interrupt_outside_a_solve_exits_with_130(

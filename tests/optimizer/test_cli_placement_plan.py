@@ -94,7 +94,7 @@ def test_from_what_a_user_has_to_a_judged_plan(
     assert "clients a unit at 50 ms a token" in data["advice"]["lines"][0]
     assert (
         "90 clients take" in data["advice"]["lines"][-1]
-        and "proven the fewest" in data["advice"]["lines"][-1]
+        and "proven minimal" in data["advice"]["lines"][-1]
     )
 
 
@@ -310,7 +310,7 @@ def test_money_and_power(simple: list[str], capsys: pytest.CaptureFixture[str]) 
     assert problem["draft_pools"][0]["price_per_second"] == pytest.approx(0.0005)
     assert problem["classes"][0]["device_watts"] == 5.0
     assert "pool" in {one["place"] for one in data["advice"]["places"]}
-    assert f"{3600 * terms['price_per_second']:.4g} an hour" in data["advice"]["lines"][-1]
+    assert f"{3600 * terms['price_per_second']:.4g} per hour" in data["advice"]["lines"][-1]
     assert f"{terms['watts']:.4g} W" in data["advice"]["lines"][-1]
     data = planned(capsys, *need, "--power", "100,300")
     assert data["problem"]["objective"] == "energy" and "draft_pools" not in data["problem"]

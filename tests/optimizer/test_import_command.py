@@ -107,7 +107,7 @@ def test_named_columns(cli: CommandLine) -> None:
         (f"{SERVING} --start 3", "got rows from 3 on"),
         (f"{SERVING} --tasks 0", "--tasks: expected an integer >= 1, got 0"),
         (f"{SERVING} --tasks -1", "--tasks"),
-        (f"{SERVING} --start 1 --to-seconds 2", "by time or by number, got both"),
+        (f"{SERVING} --start 1 --to-seconds 2", "rows by time, --start and --tasks by number"),
         (f"{SERVING} --from-seconds 3", "the trace lasts 2 s), got 3 to inf"),
         (f"{SERVING} --from-seconds soon", "--from-seconds"),
         (f"{SERVING} --family warm", "family: expected one of paper-1"),

@@ -35,8 +35,19 @@ def test_lists_and_shows(cli: CommandLine, name: str) -> None:
     assert [one["name"] for one in listed] == saved("draft-allocation")
     shown = cli(f"library show {name} --json").json
     assert shown in listed and shown["objective"] == saved_instance(name).best.objective
-    assert name in cli("library list").out
     assert "best bound" in cli(f"library show {name}").out
+
+
+def test_the_list_has_whole_names_and_gaps(cli: CommandLine) -> None:
+    """Tests that no name and no gap in the list is cut, and that numbers of an instance are
+    followed by what they are.
+    """
+    header, *rows = (line.split() for line in cli("library list").out.splitlines())
+    assert header == ["instance", "size", "version", "objective", "gap", "by"]
+    assert [row[0] for row in rows] == saved()
+    assert {"proven", "%"} <= {cell for row in rows for cell in row}
+    shown = cli(f"library show {saved('draft-allocation')[0]}").out
+    assert "every plan has at most this, by" in shown
 
 
 def test_real_instances_say_their_source() -> None:
@@ -113,7 +124,7 @@ def test_a_better_result_becomes_a_line(
     ("change", "code", "message"),
     [
         ({"objective": None}, 0, "no better than"),
-        ({"bound": 1e-3}, 2, "is passed by"),
+        ({"bound": 1e-3}, 2, "is refuted by"),
         ({"problem_sha256": "0" * 64}, 2, "problem_sha256: the result belongs to another problem"),
     ],
 )

@@ -115,11 +115,11 @@ def test_the_measured_range_is_kept(cli: CommandLine) -> None:
     [
         (
             f"{TOKENS} --form table {MODELS}",
-            "--model: expected a form that is fitted, got --form table",
+            "--model has no effect with --form table",
         ),
-        (f"{TOKENS} --form table --flat", "--flat: expected a form that is fitted"),
-        (f"{TOKENS} --form table --seed 3", "--seed: expected a form that is fitted"),
-        (f"{TOKENS} --form table --level 0.9", "--level: expected a form that is fitted"),
+        (f"{TOKENS} --form table --flat", "--flat has no effect with --form table"),
+        (f"{TOKENS} --form table --seed 3", "--seed has no effect with --form table"),
+        (f"{TOKENS} --form table --level 0.9", "--level has no effect with --form table"),
         (
             f"{TOKENS} --form table --spread seconds_p10",
             "--spread: expected LOW,HIGH with --form table",

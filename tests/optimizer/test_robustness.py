@@ -246,7 +246,7 @@ def test_bad_intervals_are_named() -> None:
         with pytest.raises(InvalidInput, match=message):
             robustness(problem, plan, **given_)
     batch = generate("verification-batch/warm", seed=1)
-    with pytest.raises(Unsupported, match="verification-batch counts on no acceptance rate"):
+    with pytest.raises(Unsupported, match="verification-batch has no acceptance rate"):
         robustness(batch, solve(batch), acceptance=(0.5, 0.6))
     allocation = generate("draft-allocation/uniform", seed=1)
     with pytest.raises(Unsupported, match="output_scale: draft-allocation has no output lengths"):

@@ -77,7 +77,7 @@ def test_runtimes_by_hand(cli: CommandLine) -> None:
     problem = read("problem.json")
     assert problem["draft_runtime"] == problem["verify_runtime"] == runtime
     assert problem["draft"] == model
-    cli.refuses(f"{GENERATE} {INTO} -o runtimes.json", "would overwrite what is read")
+    cli.refuses(f"{GENERATE} {INTO} -o runtimes.json", "would overwrite the input")
 
 
 @pytest.mark.parametrize(

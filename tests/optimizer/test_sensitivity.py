@@ -131,7 +131,7 @@ def test_infeasible_problems(small: ServingLatencyProblem) -> None:
         assert change.explanation
         assert (change.after is not None) == (change.field == "draft_memory_bytes")
     enough = next(change for change in found.changes if change.field == "draft_memory_bytes")
-    assert enough.explanation == "only with +1 GB draft memory there is a plan"
+    assert enough.explanation == "a plan exists only with +1 GB draft memory"
     json.dumps(found.to_dict(), allow_nan=False)
 
 

@@ -502,7 +502,7 @@ def test_options_of_a_method_go_with_its_name(small: ServingLatencyProblem) -> N
         ),
         (["static-batching"], {"size": 0}, "size: expected"),
         ([], {"time_limt": 2}, "time_limt: solve has no such argument, did you mean 'time_limit'"),
-        ([], {"size": 2}, "size: solve has no such argument; options go with a method's name"),
+        ([], {"size": 2}, "size: solve has no such argument; options require the name of a method"),
     ):
         with pytest.raises(InvalidInput, match=message):
             specopt.solve(small, *arguments, **keywords)  # type: ignore[arg-type]

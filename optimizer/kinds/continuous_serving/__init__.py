@@ -1,6 +1,4 @@
-"""`continuous-serving`: batches that change between decoding steps, and tasks that arrive (beyond
-paper 1).
-"""
+"""`continuous-serving`: batches that change between steps, and arriving tasks (beyond paper 1)."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ def _worst(
     acceptance: Interval,
     scale: float,
 ) -> tuple[list[float], bool]:
-    """Return the ends of the interval: what lies between is not tried."""
+    """Return the ends of the interval, and whether they are certainly the worst."""
     low, high = acceptance
     return ([low], True) if problem.mechanism_of(plan) == "autoregressive" else ([low, high], False)
 
@@ -53,8 +51,8 @@ KIND = Kind(
     perturbations=PERTURBATIONS,
     uncertainty=Uncertainty(
         **UNCERTAINTY,
-        # A step of one task may end before the next one arrives, who then waits less, or in another
-        # batch.
+        # A step of one task may end before the next task arrives, which then waits less or joins
+        # another batch.
         longer_is_worse=lambda problem: problem.arrival_seconds is None,
         worst=_worst,
     ),

@@ -1,4 +1,4 @@
-"""What optima of `continuous-serving` keep."""
+"""Relations between optima of `continuous-serving`."""
 
 from __future__ import annotations
 

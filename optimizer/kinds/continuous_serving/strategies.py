@@ -1,5 +1,5 @@
-"""Hypothesis strategies for `continuous-serving`: tasks of `serving-latency`, arrivals, regrouping,
-both objectives.
+"""Hypothesis strategies for `continuous-serving`: tasks of `serving-latency` with arrivals,
+regrouping and both objectives.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def problems(
     max_length: int = 2,
     **kwargs: Any,
 ) -> ContinuousServingProblem:
-    """A problem; the other parameters are those of `serving_latency.problems` but for `rounds`."""
+    """A problem; other parameters are those of `serving_latency.problems` except `rounds`."""
     sizes: dict[str, Any] = {"tasks": tasks, "max_output": max_output, "max_length": max_length}
     served = draw(serving_latency.served_problems(**sizes, **kwargs))
     arrivals = None
@@ -48,7 +48,7 @@ def problems(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: ContinuousServingProblem) -> ContinuousServingPlan:
-    """Any plan: every task once in each phase, lengths of the plan, of a phase, or of each
+    """A plan with every task once in each phase, and lengths of the plan, a phase, or each
     batch.
     """
     plan = draw(serving_latency.plans(problem))

@@ -1,4 +1,4 @@
-"""Plans of continuous serving: as text, and which tasks run together over time."""
+"""Plans of continuous serving, as text and as a chart of batches over time."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ from specopt.models.continuous_serving.steps import Stretch
 
 
 def stretches(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> list[Stretch]:
-    """Return what runs when, where steps are few enough to list; of predicted lengths, with the
-    first sample.
+    """Return the periods between events, if they are few enough to list.
+
+    For predicted lengths, they are those of the first sample.
     """
     return problem.played(plan)[0].stretches
 
@@ -27,7 +28,9 @@ def stretches(problem: ContinuousServingProblem, plan: ContinuousServingPlan) ->
 def print_plan(
     problem: ContinuousServingProblem, plan: ContinuousServingPlan, out: Console
 ) -> None:
-    """Print what runs from step to step; of a mean latency also what 95 % of the tasks take."""
+    """Print the batches over time and, for a mean latency, the time within which 95 % of tasks
+    end.
+    """
     if problem.objective == "mean_latency":
         line(out, "95 % of tasks", f"within {np.quantile(problem.latencies(plan), 0.95):.6g} s")
     found = stretches(problem, plan)
@@ -51,7 +54,7 @@ def print_plan(
 
 
 def charts(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> tuple[Chart, ...]:
-    """Return which batches run from event to event."""
+    """Return the batches between events as a chart."""
     rows: list[dict[str, Any]] = []
     found = stretches(problem, plan)
     for stretch in found:
@@ -73,8 +76,8 @@ def charts(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> tu
         return ()
     return (
         timeline(
-            "How many tasks each batch of a step holds",
-            "From event to event: a task finishes or joins, or the plan forms batches anew.",
+            "Number of tasks in each batch of a step",
+            "From event to event: a task finishes or joins, or the plan forms new batches.",
             rows,
             lane="place",
             colour=quantity("tasks"),

@@ -1,4 +1,4 @@
-"""What optima of `draft-allocation` keep."""
+"""Relations between optima of `draft-allocation`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RELATIONS = (
     ),
     _keeps(
         "weights scaled",
-        "the objective is linear in them",
+        "the objective is linear in the weights",
         _weighted,
         implied=times(2.0),
         equal=True,
@@ -48,5 +48,5 @@ RELATIONS = (
     _keeps(
         "drafts likelier", "every plan gains from acceptance", raised("acceptance_rates", likelier)
     ),
-    _keeps("a client without weight", "it counts for nothing", _joined, equal=True),
+    _keeps("a client without weight", "it does not change the objective", _joined, equal=True),
 )

@@ -1,5 +1,5 @@
-"""Hypothesis strategies for draft allocation: ties, zeros, rates next to 1, caps below and above
-the budget.
+"""Hypothesis strategies for draft allocation, with ties, zeros, rates close to 1, and caps below
+and above the budget.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ weights = st.one_of(
     st.floats(1e-3, 1e3),
     st.sampled_from(
         (1e-290, 1e-9, 1e280)
-    ),  # normal in other units, too: subnormal numbers are refused
+    ),  # still normal after scaling, because subnormal numbers are refused
 )
 
 
@@ -28,7 +28,7 @@ weights = st.one_of(
 def problems(
     draw: st.DrawFn, clients: tuple[int, int] = (1, 4), budget: tuple[int, int] = (0, 7)
 ) -> DraftAllocationProblem:
-    """A valid problem; every other one has caps."""
+    """A valid problem; every second one has caps."""
     size = draw(st.integers(*clients))
     data = {
         "format": "specopt/1",
@@ -45,7 +45,7 @@ def problems(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: DraftAllocationProblem) -> DraftAllocationPlan:
-    """Any allocation within the caps and the budget."""
+    """A random allocation within the caps and the budget."""
     spare, tokens = problem.budget_tokens, []
     for cap in problem.caps.tolist():
         tokens.append(draw(st.integers(0, min(cap, spare))))

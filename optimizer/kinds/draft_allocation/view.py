@@ -1,4 +1,4 @@
-"""Plans of draft allocation for reports."""
+"""Charts of plans of draft allocation."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from specopt.models.draft_allocation.problem import DraftAllocationPlan, DraftAl
 
 
 def charts(problem: DraftAllocationProblem, plan: DraftAllocationPlan) -> tuple[Chart, ...]:
-    """Return the draft tokens of the clients over their acceptance."""
+    """Return a chart of the clients' draft tokens over their acceptance rates."""
     columns = (
         problem.acceptance_rates.tolist(),
         problem.weights.tolist(),
@@ -21,7 +21,7 @@ def charts(problem: DraftAllocationProblem, plan: DraftAllocationPlan) -> tuple[
     return (
         points(
             "Draft tokens over acceptance",
-            "A point is a client; larger ones weigh more.",
+            "Each point is a client; its size is the weight.",
             rows,
             x=quantity("acceptance rate", scale={"zero": False}),
             y=quantity("draft tokens", axis={"tickMinStep": 1}),

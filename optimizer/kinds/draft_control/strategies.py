@@ -1,5 +1,5 @@
-"""Hypothesis strategies for draft control: chains of one recurrent class, periodic ones and
-transient states too.
+"""Hypothesis strategies for draft control: chains with one recurrent class, including periodic
+chains and transient states.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ verify_seconds = st.sampled_from((1e-3, 0.1, 1.0))
 
 @st.composite
 def transitions(draw: st.DrawFn, size: int) -> list[list[float]]:
-    """A matrix whose state 0 can be reached from everywhere: the class of state 0 is then the only
-    recurrent one.
+    """A transition matrix in which state 0 can be reached from every state, so that its class is
+    the only recurrent one.
     """
     rows = []
     for state in range(size):
@@ -36,7 +36,7 @@ def transitions(draw: st.DrawFn, size: int) -> list[list[float]]:
 def problems(
     draw: st.DrawFn, states: tuple[int, int] = (1, 3), longest: int = 3, resolutions: int = 2
 ) -> DraftControlProblem:
-    """A valid problem of few policies."""
+    """A valid problem with few policies."""
     size = draw(st.integers(*states))
     values = draw(st.lists(st.integers(1, 12), min_size=1, max_size=resolutions, unique=True))
     count = len(values)
@@ -73,7 +73,7 @@ def problems(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: DraftControlProblem) -> DraftControlPlan:
-    """Any policy: a length and a resolution for every state."""
+    """A random policy: a draft length and a resolution for every state."""
     lengths, values = (
         st.integers(*problem.draft_lengths),
         st.sampled_from(problem.resolutions.tolist()),

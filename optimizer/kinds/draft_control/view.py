@@ -1,4 +1,4 @@
-"""Plans of draft control, for the terminal and for reports."""
+"""Plans of draft control, as text and as charts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from specopt.models.draft_control.problem import DraftControlPlan, DraftControlP
 
 
 def print_plan(problem: DraftControlProblem, plan: DraftControlPlan, out: Console) -> None:
-    """Print the choice of each state."""
+    """Print the choice in each state."""
     shares = problem.stationary_distribution.tolist()
     resolutions = problem.resolutions.tolist()
     view = table("  state", "share", "uplink bit/s", "acceptance", "draft length", "resolution")
@@ -28,7 +28,7 @@ def print_plan(problem: DraftControlProblem, plan: DraftControlPlan, out: Consol
 
 
 def charts(problem: DraftControlProblem, plan: DraftControlPlan) -> tuple[Chart, ...]:
-    """Return the draft length over the uplink, state by state."""
+    """Return a chart of draft lengths over uplink rates, with a point per state."""
     shares = problem.stationary_distribution.tolist()
     rows = [
         {
@@ -44,8 +44,8 @@ def charts(problem: DraftControlProblem, plan: DraftControlPlan) -> tuple[Chart,
     ]
     return (
         points(
-            "What to draft over the uplink's rate",
-            "A point is a state of the channel; larger ones are more frequent.",
+            "Draft length over the uplink rate",
+            "Each point is a state of the channel; its size is the share of time.",
             rows,
             x=quantity("uplink (bit/s)", scale={"type": "log"}, axis={"format": "~s"}),
             y=quantity("draft length", axis={"tickMinStep": 1}),

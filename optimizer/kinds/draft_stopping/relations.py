@@ -1,4 +1,4 @@
-"""What optima of `draft-stopping` keep."""
+"""Relations between optima of `draft-stopping`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _longer(data: Data, random: Random) -> Data | None:
 def _renamed(data: Data, random: Random) -> Data:
     order = shuffled(data["scores"]["after"], random)
     return data | {
-        "scores": {name: [law[i] for i in order] for name, law in data["scores"].items()}
+        "scores": {name: [shares[i] for i in order] for name, shares in data["scores"].items()}
     }
 
 
@@ -45,9 +45,19 @@ _scale = scaled({"round_seconds": 2.0, "draft_seconds_per_token": 2.0})
 _faster = scaled({"draft_seconds_per_token": 0.5})
 
 RELATIONS = (
-    _keeps("scores renamed", "a policy knows scores by their laws alone", _renamed, equal=True),
-    _keeps("classes split", "two classes of one law are one", _split, equal=True),
+    _keeps(
+        "scores renamed",
+        "policies depend on the distributions of scores, not on their names",
+        _renamed,
+        equal=True,
+    ),
+    _keeps(
+        "classes split",
+        "two classes with equal distributions are one class",
+        _split,
+        equal=True,
+    ),
     _keeps("time scaled", UNITS, _scale, implied=times(0.5), equal=True),
-    _keeps("faster drafts", "every round is as short or shorter", _faster),
+    _keeps("faster drafts", "no round becomes longer", _faster),
     _keeps("longer drafts allowed", RELAXED, _longer, when="no list by position"),
 )

@@ -1,5 +1,5 @@
-"""Hypothesis strategies for draft stopping: few classes, bins and tokens, zeros and ones among the
-probabilities.
+"""Hypothesis strategies for draft stopping: few classes, bins and tokens, and probabilities that
+include zero and one.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ RATES = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0.0, 1.0, allow_su
 
 
 @st.composite
-def laws(draw: st.DrawFn, size: int) -> list[float]:
+def distributions(draw: st.DrawFn, size: int) -> list[float]:
     """Probabilities that sum to 1."""
     weights = draw(lists_of(st.integers(0, 10), size).filter(any))
     return [weight / sum(weights) for weight in weights]
 
 
 @st.composite
-def problems(draw: st.DrawFn, most_tokens: int = 4, most_bins: int = 3) -> DraftStoppingProblem:
-    """Problems with at most three classes of rounds."""
+def problems(draw: st.DrawFn, max_tokens: int = 4, max_bins: int = 3) -> DraftStoppingProblem:
+    """A problem with at most three classes of rounds."""
     tokens, bins, classes = (
-        draw(st.integers(1, most_tokens)),
-        draw(st.integers(1, most_bins)),
+        draw(st.integers(1, max_tokens)),
+        draw(st.integers(1, max_bins)),
         draw(st.integers(1, 3)),
     )
     by_position = lists_of(RATES, tokens)
-    shares, costs = draw(laws(classes)), st.floats(0.01, 1.0)
+    shares, costs = draw(distributions(classes)), st.floats(0.01, 1.0)
     data = {
         "format": "specopt/1",
         "kind": DraftStoppingProblem.kind,
@@ -39,15 +39,17 @@ def problems(draw: st.DrawFn, most_tokens: int = 4, most_bins: int = 3) -> Draft
             {"probability": share, "acceptance_rate": draw(st.one_of(RATES, by_position))}
             for share in shares
         ],
-        "scores": {name: draw(laws(bins)) for name in ("accepted", "first_rejection", "after")},
+        "scores": {
+            name: draw(distributions(bins)) for name in ("accepted", "first_rejection", "after")
+        },
     }
     return DraftStoppingProblem.from_dict(data)
 
 
 @st.composite
 def plans(draw: st.DrawFn, problem: DraftStoppingProblem) -> DraftStoppingPlan:
-    """Any automaton of at most three nodes per drafted token: a node leads to nodes of the next
-    token, or stops.
+    """A random automaton with at most three nodes per drafted token; a node leads to nodes of the
+    next token or stops.
     """
     bins = len(problem.scores.after)
     widths = draw(st.lists(st.integers(1, 3), max_size=problem.max_draft_tokens))

@@ -1,4 +1,4 @@
-"""Plans of draft stopping: as text, and as a chart."""
+"""Plans of draft stopping, as text and as a chart."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from specopt.kinds.view import View
 from specopt.models.draft_stopping.problem import STOP, DraftStoppingPlan, DraftStoppingProblem
 
 MAX_SCORES = 8
+"""Maximum number of scores that are printed."""
 
 
 def print_plan(problem: DraftStoppingProblem, plan: DraftStoppingPlan, out: Console) -> None:
-    """Print where each node goes on each score."""
+    """Print the next node of each node for each score."""
     if plan.start == STOP:
-        line(out, "drafts", "nothing")
+        line(out, "drafts", "none")
         return
     shown = min(problem.scores.bins, MAX_SCORES)
     view = table("  after a token of node", *(f"score {score}" for score in range(shown)))
@@ -29,7 +30,7 @@ def print_plan(problem: DraftStoppingProblem, plan: DraftStoppingPlan, out: Cons
 
 
 def charts(problem: DraftStoppingProblem, plan: DraftStoppingPlan) -> tuple[Chart, ...]:
-    """Return where each node goes on each score."""
+    """Return a chart of the next node of each node for each score."""
     goes = plan.next.rows if plan.start != STOP else plan.next.rows[:0]
     rows = [
         {"node": node, "score": score, "then": "stop" if to == STOP else f"node {to}"}
@@ -44,7 +45,7 @@ def charts(problem: DraftStoppingProblem, plan: DraftStoppingPlan) -> tuple[Char
         color={"condition": stops, "value": "var(--series-0)"},
     )
     note = "Blue: draft another token on this score. Red: stop drafting and verify."
-    return (Chart(title="When drafting stops", note=note, rows=rows, spec=marks),)
+    return (Chart(title="Draft or stop, by node and score", note=note, rows=rows, spec=marks),)
 
 
 VIEW = View(print_plan=print_plan, charts=charts)

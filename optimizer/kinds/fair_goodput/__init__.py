@@ -1,4 +1,4 @@
-"""`fair-goodput`: fair long-run rates of clients that share a verifier (paper 5)."""
+"""`fair-goodput`: fair long-run rates for clients that share a verifier (paper 5)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def _rows(plan: FairGoodputPlan) -> Iterator[Row]:
 def _vary(
     problem: FairGoodputProblem, plan: FairGoodputPlan, rates: Any, scale: float
 ) -> tuple[FairGoodputProblem, FairGoodputPlan]:
-    """Other rates realise another goodput: what the plan declares follows, so that only real
-    violations show.
+    """Return problem and plan with other rates; the plan's declared goodput is updated, so that
+    only real violations are reported.
     """
     variant = dataclasses.replace(problem, acceptance_rates=rates)
     goodput, tokens = variant.realised(plan.schedule)

@@ -1,4 +1,4 @@
-"""What optima of `fair-goodput` keep."""
+"""Relations between optima of `fair-goodput`."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _slower(data: Data, random: Random) -> Data | None:
 
 
 def _halved(problem: FairGoodputProblem, objective: float) -> float:
-    """Return the utility of half the rates."""
+    """Return the utility at half the rates."""
     if problem.fairness == 1.0:
         return objective - fsum(problem.weight) * log(2.0)
     return float(objective * 2.0 ** (problem.fairness - 1.0))
@@ -50,7 +50,7 @@ RELATIONS = (
     _keeps("clients permuted", NAMES, permuted(*_COLUMNS), equal=True),
     _keeps(
         "weights scaled",
-        "the utility is linear in them",
+        "the utility is linear in the weights",
         _weighted,
         when="weights are given",
         implied=times(2.0),
@@ -66,7 +66,7 @@ RELATIONS = (
     ),
     _keeps("one more token", RELAXED, one_more("budget_tokens")),
     _keeps("caps raised", RELAXED, one_more("max_draft_tokens"), when="caps are given"),
-    _keeps("least rates lowered", RELAXED, _lower, when="least rates are given"),
+    _keeps("minimum rates lowered", RELAXED, _lower, when="minimum rates are given"),
     _keeps(
         "drafts likelier",
         "every schedule gains from acceptance",

@@ -1,5 +1,5 @@
-"""Hypothesis strategies for fair goodput: ties, zeros, rates next to 1, caps, least rates, rounds
-in real time.
+"""Hypothesis strategies for fair goodput, with ties, zeros, rates close to 1, caps, minimum rates,
+and rounds in real time.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ def problems(
     clients: tuple[int, int] = (1, 4),
     budget: tuple[int, int] = (0, 6),
     per: tuple[str, ...] = ("round", "second"),
-    least: bool = False,
+    minimum: bool = False,
 ) -> FairGoodputProblem:
-    """A valid problem; every other one has caps; with least rates near what a mixture of two rounds
-    gives if asked.
+    """A valid problem; every second one has caps. With `minimum`, it has minimum rates close to
+    those of a mixture of two rounds.
     """
     size = draw(st.integers(*clients))
 
@@ -57,7 +57,7 @@ def problems(
         data["verify_overhead_seconds"] = draw(st.floats(0.001, 0.1))
         data["verify_seconds_per_token"] = draw(seconds)
     problem = FairGoodputProblem.from_dict(data)
-    if not least:
+    if not minimum:
         return problem
     reached, _ = problem.realised(draw(plans(problem)).schedule)
     parts = np.array(column(st.sampled_from((0.0, 0.8, 0.95, 1.0, 1.05))))
@@ -66,8 +66,8 @@ def problems(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: FairGoodputProblem) -> FairGoodputPlan:
-    """A plan whose schedule is declared rightly; its first entry and any other are in full, or else
-    changes.
+    """A plan with the correct declared goodput; the first entry of its schedule is complete, others
+    are complete or changes.
     """
     count = draw(st.integers(1, 4))
     parts = draw(lists_of(st.integers(1, 9), count))

@@ -1,4 +1,4 @@
-"""Plans of fair goodput, for the terminal and for reports."""
+"""Plans of fair goodput, as text and as charts."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProb
 
 
 def print_plan(problem: FairGoodputProblem, plan: FairGoodputPlan, out: Console) -> None:
-    """Print the clients with their shares."""
+    """Print the goodput, the schedule and the clients."""
     unit = f"tokens per {problem.per}"
-    line(out, "goodput", f"{plan.goodput.sum():.6g} {unit} in all, {problem.clients:,} clients")
+    line(out, "goodput", f"{plan.goodput.sum():.6g} {unit} in total, {problem.clients:,} clients")
     common = problem.worth(problem.utility(plan.goodput), problem.scale)
     line(
         out,
         "common rate",
-        f"{common:.6g} {unit} for everybody would be worth the same; the gap is of this rate",
+        f"{common:.6g} {unit} for every client has the same utility; the gap refers to this rate",
     )
     line(
         out,
@@ -43,7 +43,7 @@ def print_plan(problem: FairGoodputProblem, plan: FairGoodputPlan, out: Console)
 
 
 def charts(problem: FairGoodputProblem, plan: FairGoodputPlan) -> tuple[Chart, ...]:
-    """Return the rates of the clients over their acceptance."""
+    """Return a chart of the clients' rates over their acceptance rates."""
     unit = f"tokens per {problem.per}"
     columns = (
         problem.acceptance_rates.tolist(),
@@ -56,8 +56,8 @@ def charts(problem: FairGoodputProblem, plan: FairGoodputPlan) -> tuple[Chart, .
     ]
     return (
         points(
-            f"What each client gets: {unit} over its acceptance rate",
-            "A point is a client; larger ones draft more.",
+            f"Goodput of each client: {unit} over its acceptance rate",
+            "Each point is a client; its size is the mean number of drafts.",
             rows,
             x=quantity("acceptance rate", scale={"zero": False}),
             y=quantity(unit),

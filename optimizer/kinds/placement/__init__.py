@@ -1,5 +1,5 @@
-"""`placement`: where clients' drafts come from, with which drafter, and how many units that
-takes.
+"""`placement`: where clients' drafts are made, with which drafter, and the number of units
+needed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ PERTURBATIONS = (
     ),
     more(
         "classes",
-        "least rates 1 % lower",
+        "minimum rates 1 % lower",
         of_each("min_tokens_per_second", lambda rate: 0.99 * rate),
     ),
 )

@@ -1,4 +1,4 @@
-"""What optima of `placement` keep."""
+"""Relations between optima of `placement`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from specopt.models.placement.problem import PlacementProblem
 
 
 def _each(field: str, **changed: Any) -> Change:
-    """Change columns of every object of a list that gives them; None where none does."""
+    """Change columns of every object of a list; None if no object has them."""
 
     def change(data: Data, random: Random) -> Data | None:
         rows = [
@@ -35,7 +35,7 @@ def _each(field: str, **changed: Any) -> Change:
 
 
 def _drafter(data: Data, random: Random) -> Data | None:
-    """Add a twin of a drafter that accepts as much and may run wherever it may."""
+    """Add a copy of a drafter with the same acceptance and places."""
     if not data["drafters"]:
         return None
     first = data["drafters"][0]["name"]
@@ -55,7 +55,7 @@ def _drafter(data: Data, random: Random) -> Data | None:
 
 
 def _places(data: Data, random: Random) -> Data | None:
-    """Let every drafter run beside every verifier."""
+    """Allow every drafter to run beside every verifier."""
     name = data["verifiers"][0]["name"]
     rows = [
         row | {"beside": {name: data["verifiers"][0]["passes"]} | row.get("beside", {})}
@@ -78,7 +78,7 @@ _declared = relations_of(PlacementProblem)
 RELATIONS = (
     _declared("classes permuted", NAMES, permuted("classes"), equal=True),
     _declared("time scaled", UNITS, scaled(_SLOWER), implied=_halved, equal=True),
-    _declared("bytes scaled", "needs and memory grow alike", scaled(_BYTES), equal=True),
+    _declared("bytes scaled", "needs and memory scale equally", scaled(_BYTES), equal=True),
     _declared("one more unit", RELAXED, _each("verifiers", units=lambda n: n + 1)),
     _declared(
         "one more draft unit",
@@ -95,15 +95,15 @@ RELATIONS = (
         when="a drafter may not run beside the first verifier",
     ),
     _declared(
-        "lower least rates",
+        "lower minimum rates",
         RELAXED,
         _each("classes", min_tokens_per_second=lambda rate: 0.9 * rate),
-        when="least rates are given",
+        when="minimum rates are given",
     ),
     _declared(
         "drafting ahead allowed",
         RELAXED,
         replaced("overlap", True, among=[False]),
-        when="it is not",
+        when="it is not allowed",
     ),
 )

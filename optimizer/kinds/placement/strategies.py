@@ -1,5 +1,5 @@
-"""Hypothesis strategies for placement: tiny problems whose times, limits and least rates often meet
-exactly.
+"""Hypothesis strategies for placement: tiny problems in which times, limits and minimum rates are
+often met exactly.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from specopt.models.placement.problem import PlacementProblem
 
 OBJECTIVES = ("goodput", "fair", "capacity", "cost", "energy")
 TICK = 2.0**-8
-"""Times are multiples of it or of a part: times away are multiples of periods, where the number of
-passes steps.
+"""Unit of times, in seconds. Times are multiples of it or of a part of it, so that the time away
+from the verifier is often a multiple of the period, where the number of passes changes.
 """
 PIECES = ((8, 0, 0, 0), (0, 2, 0, 0), (0, 1, 1, 0), (4, 1, 0, 1), (2, 0, 1, 0), (1, 2, 1, 1))
 RATES = st.sampled_from([1.0, 0.75, 0.5, 0.0]) | st.floats(0.0, 1.0, allow_subnormal=False)
@@ -24,7 +24,7 @@ TRIPS = st.just(0.0) | WAYS | st.lists(WAYS, min_size=1, max_size=3)
 
 
 def _passes(*units: float) -> st.SearchStrategy[list[dict[str, float]]]:
-    """One or two pieces, in one of some units of ticks."""
+    """One or two pieces, in one of the given units of ticks."""
     row = st.tuples(st.sampled_from(units), st.sampled_from(PIECES)).map(
         lambda drawn: {
             name: drawn[0] * x * TICK / (16 if name == PIECE[3] else 1)
@@ -35,7 +35,7 @@ def _passes(*units: float) -> st.SearchStrategy[list[dict[str, float]]]:
 
 
 def _some(names: list[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Values for most names, or for fewer."""
+    """Values for all names, or for some of them."""
     return st.fixed_dictionaries(dict.fromkeys(names, values)) | st.fixed_dictionaries(
         {}, optional=dict.fromkeys(names, values)
     )
@@ -43,15 +43,15 @@ def _some(names: list[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy
 
 @st.composite
 def problems(
-    draw: st.DrawFn, objective: str | None = None, most_clients: int = 4
+    draw: st.DrawFn, objective: str | None = None, max_clients: int = 4
 ) -> PlacementProblem:
-    """Problems with at most three classes and two draft tokens; memory holds few clients, often
-    exactly k.
+    """A problem with at most three classes and two draft tokens; the memory often fits exactly k
+    clients.
     """
     sought, longest = objective or draw(st.sampled_from(OBJECTIVES)), draw(st.integers(1, 2))
-    sizes = [draw(st.integers(1, most_clients))]
-    while len(sizes) < 3 and sum(sizes) < most_clients and draw(st.booleans()):
-        sizes.append(draw(st.integers(1, most_clients - sum(sizes))))
+    sizes = [draw(st.integers(1, max_clients))]
+    while len(sizes) < 3 and sum(sizes) < max_clients and draw(st.booleans()):
+        sizes.append(draw(st.integers(1, max_clients - sum(sizes))))
     small, half = st.integers(0, 2).map(float), st.sampled_from([0.0, 0.0, 0.5])
     names = ["verifier 0", "verifier 1"][: draw(st.integers(1, 2))]
     models = ["drafter 0", "drafter 1"][: draw(st.integers(1, 2))]
@@ -87,10 +87,12 @@ def problems(
     for i, size in enumerate(sizes):
         context = draw(st.sampled_from(contexts))
         needs.append(context + draw(st.integers(0, 2)) + 1)
-        alike = draw(
+        fitting = draw(
             st.integers(1, 3)
-        )  # clients of the first verifier whose rate without drafts just fits
-        one = PassPieces.parse(verifiers[0]["passes"], "passes").at(alike, alike, alike * context)
+        )  # number of clients at the first verifier that just reach the rate without drafts
+        one = PassPieces.parse(verifiers[0]["passes"], "passes").at(
+            fitting, fitting, fitting * context
+        )
         share = draw(
             st.sampled_from(
                 [1.0, 0.5, 0.1, 0.1] if sought in OBJECTIVES[2:] else [1.0, 0.5, 0.0, 0.0]
@@ -114,11 +116,11 @@ def problems(
             }
         )
     for verifier in verifiers:
-        room = draw(st.integers(1, most_clients)) * (
+        room = draw(st.integers(1, max_clients)) * (
             draw(st.sampled_from(needs)) + draw(st.integers(0, longest))
         )
         verifier["memory_bytes"] = verifier["weights_bytes"] + min(
-            room + draw(small), (most_clients + 1) * min(needs)
+            room + draw(small), (max_clients + 1) * min(needs)
         )
     draft_pools = [
         {
@@ -149,8 +151,8 @@ def problems(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: PlacementProblem) -> PlacementPlan:
-    """Clients dealt to the units of all verifiers in turn, as memory allows; least rates and counts
-    may be violated.
+    """A plan that assigns clients to the units of all verifiers in turn, within the memory; minimum
+    rates and numbers of clients may be violated.
     """
     data = problem.to_dict()
     length = st.integers(1, data["max_draft_tokens"])

@@ -1,4 +1,4 @@
-"""Plans of placement for the terminal and for reports."""
+"""Plans of placement, as text and as charts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from specopt.models.placement.problem import PlacementProblem
 
 
 def print_plan(problem: PlacementProblem, plan: PlacementPlan, out: Console) -> None:
-    """Print who is served where and how fast, and how busy units are."""
+    """Print the source of drafts and the rate of clients, and the load of units."""
     terms = problem.evaluate(plan).terms
     view = table("class", "place", "verifier", "drafter", "tokens", "clients", "tokens/s")
     rows = [(name, row) for name, served in terms["classes"].items() for row in served]
@@ -46,7 +46,7 @@ def print_plan(problem: PlacementProblem, plan: PlacementPlan, out: Console) -> 
 
 
 def charts(problem: PlacementProblem, plan: PlacementPlan) -> tuple[Chart, ...]:
-    """Return the classes by clients and tokens per second, coloured by place."""
+    """Return a chart of clients and tokens per second, coloured by the source of drafts."""
     rows = [
         {
             "class": name,
@@ -62,7 +62,7 @@ def charts(problem: PlacementProblem, plan: PlacementPlan) -> tuple[Chart, ...]:
     ]
     return (
         points(
-            "Where clients' drafts come from",
+            "Sources of drafts",
             f"{sum(row['clients'] for row in rows):,} clients of {len(problem.classes)} classes.",
             rows,
             x=quantity("clients"),

@@ -1,4 +1,4 @@
-"""`prompt-chunking`: the chunk sizes of a long prompt (paper 4)."""
+"""`prompt-chunking`: chunk sizes of a long prompt (paper 4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What optima of `prompt-chunking` keep."""
+"""Relations between optima of `prompt-chunking`."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ _SECONDS = (
     "seconds",
 )
 _SCALE = dict.fromkeys(_SECONDS, 2.0) | dict.fromkeys(_LINKS, 0.5)
-_EARLIER = "every event of every plan is as early or earlier"
+_EARLIER = "no event of any plan becomes later"
 
 _keeps = relations_of(PromptChunkingProblem)
 _bytes = scaled(dict.fromkeys((*_LINKS, "bytes_per_token"), 2.0))
 
 RELATIONS = (
     _keeps("time scaled", UNITS, scaled(_SCALE), implied=times(2.0), equal=True),
-    _keeps("bytes scaled", "data and links grow alike", _bytes, equal=True),
+    _keeps("bytes scaled", "data and links scale equally", _bytes, equal=True),
     *(_keeps(f"faster {link.partition('_')[0]}", _EARLIER, scaled({link: 1.5})) for link in _LINKS),
     _keeps("one more chunk", RELAXED, one_more("max_chunks"), when="a cap is given"),
     _keeps("no grid", RELAXED, replaced("grid_tokens", None), when="a grid is given"),
     _keeps(
-        "chunks overlap their wait",
+        "chunks overlap their waiting times",
         _EARLIER,
         replaced("wait", "overlap", (None, "serial")),
-        when="they wait one after the other",
+        when="chunks wait one after the other",
     ),
     _keeps(
-        "chunks wait for nothing",
+        "chunks do not wait",
         _EARLIER,
         replaced("wait", "none", (None, "serial", "overlap")),
-        when="they wait",
+        when="chunks wait",
     ),
     _keeps(
-        "the last token comes down alone",
+        "only the last token is downloaded",
         _EARLIER,
         replaced("download", "last", (None, "all")),
-        when="all do",
+        when="all tokens are downloaded",
     ),
 )

@@ -1,5 +1,5 @@
-"""Hypothesis strategies for prompt chunking: every mode, caps, grids, steep and flat cloud delays,
-free resources.
+"""Hypothesis strategies for prompt chunking: all modes, caps, grids, steep and flat cloud delays,
+and free resources.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ MS = 2.0**-10
 
 @st.composite
 def cloud_delays(draw: st.DrawFn) -> dict[str, list[float]]:
-    """A non-decreasing piecewise-linear delay with two to five knots; steps and flat parts are
+    """A non-decreasing piecewise linear delay with two to five knots; steps and flat parts are
     common.
     """
     gaps = draw(st.lists(st.integers(1, 8), min_size=1, max_size=4))
@@ -30,9 +30,9 @@ def cloud_delays(draw: st.DrawFn) -> dict[str, list[float]]:
 def problems(
     draw: st.DrawFn, tokens: tuple[int, int] = (1, 9), restricted: bool = True, plain: bool = False
 ) -> PromptChunkingProblem:
-    """A valid problem; times are multiples of 2^-10 s or so, so that ties are common.
+    """A valid problem whose times are multiples of 2^-10 s, so that ties are common.
 
-    restricted: caps and grids, too; plain: the defaults for everything optional.
+    With `restricted`, it may have caps and grids; with `plain`, all optional fields have defaults.
     """
     data = {
         "format": "specopt/1",

@@ -1,4 +1,4 @@
-"""Plans of prompt chunking: when each chunk is computed, uploaded, processed and downloaded."""
+"""Plans of prompt chunking: times of computation, upload, processing and download of each chunk."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from specopt.models.prompt_chunking.problem import (
 Bar = tuple[str, float, float]  # row, start, end
 
 BAR_WIDTH = 40
+"""Width of a printed bar, in columns."""
 
 
 def print_plan(problem: PromptChunkingProblem, plan: PromptChunkingPlan, out: Console) -> None:
-    """Print the chunks and when they pass through uplink, cloud and downlink, to scale."""
+    """Print the chunks and their times in uplink, cloud and downlink, to scale."""
     times = problem.timeline(plan)
     scale = BAR_WIDTH / (times[-1].download[1] or 1.0)
     line(
@@ -49,7 +50,7 @@ def print_plan(problem: PromptChunkingProblem, plan: PromptChunkingPlan, out: Co
     cut(out, len(times), "chunks")
 
 
-# ------------------------------------------------------------------------ the timeline as a picture
+# ------------------------------------------------------------------------------ timeline as a chart
 
 
 def timeline_bars(times: list[ChunkTimes]) -> list[list[Bar]]:
@@ -67,20 +68,20 @@ def timeline_bars(times: list[ChunkTimes]) -> list[list[Bar]]:
 def chunk_timeline(
     problem: PromptChunkingProblem, plans: Mapping[str, PromptChunkingPlan]
 ) -> Picture:
-    """Return a Gantt chart with a panel per plan, all on one time axis; colours alternate from
-    chunk to chunk.
+    """Return a Gantt chart with one panel per plan and a common time axis; colours alternate
+    between chunks.
 
     Parameters
     ----------
     problem
-        What is chunked.
+        The problem.
     plans
         Plans by title.
 
     Raises
     ------
     InvalidInput
-        If there is no plan, or one does not fit the prompt.
+        If no plan is given, or a plan does not fit the prompt.
     """
     if not plans:
         raise InvalidInput("plans: expected at least one")
@@ -111,8 +112,8 @@ def charts(problem: PromptChunkingProblem, plan: PromptChunkingPlan) -> tuple[Ch
     """Return the timeline of the chunks for a report."""
     return (
         timeline(
-            "When each chunk passes through each resource",
-            "Colours alternate from chunk to chunk; they are counted from 0, as in files.",
+            "Times of each chunk on each resource",
+            "Colours alternate between chunks, which are numbered from 0, as in files.",
             _rows(problem, plan)[:MAX_MARKS],
             lane="resource",
             colour=_COLOUR,

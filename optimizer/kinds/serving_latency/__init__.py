@@ -1,5 +1,5 @@
-"""`serving-latency`: batches, their pipeline order, bandwidth shares, speculation length (paper
-1).
+"""`serving-latency`: batches, their pipeline order, bandwidth shares and the speculation length
+(paper 1).
 """
 
 from __future__ import annotations
@@ -38,24 +38,27 @@ def _rows(plan: ServingLatencyPlan) -> Iterator[Row]:
         yield row(plan, *place, plan.speculation_length)
 
 
-# -------------------------------------------------------------- acceptance and outputs in intervals
+# -------------------------------------------------------------- intervals of acceptance and outputs
 
 BEFORE = 2e-12
-"""Relative distance to the tokens per step that save a step, for the worst case just before it: the
-judge rounds a number of steps that is within 1e-12 of an integer to it."""
+"""Relative distance to a number of tokens per step that saves a step. The worst case is just before
+it; the judge rounds numbers of steps within 1e-12 of an integer."""
 
 MAX_BREAKPOINTS = 4000
+"""Maximum number of acceptance rates that are tried; with more breakpoints the worst case is not
+exact.
+"""
 
 
 def _worst(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, acceptance: Interval, scale: float
 ) -> tuple[list[float], bool]:
-    """Return the rates just before every step that is saved, and the ends.
+    """Return the rates just before each saved step, and the ends of the interval.
 
-    Rates of every task and samples are tried at the ends alone.
+    Rates of individual tasks, and samples, are tried only at the ends.
 
-    A higher acceptance rate may lengthen a plan while no step is saved, for Eq. 8 rounds up: among
-    these rates the worst lies for certain, unless there are too many to try.
+    A higher acceptance rate may lengthen a plan as long as no step is saved, because Eq. 8 rounds
+    up. The worst rate is therefore one of these, unless they are too many to try.
     """
     low, high = acceptance
     variant, _ = vary(problem, plan, None, scale)

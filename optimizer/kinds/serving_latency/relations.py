@@ -1,4 +1,4 @@
-"""What optima of `serving-latency` keep."""
+"""Relations between optima of `serving-latency`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hypothesis strategies that build valid problems and plans, far wider than the paper's
+"""Hypothesis strategies for valid problems and plans, with a much wider range than the paper's
 settings.
 """
 
@@ -22,7 +22,7 @@ ALL_MECHANISMS = ("pipelined", "sequential", "autoregressive", "any")
 
 @st.composite
 def magnitudes(draw: st.DrawFn, low: int, high: int) -> float:
-    """A number d x 10^e with a few digits and low <= e < high."""
+    """A number d x 10^e with few digits and low <= e < high."""
     return draw(st.integers(10, 99)) / 10 * 10.0 ** draw(st.integers(low, high - 1))
 
 
@@ -33,7 +33,7 @@ paper_decoders = st.builds(
 
 @st.composite
 def exact_decoders(draw: st.DrawFn) -> ExactDecoder:
-    """A decoder of the exact cost model, grouped heads included."""
+    """A decoder of the exact cost model, including grouped heads."""
     kv_heads = draw(st.integers(1, 4))
     return ExactDecoder(
         layers=draw(st.integers(1, 4)),
@@ -54,7 +54,7 @@ decoders = paper_decoders | exact_decoders()
 
 @st.composite
 def linear_runtimes(draw: st.DrawFn) -> LinearRuntime:
-    """A line whose slope and overhead range over orders of magnitude, zero included."""
+    """A line whose slope and overhead cover several orders of magnitude, including zero."""
     return LinearRuntime(
         seconds_per_flop=draw(magnitudes(-12, -6) | st.just(0.0)),
         overhead_seconds=draw(magnitudes(-5, 1) | st.just(0.0)),
@@ -84,8 +84,8 @@ def problems(
     rounds: Sequence[str] = ("mean",),
     feasible: bool = True,
 ) -> ServingLatencyProblem:
-    """A problem of serving latency; every task fits alone if `feasible`, else the memory may be
-    anything.
+    """A problem of serving latency. With `feasible`, every task fits alone; otherwise the memory
+    may have any size.
     """
     K = draw(st.integers(*tasks))
     inputs = draw(lists_of(st.integers(1, max_input), K))
@@ -125,8 +125,8 @@ def problems(
 def memory(
     draw: st.DrawFn, model: PaperDecoder | ExactDecoder, tokens: int, K: int, feasible: bool
 ) -> float:
-    """Memory for up to K tasks of the largest size, or a little more; less than one if not
-    `feasible`.
+    """Memory for up to K tasks of the largest size, or slightly more; possibly less than one task
+    without `feasible`.
     """
     quarters = draw(st.integers(4 if feasible else 0, 4 * K + 4))
     return float(model.parameter_bytes + quarters * model.kv_bytes_per_token * tokens / 4)
@@ -134,7 +134,7 @@ def memory(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: ServingData[Any]) -> ServingLatencyPlan:
-    """Any plan of the right shape: every task once, shares that sum to at most 1; memory may be
+    """A plan of the right shape: every task once, and shares with a sum of at most 1; memory may be
     exceeded.
     """
     K = problem.tasks
@@ -167,7 +167,7 @@ def problems_with_plans(
 
 @st.composite
 def served_problems(draw: st.DrawFn, /, **kwargs: Any) -> ServingLatencyProblem:
-    """A problem with what deployments add: a rate for each task, or predicted lengths."""
+    """A problem with data of deployments: a rate for each task, or predicted lengths."""
     problem = draw(problems(**kwargs))
     rows = lists_of(st.integers(1, problem.longest_output), problem.tasks)
     changes: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Plans of serving latency: as text, and which batch each stage works on during a decoding step."""
+"""Plans of serving latency, as text and as charts of the batches in each stage."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MINIMUM_WIDTH = 40
 
 
 def print_plan(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Console) -> None:
-    """Print the batches in pipeline order."""
+    """Print mechanism, speculation length, and the batches in pipeline order."""
     mechanism = problem.mechanism_of(plan)
     line(out, "mechanism", mechanism)
     if mechanism != "autoregressive":
@@ -60,7 +60,7 @@ def print_plan(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Co
 
 
 def default_steps(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[int, ...]:
-    """Return the steps worth a look: the prefill, and a decoding step in the middle."""
+    """Return two representative steps: the prefill, and a decoding step in the middle."""
     last = max(steps_per_batch(problem, plan))
     return (1,) if last == 1 else (1, (last + 2) // 2)
 
@@ -68,16 +68,18 @@ def default_steps(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> t
 def text_gantt(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int, width: int = 96
 ) -> str:
-    """Return one decoding step as text: a row per stage, batches numbered from 1, an axis below.
+    """Return one decoding step as text: a row per stage, batches numbered from 1, and an axis.
 
     Parameters
     ----------
-    problem, plan
-        What to show; the plan must be feasible.
+    problem
+        The problem.
+    plan
+        A feasible plan.
     step
-        Decoding step from 1, the prefill, on.
+        Decoding step; step 1 is the prefill.
     width
-        Columns to fill, at least 40.
+        Width in columns, at least 40.
     """
     if width < _MINIMUM_WIDTH:
         raise InvalidInput(f"width: expected at least {_MINIMUM_WIDTH}, got {width}")
@@ -98,10 +100,12 @@ def pipeline_figure(
 
     Parameters
     ----------
-    problem, plan
-        What to show; the plan must be feasible.
+    problem
+        The problem.
+    plan
+        A feasible plan.
     steps
-        Decoding steps from 1, the prefill, on; None: the prefill and a step in the middle.
+        Decoding steps; step 1 is the prefill. None for the prefill and a step in the middle.
     """
     chosen = default_steps(problem, plan) if steps is None else tuple(steps)
     if not chosen:
@@ -159,7 +163,7 @@ def _rows(slots: Sequence[Slot], step: int, began: float = 0.0) -> list[dict[str
 def _drawn(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int
 ) -> tuple[str, list[dict[str, Any]], float]:
-    """Return title, rows and end of a step."""
+    """Return the title, the rows and the end of a step."""
     slots = step_schedule(problem, plan, step)
     end = max(slot.verify[1] for slot in slots)
     last = max(steps_per_batch(problem, plan))
@@ -177,7 +181,9 @@ def _drawn(
 
 
 def _bar(rows: Sequence[dict[str, Any]], end: float, columns: int) -> str:
-    """Return a row of cells: shades alternate from batch to batch, numbers where they fit."""
+    """Return a row of cells; shades alternate between batches, which are numbered if there is
+    room.
+    """
     cells = [" "] * columns
     for row in rows:
         first, last = (round(row[moment] / end * columns) for moment in ("begin (s)", "end (s)"))
@@ -192,7 +198,7 @@ def _bar(rows: Sequence[dict[str, Any]], end: float, columns: int) -> str:
 
 
 def _axis(end: float, columns: int) -> str:
-    """Return the axis: round moments under their columns, the unit at the end."""
+    """Return the axis, with round times at their columns and the unit at the end."""
     scale, unit = time_unit(end)
     step = _round_step(end * scale / 6)
     cells = [" "] * (columns + 1)
@@ -208,14 +214,14 @@ def _axis(end: float, columns: int) -> str:
     return " " * len("verify |") + "".join(cells)
 
 
-def _round_step(least: float) -> float:
-    """Return the least of 1, 2, 5 times a power of ten that is at least the argument."""
+def _round_step(minimum: float) -> float:
+    """Return the smallest 1, 2 or 5 times a power of ten that is not less than the argument."""
     power = 1.0
-    while power > least:
+    while power > minimum:
         power /= 10
     while True:
         for digit in (1, 2, 5):
-            if digit * power >= least:
+            if digit * power >= minimum:
                 return digit * power
         power *= 10
 
@@ -224,7 +230,7 @@ def _round_step(least: float) -> float:
 
 
 def charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[Chart, ...]:
-    """Return the pipeline over all decoding steps, and what the batches are."""
+    """Return charts of the pipeline over all decoding steps, and of the batches."""
     rows: list[dict[str, Any]] = []
     began, last = 0.0, max(steps_per_batch(problem, plan))
     shown = 0
@@ -236,9 +242,9 @@ def charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[Ch
         began += max(slot.verify[1] for slot in slots)
         shown = step
     pipeline = timeline(
-        "Which batch each stage works on",
-        "From the prefill on, step after step; uploads come before. Batches are counted from 0, as"
-        " in files." + ("" if shown == last else f" The first {shown:,} of {last:,} steps."),
+        "Batch in each stage",
+        "Starts with the prefill, after the uploads. Batches are numbered from 0, as in files."
+        + ("" if shown == last else f" The first {shown:,} of {last:,} steps."),
         rows,
         lane="stage",
         colour=category("batch", legend={"symbolType": "square"}),
@@ -269,7 +275,7 @@ def _batches(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> Chart:
             )
     return Chart(
         title="Tokens of the prefill by batch",
-        note="Padding is what shorter inputs are filled up with.",
+        note="Padding fills up shorter inputs.",
         rows=rows,
         spec={
             "height": 180,

@@ -1,4 +1,4 @@
-"""What optima of `verification-batch` keep."""
+"""Relations between optima of `verification-batch`."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ _bytes = scaled({"memory_bytes": 2.0, "request_memory_bytes": 2.0})
 RELATIONS = (
     _keeps("requests permuted", NAMES, permuted(*_COLUMNS), equal=True),
     _keeps("time scaled", UNITS, _scale, equal=True),
-    _keeps("bytes scaled", "needs and memory grow alike", _bytes, equal=True),
+    _keeps("bytes scaled", "needs and memory scale equally", _bytes, equal=True),
     _keeps("more memory", RELAXED, raised("memory_bytes", lambda size: 1.25 * size + 1)),
     _keeps("later deadlines", RELAXED, raised("deadline_seconds", lambda due: due + 0.125)),
     _keeps("one more request", RELAXED, _joined(1.0, 1.0)),
-    _keeps("a request that is late", "no batch may hold it", _joined(100.0, -1.0), equal=True),
+    _keeps("a late request", "no batch may contain it", _joined(100.0, -1.0), equal=True),
 )

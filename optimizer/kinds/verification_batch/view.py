@@ -1,4 +1,4 @@
-"""Plans of verification batching for reports."""
+"""Charts of plans of verification batching."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from specopt.models.verification_batch.problem import (
 
 
 def charts(problem: VerificationBatchProblem, plan: VerificationBatchPlan) -> tuple[Chart, ...]:
-    """Return the requests by what they yield and when they are due, those of the batch apart."""
+    """Return a chart of the requests by expected tokens and deadline, coloured by their membership
+    in the batch.
+    """
     chosen = set(plan.batch.tolist())
     columns = (
         problem.expected_tokens.tolist(),
@@ -36,7 +38,7 @@ def charts(problem: VerificationBatchProblem, plan: VerificationBatchPlan) -> tu
     }
     return (
         points(
-            "Which requests are taken",
+            "Requests in the batch",
             f"{len(chosen):,} of {problem.requests:,} requests.",
             rows,
             x=quantity("due in (s)"),

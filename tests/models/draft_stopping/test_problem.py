@@ -62,7 +62,7 @@ def naive(problem: DraftStoppingProblem, plan: DraftStoppingPlan) -> float:
 @st.composite
 def with_plans(draw: st.DrawFn) -> tuple[DraftStoppingProblem, DraftStoppingPlan]:
     """A problem and any plan that has no more nodes in a row than tokens."""
-    problem = draw(draft_stoppings(most_tokens=4, most_bins=2))
+    problem = draw(draft_stoppings(max_tokens=4, max_bins=2))
     nodes = draw(st.integers(0, problem.max_draft_tokens))
     rows = [
         [draw(st.sampled_from([STOP, *range(node + 1, nodes)])) for _ in range(problem.scores.bins)]

@@ -74,7 +74,7 @@ def test_a_folder_keeps_what_a_reviewer_needs(lines: tuple[Path, list[dict[str, 
 def test_all_plans_are_as_recorded(cli: CommandLine, changed: Callable[..., None]) -> None:
     """Tests that what was not changed is judged as it was, of the library and of one's own."""
     changed()
-    said = "2 of 2 records have a plan; 2 are as the judge finds them\n"
+    said = "2 of 2 records have a plan; 2 agree with the judge\n"
     assert cli("compare . --again").out == said
 
 
@@ -88,7 +88,7 @@ def test_all_plans_are_as_recorded(cli: CommandLine, changed: Callable[..., None
             {"status": "optimal", "bound": None, "gap": None},
             "status: optimal in the record, feasible by its plan and bound",
         ),
-        ({"problem_sha256": "0"}, "problems/0.json, or an instance of the library"),
+        ({"problem_sha256": "0"}, "problems/0.json does not exist"),
         ({"plan": {"batches": 3}}, "batches"),
     ],
 )
@@ -101,7 +101,7 @@ def test_what_differs_is_said(
     changed(**values)
     shown = cli("compare . --again", 1).out
     assert said in shown and "static-batching size=2 on mine, seed 0" in shown
-    assert shown.endswith("2 of 2 records have a plan; 1 are as the judge finds them\n")
+    assert shown.endswith("2 of 2 records have a plan; 1 agree with the judge\n")
     found = cli("compare . --again --json", 1).json
     assert sum(bool(one["differences"]) for one in found) == 1
 
@@ -116,11 +116,11 @@ def test_a_problem_of_another_digest_is_refused(changed: Callable[..., None]) ->
     Path("problems").mkdir()
     save(generate("serving-latency/paper-1", tasks=5, seed=2), f"problems/{digest}.json")
     said = [one.differences for one in judged_again(Store(".")) if one.differences]
-    assert len(said) == 1 and "expected one whose digest is the name of" in said[0][0]
+    assert len(said) == 1 and "contains another problem, whose digest is" in said[0][0]
 
 
 def test_old_records_have_no_plan(cli: CommandLine, changed: Callable[..., None]) -> None:
     """Tests that a record of an earlier version is said to have no plan, and is no difference."""
     changed(plan=None)
-    said = "1 of earlier versions have an objective, but no plan: not judged"
+    said = "1 of earlier versions have an objective but no plan: not judged"
     assert said in cli("compare . --again").out

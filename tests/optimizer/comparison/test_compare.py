@@ -69,7 +69,7 @@ def test_every_cell_once_and_resumed(
     assert len(compare(methods, small(3), time_limit=600.0, jobs=1, folder=tmp_path)) == 10
     assert len(Store(tmp_path).records()) == 10
     (message,) = [entry.getMessage() for entry in caplog.records]
-    assert message.startswith(f"{path}:1: no record (")
+    assert message.startswith(f"{path}:1: invalid record (")
 
 
 def test_shards_share_a_folder(
@@ -290,6 +290,6 @@ def test_an_executor_that_takes_no_more_is_one_message() -> None:
     executor.shutdown()
     with pytest.raises(
         InvalidInput,
-        match=r"executor: takes no more cells .*RuntimeError: cannot schedule new futures",
+        match=r"executor: accepts no more cells .*RuntimeError: cannot schedule new futures",
     ):
         compare(QUICK, small(1), executor=executor)

@@ -167,8 +167,6 @@ def test_a_refusal_is_a_record(cell: Cell) -> None:
     other = WaterLevel()
     wrong = replace(cell, pickled=pickled(other, "methods: other"), sources=sources_of(type(other)))
     refused = worker.answer((wrong, []))["error"]
-    assert "water-level cannot take this problem: it solves draft-allocation" in refused
+    assert "water-level cannot solve this problem: it solves draft-allocation" in refused
     edited = worker.answer((replace(cell, sources={"method": "edited"}), []))["error"]
-    assert (
-        "algorithm-1 differs here from the one that was asked for: ['version', 'method'" in edited
-    )
+    assert "algorithm-1 differs here from the requested one: ['version', 'method'" in edited

@@ -118,7 +118,7 @@ def test_torn_lines_are_skipped(tmp_path: Path) -> None:
     for _ in range(2):
         assert list(store.records()) == [RECORD.key]
         assert store.damaged == [
-            f"{path}:1: no record (the top level: expected object, got [1] (array))"
+            f"{path}:1: invalid record (the top level: expected object, got [1] (array))"
         ]
 
 
@@ -165,7 +165,7 @@ def test_damaged_lines_are_named(name: str, tmp_path: Path) -> None:
     store = Store(tmp_path)
     assert list(store.records()) == [RECORD.key, "x" + RECORD.key]
     (message,) = store.damaged
-    assert message.startswith(f"{path}:2: no record (")
+    assert message.startswith(f"{path}:2: invalid record (")
     assert message.isprintable() and len(message) < 600
 
 

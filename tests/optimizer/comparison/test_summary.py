@@ -291,4 +291,4 @@ def test_a_twin_is_not_left_out(cli: CommandLine) -> None:
         save(generate("draft-allocation/uniform", seed=0), f"mine/{name}.json")
     save(generate("serving-latency/paper-1", tasks=2), "mine/other.json")
     shown = cli("compare mine --method greedy --jobs 1").out
-    assert "1 instances that none of the methods takes: mine/other" in shown
+    assert "1 instances that none of the methods can solve: mine/other" in shown

@@ -49,6 +49,6 @@ def test_what_cannot_be_merged_is_named(tmp_path: Path) -> None:
         record("greedy", "b", 60.0, **(DRAFTS | {"sources": mine})),
     )
     with pytest.raises(
-        InvalidInput, match="methods of 'specopt' and 'mine' share the name 'greedy'"
+        InvalidInput, match="methods of 'specopt' and 'mine' have the same name 'greedy'"
     ):
         merged([tmp_path])

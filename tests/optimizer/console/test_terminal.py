@@ -39,3 +39,14 @@ def test_every_way_to_print_escapes(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines[:2] == ["one \\x1b[1mtwo", "  three           \\x9bfour"]
     assert "\\x1b]0;seven" in lines[3]
     assert lines[4:] == ["nine", "x" * 5000]
+
+
+def test_tables_are_not_cut_outside_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """Tests that every cell of a wide table is printed whole, on one line."""
+    names = [letter * 60 for letter in "abcd"]
+    view = table(*names, left=1)
+    view.columns[0].no_wrap = False
+    view.add_row(*reversed(names))
+    console().print(view)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in lines] == [names, names[::-1]]

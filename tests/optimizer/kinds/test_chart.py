@@ -23,7 +23,7 @@ def test_charts_say_what_they_leave_out() -> None:
         assert isinstance(problem, DraftAllocationProblem)
         plan = DraftAllocationPlan(draft_tokens=np.zeros(problem.clients, np.int64))
         (chart,) = charts(problem, plan)
-        assert chart.note == f"A point is a client; larger ones weigh more.{left_out}"
+        assert chart.note == f"Each point is a client; its size is the weight.{left_out}"
         assert len(chart.rows) == min(clients, MAX_MARKS)
 
 

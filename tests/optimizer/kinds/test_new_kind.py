@@ -130,8 +130,8 @@ def test_what_it_declares_is_there_and_what_not_is_refused(outcomes: dict[str, O
         (
             "robustness",
             (
-                "toy counts on no acceptance rate or output length; these do: serving-latency,"
-                " continuous-serving"
+                "toy has no acceptance rate or output length that varies; these have:"
+                " serving-latency, continuous-serving"
             ),
         ),
         (

@@ -154,7 +154,7 @@ def test_it_works_on_the_command_line(installed: Path) -> None:
 BROKEN = [
     ("toy", "import nowhere", "cannot be loaded (ModuleNotFoundError: No module named 'nowhere')"),
     ("toy", "KIND = 1", "expected a Kind with a method, got 1"),
-    ("other", "from toy_kind.kinds.toy import KIND", "expected an entry point of the name 'toy'"),
+    ("other", "from toy_kind.kinds.toy import KIND", "expected an entry point named 'toy'"),
     (
         "serving-latency",
         "from specopt.kinds import kind_of; KIND = kind_of('serving-latency')",

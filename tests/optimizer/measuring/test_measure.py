@@ -341,7 +341,7 @@ def test_command_without_memory(
     target = tmp_path / "table.csv"
     assert run(["measure", str(config_file), "-o", str(target), *OPTIONS]) == 2
     err = capsys.readouterr().err
-    assert "left out: tiny: its weights do not fit" in err and "nothing fits the memory" in err
+    assert "left out: tiny: its weights do not fit" in err and "no pass fits into memory" in err
     assert not target.exists()
 
 

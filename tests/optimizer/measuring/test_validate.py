@@ -465,7 +465,7 @@ def test_other_records_are_refused(
             "--loads: expected an integer from 1 to 4,096, got 9999",
         ),
         (["sweep.csv", "--draft-length", "two"], "--draft-length: expected integers"),
-        (["sweep.csv", "-o", "sweep.csv"], "would overwrite what is read"),
+        (["sweep.csv", "-o", "sweep.csv"], "would overwrite the input"),
         (["several.csv"], "expected one drafter, mode, workload and context"),
         (["absent.csv"], "absent.csv"),
     ],

@@ -101,7 +101,7 @@ def test_back_pressure() -> None:
         await asyncio.gather(*(verdict(serving, k) for k in range(40)))
 
     scheduler = VerificationScheduler(TABLE_12)
-    play(body, verify, scheduler, most_requests=7)
+    play(body, verify, scheduler, max_requests=7)
     assert most == 7
 
 
@@ -135,7 +135,7 @@ def test_a_cancelled_task_takes_its_request_with_it() -> None:
             42,
         ]  # and not the verdict on the draft of before
 
-    play(body, verify, most_requests=2)
+    play(body, verify, max_requests=2)
 
 
 def test_cancelled_in_the_moment_of_the_verdict() -> None:
@@ -208,9 +208,7 @@ def test_closing_drains() -> None:
     """
 
     async def run() -> None:
-        serving: Serving = AsyncScheduler(
-            VerificationScheduler(TABLE_12), doubled, most_requests=10
-        )
+        serving: Serving = AsyncScheduler(VerificationScheduler(TABLE_12), doubled, max_requests=10)
         async with serving:
             tasks = [asyncio.create_task(verdict(serving, k, k)) for k in range(12)]
             await asyncio.sleep(0)
@@ -273,14 +271,14 @@ def test_refusals() -> None:
         with pytest.raises(InvalidInput, match="class_speed"):
             await verdict(serving, "a", class_speed=0.0)
         tasks = [asyncio.create_task(verdict(serving, "a", draft)) for draft in (1, 2)]
-        with pytest.raises(InvalidInput, match="not in use"):
+        with pytest.raises(InvalidInput, match="is in use"):
             await tasks[1]
         assert await tasks[0] == 2
 
     play(body)
     scheduler = VerificationScheduler(TABLE_12)
     scheduler.submit(1, **request())
-    with pytest.raises(InvalidInput, match="without requests"):
+    with pytest.raises(InvalidInput, match="it has requests whose verdicts"):
         AsyncScheduler(scheduler, doubled)
 
 
@@ -303,7 +301,7 @@ def test_prefixes_that_go_are_told_and_times_are_learned() -> None:
     play(body, verify, scheduler, drop=gone.append)
     assert len(gone) == len(set(gone)) == 4  # of six prefixes of some 200 tokens two fit
     assert scheduler.estimator.overhead_seconds > 2.0 * before
-    with pytest.raises(InvalidInput, match="drop: expected"):
+    with pytest.raises(InvalidInput, match="drop: required"):
         AsyncScheduler(scheduler, verify)
 
 
@@ -414,9 +412,7 @@ def test_whatever_happens_each_client_has_one_outcome(
     async def run() -> list[object]:
         inner = VerificationScheduler(TABLE_12)
         async with asyncio.timeout(60.0):
-            async with AsyncScheduler[int, int](
-                inner, verify, most_requests=most, clock=clock
-            ) as s:
+            async with AsyncScheduler[int, int](inner, verify, max_requests=most, clock=clock) as s:
                 found = await asyncio.gather(
                     *(client(s, number, turn) for number, turn in enumerate(turns))
                 )

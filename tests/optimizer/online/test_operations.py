@@ -100,7 +100,7 @@ def test_prefixes_that_go_are_counted() -> None:
     scheduler.submit(2, **request())
     assert len(scheduler.next_batch(10.0).drop) == 2
     assert numbers(scheduler.metrics())["evicted_total"] == 2
-    with pytest.raises(InvalidInput, match="bounded before and after"):
+    with pytest.raises(InvalidInput, match="cannot change between a bounded"):
         scheduler.cache_memory_bytes = None
 
 

@@ -83,7 +83,7 @@ def test_empty_start() -> None:
         lambda: monitor.problem("a", 10, bytes_per_token=1.0, pipeline_length=1),
         lambda: monitor.parallel_steps("a", 1, bytes_per_token=1.0),
     ):
-        with pytest.raises(InvalidInput, match="to be observed first"):
+        with pytest.raises(InvalidInput, match=r"observe a (batch|device) first"):
             call()
     monitor.observe_batch(50.0, 0.03)
     assert monitor.cloud_delay.tokens.tolist() == list(KNOTS)

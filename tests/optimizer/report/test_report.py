@@ -104,7 +104,7 @@ def test_a_plan_of_every_kind_has_its_charts_as_tables(family: str) -> None:
     assert problem.violations(plan) == []
     page = check(to_html(result_page(result_of(problem, plan), problem, ("r.json",))))
     assert "Judged again from the problem's data alone: the plan violates nothing." in page.text
-    assert "Nothing is proven: hand gave no bound" in page.text
+    assert "Nothing is proven: hand has no valid bound" in page.text
     assert page.text.count("pip install 'specopt[plot]'") == 1
     names = [name for name, _ in page.elements]
     assert names.count("figure") >= 1
@@ -186,7 +186,7 @@ def test_a_wrong_objective_is_replaced_by_the_judges() -> None:
     none = result_of(problem, None, status=Status.NONE)
     assert f"{problem.objective_label}</" not in result_page(none, problem, ()).body[0]
     assert "No plan can be more than 100 % better" in words
-    assert "what stands here is the judge's" in words
+    assert "this page shows the judge's" in words
 
 
 @pytest.mark.usefixtures("plain")
@@ -205,11 +205,11 @@ def test_the_command(cli: CommandLine) -> None:
     save(problem, "p.json")
     save(result_of(problem, plan), "r.json")
     cli("report r.json -o page.html")
-    assert "As the file claims" in check(Path("page.html").read_text()).text
+    assert "The claims of the file were not checked" in check(Path("page.html").read_text()).text
     said = cli("report r.json --problem p.json -o page.html").err
     assert "Judged again" in check(Path("page.html").read_text()).text
     assert said.splitlines() == [
-        "no charts, their tables instead: pictures need vl-convert-python: pip install"
+        "charts are replaced by tables: pictures need vl-convert-python: pip install"
         " 'specopt[plot]'",
         "written to page.html",
     ]
@@ -230,10 +230,10 @@ def test_what_makes_no_report_is_refused(tmp_path: Path) -> None:
     for sources, given_, words in (
         (["p.json"], None, "expected a result, got a problem"),
         (["r.json"], other, "problem_sha256"),
-        (["r.json", "r.json"], None, "expected no other source"),
+        (["r.json", "r.json"], None, "which has its own page"),
         (["empty"], None, "expected a folder that compare wrote, found no records"),
         (["none.csv"], None, "none.csv"),
-        (["record.json"], None, "record.json: is a record of the laboratory, whose own command"),
+        (["record.json"], None, "record.json: is a record of the laboratory; make its page"),
     ):
         with pytest.raises(InvalidInput, match=words):
             page_of(tuple(str(tmp_path / one) for one in sources), given_)

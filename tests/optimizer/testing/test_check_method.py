@@ -69,7 +69,7 @@ class Mute(Nothing):
         (Nothing(), "reports no progress: call budget.check"),
         (Boasting(), "has the bound 0.0, but threshold reaches"),
         (Fickle(), "gives two answers with one seed"),
-        (Mute(), "says nothing as its source"),
+        (Mute(), "has no source; declare it"),
     ],
 )
 def test_broken_promises_are_named(method: Method, message: str) -> None:
@@ -86,7 +86,7 @@ def test_a_method_that_keeps_its_promises_passes() -> None:
     pass.
     """
     check_method(FirstComeFirstServed(skip=True))
-    with pytest.raises(InvalidInput, match="problems: expected some that fcfs takes, got none"):
+    with pytest.raises(InvalidInput, match="problems: there is none that fcfs can solve"):
         check_method(FirstComeFirstServed(), [])
 
 

@@ -18,7 +18,7 @@ from specopt.testing import NotConformant, Relation, relation, relations, strate
 TOLERANCE = 3e-9
 """Two answers are each within the methods' tolerance of the truth."""
 
-SHAPES = {"least rates lowered": {"least": True}}
+SHAPES = {"minimum rates lowered": {"minimum": True}}
 """Problems in which conditions occur."""
 
 
@@ -107,7 +107,7 @@ def test_plans_that_come_or_go_are_seen() -> None:
     def forgetful(asked: Problem) -> object:
         return solve(asked) if asked == problem else None
 
-    with pytest.raises(NotConformant, match=r"finds .*, and after the change no plan"):
+    with pytest.raises(NotConformant, match=r"finds .*, but after the change no plan"):
         relation("verification-batch", "more memory").check(forgetful, problem)  # type: ignore[arg-type]
 
 

@@ -14,9 +14,9 @@ from specopt.views.fitted_predictor import print_fitted
     ("belief", "best", "verdict"),
     [
         ((0.01, 0.05), "belief", "stopping by belief is faster than the best fixed window"),
-        ((-0.01, 0.05), "belief", "no difference from the best fixed window is sure"),
-        ((-0.01, 0.05), "fixed-window", "the best fixed window wins"),
-        ((-0.05, -0.01), "first-rejection", "the best fixed window wins"),
+        ((-0.01, 0.05), "belief", "no difference from the best fixed window is significant"),
+        ((-0.01, 0.05), "fixed-window", "the best fixed window is the fastest"),
+        ((-0.05, -0.01), "first-rejection", "the best fixed window is the fastest"),
     ],
 )
 def test_the_verdict_is_on_belief(belief: tuple[float, float], best: str, verdict: str) -> None:

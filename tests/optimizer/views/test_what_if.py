@@ -57,7 +57,7 @@ def test_sensitivity_without_a_plan(cli: CommandLine) -> None:
     )
     shown = cli("sensitivity hard.json", 1).out
     assert "draft-model memory" in shown
-    assert "only with +1 GB draft memory" in shown
+    assert "a plan exists only with +1 GB draft memory" in shown
 
 
 def test_sensitivity_refuses(cli: CommandLine) -> None:

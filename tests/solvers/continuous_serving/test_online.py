@@ -217,15 +217,15 @@ def test_refusals() -> None:
     for call, words in (
         (
             lambda: scheduler.submit("a", input_tokens=10),
-            "key: expected one that is not in use, got 'a'",
+            "key: 'a' is in use",
         ),
         (lambda: scheduler.submit("b", input_tokens=0), "input_tokens: expected"),
         (
             lambda: scheduler.submit("b", input_tokens=1, acceptance_rate=1.0),
             "acceptance_rate: expected",
         ),
-        (lambda: scheduler.cancel("b"), "key: expected a task at hand, got 'b'"),
-        (lambda: scheduler.complete(), "complete: expected a running step"),
+        (lambda: scheduler.cancel("b"), "key: expected a present task, got 'b'"),
+        (lambda: scheduler.complete(), "complete: no step is running"),
         (
             lambda: ServingScheduler(deployment(mechanism="sequential"), "pipelined"),
             "mechanism: expected one of sequential",
@@ -235,9 +235,7 @@ def test_refusals() -> None:
         with pytest.raises(InvalidInput, match=words):
             call()
     scheduler.next_step()
-    with pytest.raises(
-        InvalidInput, match="next_step: expected the running step to be complete first"
-    ):
+    with pytest.raises(InvalidInput, match="next_step: a step is running; call complete first"):
         scheduler.next_step()
     with pytest.raises(InvalidInput, match="complete: expected tasks of the running step, got 'b'"):
         scheduler.complete({"b": 1})

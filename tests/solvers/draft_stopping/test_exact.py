@@ -113,7 +113,7 @@ def test_three_routes_to_the_optimum(problem: DraftStoppingProblem) -> None:
 
 
 @settings(max_examples=15)
-@given(problem=draft_stoppings(most_tokens=2))
+@given(problem=draft_stoppings(max_tokens=2))
 def test_no_automaton_is_better(problem: DraftStoppingProblem) -> None:
     """Tests that none of all policies, each judged, beats the exact one."""
     trees = all_plans(problem.max_draft_tokens, problem.scores.bins)

@@ -155,7 +155,7 @@ def test_rounds_have_seconds_by_their_drafts(
     )  # drafts cost more than they bring
     for text, said in (
         ("0.1,0.2", "expected one number, or 4"),
-        ("0.1,fast", "--round-seconds: expected numbers with commas"),
+        ("0.1,fast", "--round-seconds: expected numbers separated by commas"),
     ):
         assert run([*given, text]) == 2
         assert said in capsys.readouterr().err

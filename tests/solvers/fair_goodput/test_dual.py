@@ -21,7 +21,7 @@ TABLE_1 = [(4, 24), (4, 28), (8, 16), (8, 20)]
 RATES = ["equal", "mild", "wide", "extreme"]
 
 
-@given(fair_goodputs(clients=(1, 40), budget=(0, 300), per=("round",), least=True))
+@given(fair_goodputs(clients=(1, 40), budget=(0, 300), per=("round",), minimum=True))
 def test_both_certificates(problem: FairGoodputProblem) -> None:
     """Tests that duality gap and Frank-Wolfe gap are never negative and at most 1e-11, the bound
     above the plan.

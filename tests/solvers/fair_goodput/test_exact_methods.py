@@ -39,7 +39,7 @@ def test_equals_the_optimum(method: type[Method], data: st.DataObject) -> None:
     drawn = (
         SUMS
         if method.name == "threshold-greedy"
-        else problems(clients=(1, 4), budget=(0, 6), least=True)
+        else problems(clients=(1, 4), budget=(0, 6), minimum=True)
     )
     compare(data.draw(drawn.filter(lambda one: method().refusal(one) is None)), method)
 

@@ -169,7 +169,7 @@ def test_refusals(problem: ServingLatencyProblem, method: Milp, reason: str) -> 
     """Tests that sizes and lengths out of reach are refused, with the methods that can."""
     with pytest.raises(
         Unsupported,
-        match=f"method milp cannot take this problem: {reason}; methods that can: .*exact",
+        match=f"method milp cannot solve this problem: {reason}; methods that can: .*exact",
     ):
         solve(problem, method)
 

@@ -1,5 +1,5 @@
-"""What every method promises, as checks that its author can run; specopt's own methods pass them,
-too.
+"""Guarantees that every method must keep, as checks for its author; specopt's own methods pass
+them.
 """
 
 from __future__ import annotations
@@ -28,36 +28,36 @@ WITH_PLAN = (Status.OPTIMAL, Status.FEASIBLE)
 """Statuses of results with a plan."""
 
 QUICK_SECONDS = 0.5
-"""What an answer without any time may take, on a small problem."""
+"""Maximum processor time of a solve with a time limit of 0 on a small problem, in seconds."""
 
 SOME = 4
-"""Number of instances of the library of each size on which `check_method` runs a method."""
+"""Number of instances of each size in the library on which `check_method` runs a method."""
 
 LIMIT_SECONDS = 1.0
-"""The time limit on larger instances."""
+"""Time limit on larger instances, in seconds."""
 
 
 def check_method(method: Method, problems: Iterable[Problem] | None = None) -> None:
-    """Check that a method keeps what `solve` promises: bounds, seeds, limits, callbacks, files,
+    """Check that a method keeps the guarantees of `solve`: bounds, seeds, limits, callbacks, files,
     warm starts.
 
     Parameters
     ----------
     method
-        With the options to check.
+        The method, with the options to check.
     problems
-        Small problems that it takes; None: some of the instance library.
+        Small problems that the method can solve; None for some of the instance library.
 
     Raises
     ------
     NotConformant
-        With the first promise that is broken.
+        If a guarantee is broken.
     InvalidInput
-        If there is no problem to check it on.
+        If there is no problem for the check.
     """
     chosen = problems_of_library(method, "small") if problems is None else list(problems)
     if not chosen:
-        raise InvalidInput(f"problems: expected some that {method.name} takes, got none")
+        raise InvalidInput(f"problems: there is none that {method.name} can solve; give some")
     check_declaration(method)
     for problem in chosen:
         case = Case(method, problem)
@@ -82,7 +82,7 @@ def check_method(method: Method, problems: Iterable[Problem] | None = None) -> N
 
 
 def problems_of_library(method: Method, *sizes: str) -> list[Problem]:
-    """Return problems of the instance library that a method takes, some of each size."""
+    """Return problems of the instance library that a method can solve, some of each size."""
     found: list[Problem] = []
     for size in sizes:
         problems = (
@@ -93,12 +93,14 @@ def problems_of_library(method: Method, *sizes: str) -> list[Problem]:
 
 
 class Case:
-    """A method on a problem: what it answers there, and what is expected of it.
+    """A method on a problem, with its answer.
 
     Parameters
     ----------
-    method, problem
-        Of the checks.
+    method
+        The method.
+    problem
+        The problem.
     """
 
     def __init__(self, method: Method, problem: Problem) -> None:
@@ -111,7 +113,7 @@ class Case:
 
     @cached_property
     def answer(self) -> Result:
-        """The result without keywords, solved once."""
+        """The result with default arguments, solved once."""
         return self.checked()
 
     def checked(self, **keywords: Any) -> Result:
@@ -123,17 +125,17 @@ class Case:
         return result
 
     def gave_up(self, result: Result) -> bool:
-        """Return whether the method ended without a plan, as it says that it may."""
+        """Return whether the method ended without a plan, as its declaration allows."""
         return self.method.may_fail and (result.status, result.termination) == (
             Status.NONE,
             Termination.EXHAUSTED,
         )
 
-    def expect(self, holds: bool, what: str) -> None:
-        """Refuse the method if something does not hold."""
+    def expect(self, holds: bool, defect: str) -> None:
+        """Raise an exception if a condition does not hold."""
         if not holds:
             on = f"{self.problem.name or self.problem.kind} ({self.problem.sha256[:8]})"
-            raise NotConformant(f"{self.method.name} on {on}: {what}", self.problem)
+            raise NotConformant(f"{self.method.name} on {on}: {defect}", self.problem)
 
     def ends(
         self,
@@ -142,20 +144,18 @@ class Case:
         statuses: Sequence[Status] = tuple(Status),
         when: str = "",
     ) -> None:
-        """Refuse the method if a result has another termination or status than one of those
-        given.
-        """
+        """Raise an exception if the termination or status of a result is not one of those given."""
         right = result.termination in terminations and result.status in statuses
         self.expect(right, f"ends as {result.status} by {result.termination}{when}")
 
 
 def check_declaration(method: Method) -> None:
-    """Check that a method says what it is, that its options have defaults, and that it is
+    """Check that a method declares its properties, that its options have defaults, and that it is
     frozen.
     """
     for name in ("name", "source", "guarantee", "complexity"):
         if not getattr(method, name, ""):
-            raise NotConformant(f"{method.name}: says nothing as its {name}")
+            raise NotConformant(f"{method.name}: has no {name}; declare it")
     defaults = {field.name: field.default for field in dataclasses.fields(method)}
     if type(method)().options != defaults:
         raise NotConformant(f"{method.name}: has options whose values are not their defaults")
@@ -167,10 +167,10 @@ def check_declaration(method: Method) -> None:
 
 
 def check_status(case: Case) -> None:
-    """Check that status, termination, judge and bound agree, that exact methods prove, that
-    problems stay as they are.
+    """Check that status, termination, judge and bound agree, that exact methods prove optimality,
+    and that problems are not changed.
 
-    If the method says that there is no plan, specopt's own best method must agree.
+    If the method reports that no plan exists, specopt's default method must agree.
     """
     before = case.problem.to_dict()
     result = case.answer
@@ -188,13 +188,13 @@ def check_status(case: Case) -> None:
 
 
 def check_pair(case: Case, other: Case) -> None:
-    """Check that another method does not beat an exact one, and that no bound of it cuts off what
-    the first found.
+    """Check that no other method is better than an exact one, and that the bounds of both methods
+    are valid for the plans of both.
     """
-    result, rival = case.answer, other.answer
-    if result.objective is None or other.gave_up(rival):
+    result, found = case.answer, other.answer
+    if result.objective is None or other.gave_up(found):
         return
-    name, mine, its = other.method.name, result.objective, rival.objective
+    name, mine, its = other.method.name, result.objective, found.objective
     slack = max(case.method.tolerance, other.method.tolerance) * max(1.0, abs(mine))
 
     def is_beyond(objective: float, bound: float | None) -> bool:
@@ -212,8 +212,8 @@ def check_pair(case: Case, other: Case) -> None:
         f"is exact at {mine!r}, but {name} reaches {its!r}",
     )
     case.expect(
-        not is_beyond(mine, rival.bound),
-        f"reaches {mine!r}, beyond the bound {rival.bound!r} of {name}",
+        not is_beyond(mine, found.bound),
+        f"reaches {mine!r}, beyond the bound {found.bound!r} of {name}",
     )
 
 
@@ -229,10 +229,10 @@ def check_seed(case: Case) -> None:
 
 
 def check_no_time(case: Case) -> None:
-    """Check that no time gives a quick plan or none, at once, and never a wrong claim."""
+    """Check that a time limit of 0 gives a quick plan or none, and never a wrong claim."""
     for _ in range(
         3
-    ):  # a busy machine is no fault of the method, nor is what other threads of the process compile
+    ):  # repeated, because the machine may be busy or other threads of the process may compile
         started = time.process_time()
         result = case.checked(time_limit=0)
         if (seconds := time.process_time() - started) < QUICK_SECONDS:
@@ -245,10 +245,10 @@ def check_no_time(case: Case) -> None:
 
 
 def check_limit(case: Case) -> None:
-    """Check that a time limit T is kept to 1.05 T + 0.05 s and what is reported as fixed, with a
-    right result.
+    """Check that a time limit T is exceeded by at most 0.05 T + 0.05 s and the reported fixed
+    seconds.
     """
-    for _ in range(3):  # a busy machine is no fault of the method
+    for _ in range(3):  # repeated, because the machine may be busy
         started = time.perf_counter()
         result = case.solve(time_limit=LIMIT_SECONDS)
         seconds = time.perf_counter() - started
@@ -259,8 +259,8 @@ def check_limit(case: Case) -> None:
 
 
 def check_gap(case: Case) -> None:
-    """Check that with a wide gap every plan with a bound counts as optimal, and says that the gap
-    did it.
+    """Check that with a wide gap every plan with a bound is optimal, and the gap is the
+    termination.
     """
     result = case.checked(gap=1e9)
     if result.bound is not None:
@@ -269,8 +269,8 @@ def check_gap(case: Case) -> None:
 
 
 def check_callback(case: Case) -> None:
-    """Check that progress is reported in time order, never gets worse, and that returning None
-    changes nothing.
+    """Check that progress is reported in order and never becomes worse, and that a callback that
+    returns None changes nothing.
     """
     seen: list[Progress] = []
     result = case.checked(callback=seen.append)
@@ -286,8 +286,8 @@ def check_callback(case: Case) -> None:
 
 
 def check_stop(case: Case) -> None:
-    """Check that a callback that returns True ends the solve with the plan that there is, if there
-    can be one.
+    """Check that a callback that returns True ends the solve with the current plan, if a plan
+    exists.
     """
     result = case.checked(callback=lambda progress: True)
     if result.status is not Status.INFEASIBLE:
@@ -309,8 +309,8 @@ def check_interrupt(case: Case) -> None:
 
 
 def check_files(case: Case) -> None:
-    """Check that a saved result is the same result, that the judge agrees with it, and that it
-    holds the options.
+    """Check that a saved result is read back unchanged, with its options, and that the judge agrees
+    with it.
     """
     result = case.answer
     with tempfile.TemporaryDirectory() as folder:
@@ -319,7 +319,7 @@ def check_files(case: Case) -> None:
     case.expect(
         isinstance(again, Result) and again.to_dict() == result.to_dict(), "is lost in a file"
     )
-    assert isinstance(again, Result), "it was asked"
+    assert isinstance(again, Result), "checked above"
     case.expect(
         again.plan is None or verify(case.problem, again).matches,
         "differs from the judge in a file",
@@ -330,7 +330,7 @@ def check_files(case: Case) -> None:
 
 
 def check_warm_start(case: Case) -> None:
-    """Check that a method that can start from a plan does not lose it."""
+    """Check that a method with warm starts does not lose the initial plan."""
     earlier = solve(case.problem)
     if earlier.objective is None or not case.method.supports_warm_start:
         return
@@ -338,4 +338,4 @@ def check_warm_start(case: Case) -> None:
     near = result.objective is not None and math.isclose(
         result.objective, earlier.objective, rel_tol=1e-9
     )
-    case.expect(near, "loses the optimum that it starts from")
+    case.expect(near, "loses the optimum from which it starts")
