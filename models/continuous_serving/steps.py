@@ -108,6 +108,9 @@ def phase_defects(problem: ContinuousServingData, plan: ContinuousServingPlan) -
         if phase.first_step <= before:
             found.append(f"{where}.first_step: expected more than {before}, got {phase.first_step}")
         before = phase.first_step
+        if not phase.batches:
+            found.append(f"{where}.batches: expected at least one batch, got none")
+            continue
         lengths = phase.lengths(plan.speculation_length)
         if len(lengths) != len(phase.batches):
             found.append(

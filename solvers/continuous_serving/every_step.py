@@ -65,6 +65,8 @@ class EveryStep(ContinuousServingMethod):
             lambda method, problem: _states(problem),
             "fewer outputs or speculation lengths",
         ),
+        # the search calls itself once for each step, and Python limits the depth of calls
+        at_most(400, "decoding steps", lambda method, problem: _steps(problem), "fewer outputs"),
     )
 
     def run(self, problem: ContinuousServingProblem, budget: Budget) -> Outcome:
@@ -92,13 +94,18 @@ def _states(problem: ContinuousServingProblem) -> float:
     if problem.tasks > EveryStep.max_size:
         return math.inf
     lengths = 1 if problem.mechanism == "autoregressive" else problem.max_speculation_length or 1
-    slowest = problem.tokens_per_step(0 if problem.mechanism == "autoregressive" else 1).min()
-    steps = decoding_steps(int(problem.planned_output_tokens.max()), float(slowest))
     partitions = 1 if problem.regroup_seconds == 0.0 else 15
+    reached = range(_steps(problem))
     return (
-        sum(min(1e9, float(math.comb(n + lengths - 1, n)) ** problem.tasks) for n in range(steps))
+        sum(min(1e9, float(math.comb(n + lengths - 1, n)) ** problem.tasks) for n in reached)
         * partitions
     )
+
+
+def _steps(problem: ContinuousServingProblem) -> int:
+    """Return the largest number of decoding steps of any plan."""
+    slowest = problem.tokens_per_step(0 if problem.mechanism == "autoregressive" else 1).min()
+    return decoding_steps(int(problem.planned_output_tokens.max()), float(slowest))
 
 
 def _plan(prepared: Prepared, choices: Iterable[Choice]) -> ContinuousServingPlan:

@@ -16,8 +16,8 @@ from specopt.models.continuous_serving.problem import (
     ContinuousServingProblem,
 )
 from specopt.models.errors import InvalidInput, Unsupported
-from specopt.models.fields import Floats
-from specopt.solvers.continuous_serving.policies import play
+from specopt.models.fields import Floats, describe
+from specopt.solvers.continuous_serving.policies import POLICIES, play
 from specopt.solvers.continuous_serving.prepare import prepare
 from specopt.solvers.policy import Policy
 from specopt.solvers.serving_replay import ReplaySimulation, judged_feasible, replay
@@ -72,6 +72,11 @@ def simulate(
                 f"replications: expected none (a policy is played once), got {replications}"
             )
         return play(problem, plan, speculation_length, seed)
+    if not isinstance(plan, ContinuousServingPlan):
+        raise InvalidInput(
+            f"policy: expected one of {', '.join(POLICIES)}, a policy or a plan, got"
+            f" {describe(plan)}"
+        )
     runs = Replications(seed, 200 if replications is None else replications, callback, minimum=2)
     model = judged_feasible(problem, plan).objective
     for clash, words in (

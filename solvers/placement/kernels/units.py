@@ -162,7 +162,8 @@ def worth_of(objective, option, cycle, seconds):
     if objective == GOODPUT:
         return option.weight * option.tokens / cycle
     if objective == FAIR:
-        return option.weight * math.log(option.tokens / cycle)
+        gain = option.tokens / cycle
+        return option.weight * math.log(gain) if gain > 0.0 else -math.inf
     if objective == ENERGY:
         return -option.watts * seconds / cycle
     return 0.0
@@ -170,7 +171,7 @@ def worth_of(objective, option, cycle, seconds):
 
 @kernel(
     "f8(Unit, const Option[::1], const f8[::1], i8, const i8[::1], const i8[::1], f8)",
-    steps=lambda unit, options, trips, objective, chosen, *_: 100 * len(chosen),
+    steps=lambda unit, options, trips, objective, chosen, *_: 300 * len(chosen),
 )
 def value(unit, options, trips, objective, chosen, counts, slack):
     """Return what a unit that serves so many clients of some options adds to the objective; -inf if
@@ -204,7 +205,7 @@ def value(unit, options, trips, objective, chosen, counts, slack):
 @kernel(
     "void(Unit, const Option[::1], const f8[::1], const i8[:, ::1], const i8[:, ::1], const"
     " i8[::1], i8, f8, f8[::1])",
-    steps=lambda unit, options, trips, chosen, *_: 100 * chosen.size,
+    steps=lambda unit, options, trips, chosen, *_: 300 * chosen.size,
 )
 def values(unit, options, trips, chosen, counts, sizes, objective, slack, out):
     """Write the values of many units: row r has its first `sizes[r]` entries."""
@@ -431,7 +432,7 @@ def middle(box, sizes):
 @kernel(
     "UniTuple(f8, 2)(Unit, const Option[::1], const f8[::1], i8, Sizes, const f8[::1], const"
     " f8[::1], Box[::1], Column[::1], i8[:, ::1], f8[:, ::1])",
-    steps=lambda unit, options, *_: 1000 * len(options) * (3 + len(unit.passes)),
+    steps=lambda unit, options, *_: 12_000 * len(options) * (3 + len(unit.passes)),
 )
 def search(
     unit, options, trips, objective, sizes, prices, clients, boxes, columns, chosen, amounts

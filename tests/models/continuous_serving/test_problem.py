@@ -18,6 +18,7 @@ from specopt import (
     InvalidInput,
     ServingLatencyPlan,
     ServingLatencyProblem,
+    generate,
 )
 from specopt.kinds.continuous_serving.strategies import problems_with_plans
 from specopt.kinds.serving_latency import strategies as fixed_batches
@@ -214,3 +215,12 @@ def test_shares_held_at_one_time() -> None:
         end = start + random.integers(1, 4, 6).astype(np.float64)
         held = max(share[(start <= t) & (t < end)].sum() for t in start)
         assert _max_total_share(start, end, share) == pytest.approx(held, rel=1e-12)
+
+
+def test_a_phase_without_batches() -> None:
+    """Tests that a phase that lists no batch is a violation, not an error."""
+    problem = generate("continuous-serving/paper-1", tasks=1, seed=1)
+    phases = [{"first_step": 1, "batches": []}]
+    data = {"phases": phases, "speculation_length": 1, "bandwidth_share": [1.0]}
+    found = problem.violations(problem.plan_type.from_dict(data))
+    assert found[0] == "phases[0].batches: expected at least one batch, got none"
