@@ -46,7 +46,7 @@ from specopt.solvers.continuous_serving.prepare import Prepared
 from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.bound import new_search, room_for
 from specopt.solvers.serving_latency.stages import columns
-from specopt.solvers.serving_method import offer_if_feasible, planned_outputs
+from specopt.solvers.serving_method import MAX_LENGTHS, offer_if_feasible, planned_outputs
 
 MAX_ENDS = 120
 """Places where batches of one step may end, at most: of more tasks several are kept together."""
@@ -56,9 +56,6 @@ MAX_BATCHES = 12
 
 FEW = 300
 """Tasks up to which every one that finishes changes the batches."""
-
-MAX_LENGTHS = 64
-"""Speculation lengths to choose from at each step."""
 
 PATIENCE = (0.25, 0.6, 1.0)
 """How early tasks are admitted whose prompts delay others, one plan for each; see `_admitted`."""
@@ -191,14 +188,12 @@ class PhaseBuilder:
                 Phase(first_step=step, batches=tuple(map(tuple, lists)), speculation_length=length)
             )
             runs = [(batch, length) for batch in batches]
-            for _ in range(steps if waiting.any() else 0):
-                last = self.prepared.step_ends(runs, gained, ~served)[-1]
+            for n in range(steps if waiting.any() else 0):
+                before = gained + n * self.tokens(length)
+                last = self.prepared.step_ends(runs, before, ~served)[-1]
                 clock += last
-                gained[active] += self.tokens(length)[active]
-                served |= active
-            if not waiting.any():
-                gained[active] += steps * self.tokens(length)[active]
-                served |= active
+            gained[active] += steps * self.tokens(length)[active]
+            served |= active
             unfinished &= gained < self.outputs * (1 - ROUNDING)
             step += steps
         shares = self.shares
@@ -248,46 +243,36 @@ class Rebatching(ContinuousServingMethod):
         able = prepare_all(problem)
         for prepared in able:
             offer_first_plan(prepared, budget)
-        builders = []
+        if (problem.max_speculation_length or 0) <= MAX_LENGTHS:
+            budget.improve_bound(_bound(able, budget))
         for prepared in able:
             former, shares = Former(prepared, budget), arrival_shares(prepared)
             for outputs in planned_outputs(problem, (1.0, 0.5)):
-                builders.append(PhaseBuilder(former, outputs, shares))
-        delays = problem.arrival_seconds is not None and problem.objective == "mean_latency"
-        few = problem.tasks <= FEW
-        if few and (problem.max_speculation_length or 0) <= MAX_LENGTHS:
-            budget.improve_bound(_bound(able, budget))
-        if few and delays:
-            for builder in builders:
-                self._admit(builder, builder.prepared.lengths[:MAX_LENGTHS], budget)
-        for builder in builders:
-            self._play(builder, budget)
-            if delays and not few:
-                self._admit(builder, builder.prepared.lengths[:1], budget)
+                self._play(PhaseBuilder(former, outputs, shares), budget)
         bound = _bound(able, budget) if budget.bound is None else budget.bound
         return Outcome(plan=budget.incumbent, bound=bound)
 
-    def _admit(self, builder: PhaseBuilder, lengths: Sequence[int], budget: Budget) -> None:
-        """Offer the plans that admit tasks by one amount of patience after the other."""
-        for patience in (*PATIENCE, math.inf):
-            offer_if_feasible(builder.problem, builder.plan(lengths, budget, patience)[1], budget)
-
     def _play(self, builder: PhaseBuilder, budget: Budget) -> None:
         """Offer the plans of fixed speculation lengths, and of the one that chooses at every event;
-        of many tasks the one that seems to be the fastest.
+        of many tasks the one that seems to be the fastest. Where latency from arrival counts, then
+        those that admit tasks with patience.
         """
+        problem, few = builder.problem, builder.problem.tasks <= FEW
         lengths = builder.prepared.lengths
         found: list[tuple[float, ContinuousServingPlan]] = []
         for length in lengths:
             found.append(builder.plan(range(length, length + 1), budget))
             if len(found) > 2 and found[-1][0] > found[-2][0] > found[-3][0]:
                 break
-        few = builder.problem.tasks <= FEW
         if len(lengths) > 1:
             found.append(builder.plan(lengths[: MAX_LENGTHS if few else len(found)], budget))
         for _, plan in sorted(found, key=lambda one: one[0]):
-            if offer_if_feasible(builder.problem, plan, budget) and not few:
+            if offer_if_feasible(problem, plan, budget) and not few:
                 break
+        if problem.arrival_seconds is not None and problem.objective == "mean_latency":
+            for patience in PATIENCE:
+                _, plan = builder.plan(lengths[: MAX_LENGTHS if few else 1], budget, patience)
+                offer_if_feasible(problem, plan, budget)
 
 
 def _bound(able: Sequence[Prepared], budget: Budget) -> float:

@@ -49,9 +49,6 @@ QUANTILES = (0.5, 0.75, 0.9, 1.0)
 QUICK = LengthAware(moves=100_000, rounds=0)
 """What plans every stand-in; the best one is planned once more, at length."""
 
-ALONE = LengthAware(moves=200_000)
-"""What bounds every sample alone."""
-
 MAX_TURNS = 3
 """Stand-ins for one plan after the other, each at the speculation length of the one before."""
 
@@ -214,23 +211,17 @@ def _bound(problem: ServingLatencyProblem, options: list[Prepared], budget: Budg
 
     A plan takes at least as long in each sample as the best plan of that sample alone.
     """
-    every = [solved_prices(prepared, budget) for prepared in options]
-    least = np.array(
-        [
-            [
-                prepared.communication_seconds + prices.makespan(outputs)
-                for outputs in prices.outputs
-            ]
-            for prepared, prices in zip(options, every, strict=True)
-        ]
-    )
-    bound = float(least.mean(axis=1).min())
+    sums = []
+    for prepared in options:
+        prices = solved_prices(prepared, budget)
+        mean = float(np.mean([prices.makespan(outputs) for outputs in prices.outputs]))
+        sums.append(prepared.communication_seconds + mean)
     if problem.output_lengths != "predicted" or ONE_RATE.clash(StandIn, problem):
-        return bound
-    budget.improve_bound(bound)
-    bounds, plan = least.min(axis=0), budget.incumbent
-    for number, outputs in enumerate(problem.scenarios):
-        share = budget.remaining / (len(bounds) - number)
-        alone = _solved(_known(problem, outputs), ALONE, budget, share, plan)
-        bounds[number] = max(bounds[number], alone.bound or 0.0)
-    return max(bound, float(bounds.mean()))
+        return min(sums)
+    budget.improve_bound(min(sums))
+    bounds: list[float] = []
+    for outputs in problem.scenarios:
+        share = budget.remaining / (len(problem.scenarios) - len(bounds))
+        alone = _solved(_known(problem, outputs), LengthAware(), budget, share, budget.incumbent)
+        bounds.append(alone.bound or 0.0)
+    return max(min(sums), float(np.mean(bounds)))

@@ -19,10 +19,11 @@ from oracles.serving_latency import verify_flops
 from specopt import ContinuousServingPlan, ContinuousServingProblem, Status
 from specopt.api.library import load_saved
 from specopt.kinds.continuous_serving.strategies import problems, problems_with_plans
+from specopt.models.continuous_serving.problem import Phase
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.bound import served_bound
 from specopt.solvers.continuous_serving.every_step import EveryStep
-from specopt.solvers.continuous_serving.method import prepare_all
+from specopt.solvers.continuous_serving.method import offer_first_plan, prepare_all
 from specopt.solvers.continuous_serving.prepare import prepare
 from specopt.solvers.serving_prices import KNOTS, Prices
 
@@ -213,6 +214,26 @@ def test_long_prompts_bound_the_mean() -> None:
     least = min(sum(itertools.accumulate(order)) for order in orders) / 4
     least += 59 * (runtime.overhead_seconds + sum(later) / 4)
     assert least * (1 - 1e-6) <= bound(problem) <= solve(problem).objective
+
+
+@pytest.mark.parametrize("family", ["paper-1", "arrivals"])
+def test_first_plan_is_the_best_trivial_one(family: str) -> None:
+    """Tests that one batch or tasks alone, at the lengths up to the first that is slower, are no
+    faster than the first plan.
+    """
+    problem = generate(f"continuous-serving/{family}", tasks=6, max_output=40, seed=1)
+    prepared, budget = prepare_all(problem)[0], Budget(problem)
+    offer_first_plan(prepared, budget)
+    for batches in ([[*range(6)]], [[k] for k in prepared.order]):
+        before = np.inf
+        for length in prepared.served_lengths:
+            phase = Phase(first_step=1, batches=batches, speculation_length=length)
+            plan = prepared.plan([phase], prepared.lengths[0])
+            value = naive.evaluate(problem.to_dict(), plan.to_dict())
+            assert not value["fits"] or budget.objective <= value["objective"] * (1 + 1e-9)
+            if not value["fits"] or value["objective"] > before:
+                break
+            before = value["objective"]
 
 
 def test_prompts_wait_for_short_ones() -> None:
