@@ -166,12 +166,12 @@ class PhaseBuilder:
             if not active.any():
                 clock, last = float(earliest[waiting].min()), 0.0
                 continue
-            coming = bool((waiting & ~there).any())
+            coming = waiting & ~there if tasks <= FEW else waiting
             options = []
             for length in lengths:
                 budget.check()
                 steps, seconds, batches = self._next(
-                    active, served, gained, coming, bool(waiting.any()), length
+                    active, served, gained, bool(coming.any()), length
                 )
                 worth = seconds / (steps * float(self.tokens(length)[active].mean()))
                 options.append((worth, steps, seconds, length, batches))
@@ -203,18 +203,17 @@ class PhaseBuilder:
         return total, self.prepared.plan(phases, lengths[0], shares)
 
     def _next(
-        self, active: Any, served: Any, gained: Floats, coming: bool, waiting: bool, length: int
+        self, active: Any, served: Any, gained: Floats, coming: bool, length: int
     ) -> tuple[int, float, list[Ints]]:
-        """Return the steps up to the next event, their seconds, and the batches; tasks may be
-        coming, or waiting to be admitted.
+        """Return the steps up to the next event, their seconds, and the batches; where tasks are
+        coming every step may be one.
         """
         old, new = np.flatnonzero(active & served), np.flatnonzero(active & ~served)
         tokens = self.tokens(length)
         steps = 1
         if not len(new) and not coming:
             left = np.ceil((self.outputs[old] * (1 - ROUNDING) - gained[old]) / tokens[old])
-            many = len(self.inputs) > FEW and not waiting
-            finished = int(FINISHED * len(old)) if many else 0
+            finished = int(FINISHED * len(old)) if len(self.inputs) > FEW else 0
             steps = max(1, int(np.partition(left, finished)[finished]))
         seconds, batches = 0.0, []
         for group, first in ((old, False), (new, True)):

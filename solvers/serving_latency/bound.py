@@ -101,10 +101,8 @@ def summed_bound(prepared: Prepared, length: int, alone: bool = False) -> float:
     at = stages(prepared, length)
     inputs, outputs, _, first_draft, again, draft, first_verify, verify = at.task.T
     more_pass, more_draft, more_verify = at.setting[2:5]
-    kv_draft, free_draft, kv_verify, free_verify = prepared.memory
-    share = (inputs + outputs) * max(kv_draft / free_draft, kv_verify / free_verify)
-    size = np.floor((1.0 + 1e-9) / np.maximum(share, 1e-300))
-    size = np.maximum(1.0, size * (not alone))
+    most = np.floor(prepared.room_for(1.0) * (1.0 + 1e-9) / (inputs + outputs))
+    size = np.ones(len(inputs)) if alone else np.maximum(1.0, most)
     n = np.arange(1, at.steps.max() + 1)
     order = np.argsort(-at.steps, kind="stable")
     active = np.searchsorted(-at.steps[order], -n, side="right")

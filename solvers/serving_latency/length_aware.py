@@ -149,7 +149,6 @@ class _Search:
         tasks = self.able[0].tasks
         for candidate in self.candidates:
             candidate.bound = summed_bound(candidate.at.prepared, candidate.at.length)
-        self.budget.improve_bound(min(candidate.objective_bound for candidate in self.candidates))
         known = self.budget.objective or np.inf
         for candidate in self.candidates:
             if candidate.objective_bound < known and entries(candidate.at) <= _DEAR_BOUND:

@@ -28,6 +28,7 @@ import numpy as np
 from specopt.models.acceptance import all_decoding_steps, rate_that_yields
 from specopt.models.errors import Infeasible, OutOfTime
 from specopt.models.fields import MAX_TOKENS, Ints, NonNegativeInt
+from specopt.models.problem import Plan
 from specopt.models.rates import Rates
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
@@ -161,7 +162,7 @@ def _solved(
     method: LengthAware,
     budget: Budget,
     time_limit: float,
-    warm_start: ServingLatencyPlan | None = None,
+    warm_start: Plan | None = None,
 ) -> Budget:
     """Return the budget of a method's run on another problem, with the plan and the bound found."""
     inner = Budget(
