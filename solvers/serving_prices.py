@@ -485,7 +485,7 @@ class Prices:
         """
         draft, verify = self._seconds(False)
         seconds = ((draft + verify) / self.tokens).min(axis=1)
-        return np.maximum(0.0, outputs - self.tokens.max(axis=1)) * seconds
+        return np.asarray(np.maximum(0.0, outputs - self.tokens.max(axis=1)) * seconds)
 
     def opening(self) -> float:
         """Return what a first step of all tasks takes more than their tokens earn in it, at
