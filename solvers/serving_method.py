@@ -24,6 +24,9 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Method
 from specopt.solvers.room import whole_room
 
+MAX_LENGTHS = 64
+"""Speculation lengths that trivial plans have, or that a step chooses from, at most."""
+
 
 @dataclass(frozen=True)
 class PreparedServing:

@@ -479,6 +479,14 @@ class Prices:
             found = np.minimum(found, outputs * tokens[:, 0])
         return np.asarray(found + (first_verify - verify).min(axis=1))
 
+    def later(self, outputs: Floats) -> Floats:
+        """Return what each task takes at least after its first step if no step serves anybody
+        else.
+        """
+        draft, verify = self._seconds(False)
+        seconds = ((draft + verify) / self.tokens).min(axis=1)
+        return np.asarray(np.maximum(0.0, outputs - self.tokens.max(axis=1)) * seconds)
+
     def opening(self) -> float:
         """Return what a first step of all tasks takes more than their tokens earn in it, at
         least.

@@ -1,5 +1,12 @@
 """Lower bounds on the objective of every plan of continuous serving, from
 `specopt.solvers.serving_prices`.
+
+The mean latency of tasks that arrive one by one has a second bound; the larger one counts. A task
+has finished no earlier than its prompt is verified and its further steps have been served alone. A
+pass over several prompts lasts at least as long as the sum of the seconds that their operations
+take. So the verify model is one machine with a job for each prompt, which begins no earlier than
+the task is ready. On average its jobs end earliest if it may interrupt them and always serves the
+shortest rest.
 """
 
 from __future__ import annotations
@@ -12,7 +19,7 @@ import numpy as np
 from specopt.models.fields import Floats
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.prepare import Prepared
-from specopt.solvers.serving_prices import SHORT, Prices, solved_prices
+from specopt.solvers.serving_prices import SHORT, Prices, operations, solved_prices
 
 
 def served_bound(prepared: Prepared, budget: Budget) -> float:
@@ -45,7 +52,20 @@ def _bound_apart(prepared: Prepared, prices: Prices, outputs: Floats) -> float:
     if problem.objective == "makespan":
         return max(float(ready.min() + work.sum()), float((ready + alone).max()))
     ends = np.maximum(preemptive_ends(ready, work), np.sort(ready + alone))
-    return float(ends.mean() - arrival.mean())
+    begun = preemptive_ends(ready, prompt_seconds(prepared))
+    found = max(float(ends.mean()), float(begun.mean() + prices.later(outputs).mean()))
+    return found - float(arrival.mean())
+
+
+def prompt_seconds(prepared: Prepared) -> Floats:
+    """Return what each task's prompt (sorted order) takes at least of the verify model, and
+    without overlap of both.
+
+    A pass lasts at least as long as the sum over its tasks: overheads and padding only add.
+    """
+    draft, verify = operations(prepared, prepared.inputs, True)
+    slopes = [rows[:, 0].max() for rows in prepared.pieces]
+    return np.asarray(slopes[1] * verify[:, 0] + (not prepared.overlap) * slopes[0] * draft[:, 0])
 
 
 def preemptive_ends(release: Floats, work: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,7 +11,7 @@ from specopt.models.continuous_serving.problem import ContinuousServingProblem, 
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.prepare import Prepared, prepare
 from specopt.solvers.method import Condition
-from specopt.solvers.serving_method import ServingMethod, able, quick_batches
+from specopt.solvers.serving_method import MAX_LENGTHS, ServingMethod, able, quick_batches
 
 _SECONDS_PER_RUN = 5e-8  # of one decoding step of a task, to judge a plan
 
@@ -54,16 +55,18 @@ def prepare_all(problem: ContinuousServingProblem) -> list[Prepared]:
 
 
 def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
-    """Offer a plan without search: batches that fit with final lengths, or one task each as fits
-    whenever any does.
+    """Offer the best trivial plan: batches that fit with final lengths, or one task each as fits
+    whenever any does, at rising speculation lengths as long as they gain.
     """
     problem = prepared.problem
     batches = quick_batches(prepared) if problem.output_lengths != "predicted" else None
-    lists = (
-        [prepared.order[batch] for batch in batches]
-        if batches
-        else [[task] for task in range(prepared.tasks)]
-    )
-    parts = tuple(tuple(int(task) for task in batch) for batch in lists)
-    phase = Phase(first_step=1, batches=parts, speculation_length=prepared.served_lengths[0])
-    budget.offer(prepared.plan([phase], prepared.lengths[0]))
+    alone = [[task] for task in range(prepared.tasks)]
+    for some in (batches, alone) if batches else (alone,):
+        parts = [tuple(prepared.order[batch].tolist()) for batch in some]
+        before = math.inf
+        for length in prepared.served_lengths[:MAX_LENGTHS]:
+            phase = Phase(first_step=1, batches=parts, speculation_length=length)
+            plan = prepared.plan([phase], prepared.lengths[0])
+            if problem.violations(plan) or (found := budget.offer(plan)) >= before:
+                break
+            before = found

@@ -12,10 +12,15 @@ now and then lost.
 
 Bandwidth: the optimal shares of a common start (Eq. 27); of tasks that arrive one by one, those
 shares of all that may upload at one time.
+
+A task that is ready is served at once, and its prompt delays all tasks at hand. A smaller share of
+the band lets its input arrive later. So shares decide when tasks are admitted: the shortest prompts
+first, long ones when few tasks are left to delay, by several amounts of patience.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -29,7 +34,7 @@ from specopt.models.continuous_serving.problem import (
     Phase,
 )
 from specopt.models.continuous_serving.steps import ROUNDING
-from specopt.models.fields import Floats, Ints
+from specopt.models.fields import Floats, Ints, Truths
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.bound import served_bound
 from specopt.solvers.continuous_serving.method import (
@@ -41,7 +46,7 @@ from specopt.solvers.continuous_serving.prepare import Prepared
 from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.bound import new_search, room_for
 from specopt.solvers.serving_latency.stages import columns
-from specopt.solvers.serving_method import offer_if_feasible, planned_outputs
+from specopt.solvers.serving_method import MAX_LENGTHS, offer_if_feasible, planned_outputs
 
 MAX_ENDS = 120
 """Places where batches of one step may end, at most: of more tasks several are kept together."""
@@ -52,8 +57,8 @@ MAX_BATCHES = 12
 FEW = 300
 """Tasks up to which every one that finishes changes the batches."""
 
-MAX_LENGTHS = 64
-"""Speculation lengths to choose from at each step."""
+PATIENCE = (0.25, 0.6, 1.0)
+"""How early tasks are admitted whose prompts delay others, one plan for each; see `_admitted`."""
 
 _SECONDS_PER_BATCH = 7e-7  # that a shortest path rates, at all weights, roughly
 
@@ -130,60 +135,83 @@ class PhaseBuilder:
         self.entries = 0  # of the phases of all plans
         self.tokens = cache(self.problem.tokens_per_step)  # lengths may be millions
 
-    def plan(self, lengths: Sequence[int], budget: Budget) -> tuple[float, ContinuousServingPlan]:
+    def plan(
+        self, lengths: Sequence[int], budget: Budget, patience: float = math.inf
+    ) -> tuple[float, ContinuousServingPlan]:
         """Return about how many seconds its steps take, and the plan whose drafts are cut to a
         length.
         """
-        tasks = len(self.inputs)
-        _, ready = self.problem.readiness_at(self.prepared.mechanism, self.shares)
+        tasks, mechanism = len(self.inputs), self.prepared.mechanism
+        arrival, earliest = self.problem.readiness_at(mechanism, self.shares)
+        prompt = np.add(*self.problem.stage_seconds(1, self.inputs, lengths[0], True))
+        alone = [
+            np.add(*self.problem.stage_seconds(1, self.inputs, length, False)) / self.tokens(length)
+            for length in lengths
+        ]
         gained = np.zeros(tasks)
+        ready = np.full(tasks, np.inf)
         served = np.zeros(tasks, np.bool_)
         unfinished = np.ones(tasks, np.bool_)
-        clock, step, total = float(ready.min()), 1, 0.0
+        clock, step, total, last = float(earliest.min()), 1, 0.0, 0.0
         phases: list[Phase] = []
         while unfinished.any():
-            active = unfinished & (ready <= clock * (1 + ROUNDING))
+            waiting = ready == np.inf
+            there = waiting & (earliest <= clock * (1 + ROUNDING))
+            rest = (self.outputs - gained) * np.min(alone, axis=0)
+            admitted = _admitted(there, unfinished & ~waiting, prompt, rest, patience)
+            # a time in the step before: whatever is rounded, the task joins the next one
+            ready[admitted] = np.maximum(earliest[admitted], clock - 0.5 * last)
+            waiting[admitted] = False
+            active = unfinished & ~waiting
             if not active.any():
-                clock = float(ready[unfinished].min())
+                clock, last = float(earliest[waiting].min()), 0.0
                 continue
-            waiting = unfinished & ~active
+            coming = waiting & ~there if tasks <= FEW else waiting
             options = []
             for length in lengths:
                 budget.check()
                 steps, seconds, batches = self._next(
-                    active, served, gained, bool(waiting.any()), length
+                    active, served, gained, bool(coming.any()), length
                 )
                 worth = seconds / (steps * float(self.tokens(length)[active].mean()))
                 options.append((worth, steps, seconds, length, batches))
             _, steps, seconds, length, batches = min(options, key=lambda option: option[0])
             total += seconds
-            rest = np.flatnonzero(~unfinished)
+            over = np.flatnonzero(~unfinished)
             lists = [batch.tolist() for batch in batches] + [
                 [k] for k in np.flatnonzero(waiting).tolist()
             ]
-            lists[0] += rest.tolist()
+            lists[0] += over.tolist()
             self.entries += tasks
             budget.hold("tasks times phases", 100.0 * self.entries)
             phases.append(
                 Phase(first_step=step, batches=tuple(map(tuple, lists)), speculation_length=length)
             )
-            if waiting.any():
-                runs = [(batch, length) for batch in batches]
-                clock += self.prepared.step_ends(runs, gained, ~served)[-1]
+            runs = [(batch, length) for batch in batches]
+            for n in range(steps if waiting.any() else 0):
+                before = gained + n * self.tokens(length)
+                last = self.prepared.step_ends(runs, before, ~served)[-1]
+                clock += last
             gained[active] += steps * self.tokens(length)[active]
             served |= active
             unfinished &= gained < self.outputs * (1 - ROUNDING)
             step += steps
-        return total, self.prepared.plan(phases, lengths[0], self.shares)
+        shares = self.shares
+        if patience < math.inf:
+            upload = self.problem.uploads(mechanism, np.ones(tasks))
+            shares = np.where(ready > earliest, upload / (ready - arrival), shares)
+        return total, self.prepared.plan(phases, lengths[0], shares)
 
     def _next(
-        self, active: Any, served: Any, gained: Floats, waiting: bool, length: int
+        self, active: Any, served: Any, gained: Floats, coming: bool, length: int
     ) -> tuple[int, float, list[Ints]]:
-        """Return the steps up to the next event, their seconds, and the batches."""
+        """Return the steps up to the next event, their seconds, and the batches; where tasks are
+        coming every step may be one.
+        """
         old, new = np.flatnonzero(active & served), np.flatnonzero(active & ~served)
         tokens = self.tokens(length)
         steps = 1
-        if not len(new) and not waiting:
+        if not len(new) and not coming:
             left = np.ceil((self.outputs[old] * (1 - ROUNDING) - gained[old]) / tokens[old])
             finished = int(FINISHED * len(old)) if len(self.inputs) > FEW else 0
             steps = max(1, int(np.partition(left, finished)[finished]))
@@ -214,31 +242,70 @@ class Rebatching(ContinuousServingMethod):
         able = prepare_all(problem)
         for prepared in able:
             offer_first_plan(prepared, budget)
+        if (problem.max_speculation_length or 0) <= MAX_LENGTHS:
+            budget.improve_bound(_bound(able, budget))
         for prepared in able:
-            former = Former(prepared, budget)
-            shares = arrival_shares(prepared)
+            former, shares = Former(prepared, budget), arrival_shares(prepared)
             for outputs in planned_outputs(problem, (1.0, 0.5)):
                 self._play(PhaseBuilder(former, outputs, shares), budget)
-        return Outcome(
-            plan=budget.incumbent, bound=min(served_bound(prepared, budget) for prepared in able)
-        )
+        bound = _bound(able, budget) if budget.bound is None else budget.bound
+        return Outcome(plan=budget.incumbent, bound=bound)
 
     def _play(self, builder: PhaseBuilder, budget: Budget) -> None:
         """Offer the plans of fixed speculation lengths, and of the one that chooses at every event;
-        of many tasks the one that seems to be the fastest.
+        of many tasks the one that seems to be the fastest. Where latency from arrival counts, then
+        those that admit tasks with patience.
         """
+        problem, few = builder.problem, builder.problem.tasks <= FEW
         lengths = builder.prepared.lengths
         found: list[tuple[float, ContinuousServingPlan]] = []
         for length in lengths:
             found.append(builder.plan(range(length, length + 1), budget))
             if len(found) > 2 and found[-1][0] > found[-2][0] > found[-3][0]:
                 break
-        few = builder.problem.tasks <= FEW
         if len(lengths) > 1:
             found.append(builder.plan(lengths[: MAX_LENGTHS if few else len(found)], budget))
         for _, plan in sorted(found, key=lambda one: one[0]):
-            if offer_if_feasible(builder.problem, plan, budget) and not few:
+            if offer_if_feasible(problem, plan, budget) and not few:
                 break
+        if problem.arrival_seconds is not None and problem.objective == "mean_latency":
+            for patience in PATIENCE:
+                _, plan = builder.plan(lengths[: MAX_LENGTHS if few else 1], budget, patience)
+                offer_if_feasible(problem, plan, budget)
+
+
+def _bound(able: Sequence[Prepared], budget: Budget) -> float:
+    """Return a lower bound on the objective of every plan."""
+    return min(served_bound(prepared, budget) for prepared in able)
+
+
+def _admitted(there: Truths, active: Truths, prompt: Floats, rest: Floats, patience: float) -> Ints:
+    """Return which of the tasks that are there the next step serves, shortest prompts first.
+
+    Until the n-th of the active tasks has finished, waiting costs its seconds for each task that is
+    there, and spares n tasks a delay by the prompt. Where nothing is active, one is admitted.
+
+    Parameters
+    ----------
+    there, active
+        By task: whether it waits to be admitted, and whether it is being served.
+    prompt, rest
+        Seconds of each task's first step, and of the steps that are left to it, alone.
+    patience
+        The seconds of waiting count as so many.
+    """
+    waiting = np.flatnonzero(there)
+    waiting = waiting[np.argsort(prompt[waiting], kind="stable")]
+    if patience == math.inf:
+        return waiting
+    served = active.copy()
+    for place, task in enumerate(waiting):
+        left = np.sort(rest[served])
+        least = (left / np.arange(1, len(left) + 1)).min(initial=np.inf)
+        if prompt[task] > patience * least * len(waiting):
+            return waiting[:place]
+        served[task] = True
+    return waiting
 
 
 def arrival_shares(prepared: Prepared) -> Floats:

@@ -31,6 +31,12 @@ overlap a step lasts the sum of its stage times, and no mixture is needed.
 
 Ranges end where tasks finish, so the cost does not depend on the number of steps; where there are
 too many, several are taken together.
+
+Of many tasks another bound is closer, and takes a sort of the tasks only. A step lasts at least as
+long as all drafting in it, and as all verification. A pass of b tasks lasts at least as long as any
+piece of the runtime says of their own operations, which padding only adds to, and of one overhead.
+Each of them pays one share in so many of that as the largest batch has tasks that could hold it:
+with its own lengths, as no longest ones in its batch are shorter.
 """
 
 from __future__ import annotations
@@ -79,8 +85,40 @@ def rebatching_bound(prepared: Prepared, budget: Budget) -> float:
     """Return a lower bound on the objective of every plan under this mechanism; known output
     lengths.
     """
-    least = min(inference_bound(stages(prepared, length), budget) for length in prepared.lengths)
+    least = min(
+        max(summed_bound(prepared, length), inference_bound(stages(prepared, length), budget))
+        for length in prepared.lengths
+    )
     return prepared.communication_seconds + least
+
+
+def summed_bound(prepared: Prepared, length: int, alone: bool = False) -> float:
+    """Return a lower bound on T_inf of every plan at one speculation length, or of tasks alone in
+    their batches; zero where runtimes are tabled.
+    """
+    if prepared.tabled:
+        return 0.0
+    at = stages(prepared, length)
+    inputs, outputs, _, first_draft, again, draft, first_verify, verify = at.task.T
+    more_pass, more_draft, more_verify = at.setting[2:5]
+    most = np.floor(prepared.room_for(1.0) * (1.0 + 1e-9) / (inputs + outputs))
+    size = np.ones(len(inputs)) if alone else np.maximum(1.0, most)
+    n = np.arange(1, at.steps.max() + 1)
+    order = np.argsort(-at.steps, kind="stable")
+    active = np.searchsorted(-at.steps[order], -n, side="right")
+    sums = np.cumsum(np.stack([draft, verify, 1.0 / size])[:, order], axis=1)[:, active - 1]
+    drafted = length * (sums[0] + active * ((n - 2) * more_draft + 0.5 * (length - 1) * more_pass))
+    verified = sums[1] + active * (n - 2) * more_verify
+    again = (length - 1) * (again + 0.5 * (length - 2) * more_pass)
+    drafted[0], verified[0] = (first_draft + again).sum() * (length > 0), first_verify.sum()
+    batches = np.maximum(1.0, sums[2])
+    seconds = [
+        np.max([slope * work + height * passes * batches for slope, height, _ in rows], axis=0)
+        for rows, work, passes in zip(
+            prepared.pieces, (drafted, verified), (length, 1), strict=True
+        )
+    ]
+    return float((np.maximum(*seconds) if at.overlap else np.add(*seconds)).sum() * (1.0 - 1e-9))
 
 
 def inference_bound(at: Stages, budget: Budget) -> float:

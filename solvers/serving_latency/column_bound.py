@@ -53,7 +53,7 @@ from specopt.solvers.solver_status import termination_of
 RANGES = 3  # more of them bound better in the end, but later
 _TASKS_PER_CALL = 20_000  # classes of longest inputs that are priced per kernel call, times tasks
 # of inputs, and of outputs: where there are more different lengths, close ones count as the least
-_CLASSES = 200
+_CLASSES = 400
 _CLASSES_OF_MANY = 100  # where batches are so large that more would take too long
 _MANY_BATCHES = 1e7
 _LARGEST_EXACT = (

@@ -30,7 +30,7 @@ from specopt.models.fields import Floats, Ints, NonNegativeInt, PositiveInt
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.serving_latency.bound import entries, inference_bound
+from specopt.solvers.serving_latency.bound import entries, inference_bound, summed_bound
 from specopt.solvers.serving_latency.method import KNOWN, ServingLatencyMethod, begun
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import Stages, rate, stages
@@ -148,8 +148,11 @@ class _Search:
         ]
         tasks = self.able[0].tasks
         for candidate in self.candidates:
-            if entries(candidate.at) <= _DEAR_BOUND:
-                candidate.bound = inference_bound(candidate.at, self.budget)
+            candidate.bound = summed_bound(candidate.at.prepared, candidate.at.length)
+        known = self.budget.objective or np.inf
+        for candidate in self.candidates:
+            if candidate.objective_bound < known and entries(candidate.at) <= _DEAR_BOUND:
+                candidate.bound = max(candidate.bound, inference_bound(candidate.at, self.budget))
         self.candidates.sort(key=lambda candidate: candidate.objective_bound)
         self.budget.improve_bound(self.candidates[0].objective_bound)
         self._adopt_warm_start()

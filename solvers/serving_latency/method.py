@@ -4,6 +4,7 @@ mechanisms in turn.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
@@ -13,9 +14,16 @@ import numpy as np
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome, only
-from specopt.solvers.serving_latency.bound import lower_bound
+from specopt.solvers.serving_latency.bound import lower_bound, summed_bound
 from specopt.solvers.serving_latency.prepare import Prepared, prepare
-from specopt.solvers.serving_method import GIVEN, ONE_RATE, ServingMethod, able, quick_batches
+from specopt.solvers.serving_method import (
+    GIVEN,
+    MAX_LENGTHS,
+    ONE_RATE,
+    ServingMethod,
+    able,
+    quick_batches,
+)
 
 _SECONDS_PER_RUN = 1e-7  # of one decoding step, to judge a plan
 
@@ -100,12 +108,25 @@ def begun(problem: ServingLatencyProblem, budget: Budget) -> list[Prepared]:
 
 
 def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
-    """Offer batches as large as memory allows: the fallback plan, which exists if every task fits
-    alone.
+    """Offer the best trivial plan: batches as large as memory allows, or each task alone, at one
+    speculation length. The first one is the fallback; others that a bound rules out are not judged.
+    Without a bound, lengths rise while latency is near the best.
     """
     batches = quick_batches(prepared)
-    if batches is not None:
-        budget.offer(prepared.plan(batches, prepared.lengths[0]))
+    if batches is None:
+        return
+    best = math.inf
+    for alone in (False, True):
+        for length in prepared.lengths[:MAX_LENGTHS]:
+            bound = 0.0
+            if prepared.problem is budget.problem:
+                bound = prepared.communication_seconds + summed_bound(prepared, length, alone)
+            if bound < best:
+                chosen = [[k] for k in range(prepared.tasks)] if alone else batches
+                found = budget.offer(prepared.plan(chosen, length))
+                if bound == 0.0 and found > 1.1 * best:
+                    break
+                best = min(best, found)
 
 
 def certify(prepared: Prepared, plan: ServingLatencyPlan, budget: Budget) -> Outcome:

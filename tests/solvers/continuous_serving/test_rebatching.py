@@ -14,13 +14,16 @@ from helpers.untyped import generate, load, solve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import continuous_serving as naive
+from oracles.serving_latency import verify_flops
 
 from specopt import ContinuousServingPlan, ContinuousServingProblem, Status
+from specopt.api.library import load_saved
 from specopt.kinds.continuous_serving.strategies import problems, problems_with_plans
+from specopt.models.continuous_serving.problem import Phase
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.bound import served_bound
 from specopt.solvers.continuous_serving.every_step import EveryStep
-from specopt.solvers.continuous_serving.method import prepare_all
+from specopt.solvers.continuous_serving.method import offer_first_plan, prepare_all
 from specopt.solvers.continuous_serving.prepare import prepare
 from specopt.solvers.serving_prices import KNOTS, Prices
 
@@ -157,6 +160,87 @@ def test_prices_are_checked(problem: ContinuousServingProblem) -> None:
         alone = prices.alone(np.ones(problem.tasks)).max()
         prices.price = np.full_like(prices.price, 2.0 * alone)
         assert alone == 0.0 or not prices.holds()
+
+
+@settings(max_examples=25, deadline=None)
+@given(problems(tasks=(1, 2), max_output=3, max_length=2), st.data())
+def test_arrivals_between_bound_and_optimum(
+    problem: ContinuousServingProblem, data: st.DataObject
+) -> None:
+    """Tests that no plan that the oracle plays, whatever its shares, lies below the bound of tasks
+    that arrive, and that it plays the plan found like the judge.
+    """
+    numbers = st.lists(st.integers(0, 20), min_size=problem.tasks, max_size=problem.tasks)
+    seconds = 10.0 ** data.draw(st.integers(-4, 1)) * np.array(data.draw(numbers), np.float64)
+    changes = {"arrival_seconds": seconds.tolist(), "objective": "mean_latency"}
+    problem = ContinuousServingProblem.from_dict(problem.to_dict() | changes)
+    found = solve(problem, "rebatching")
+    if found.status is Status.INFEASIBLE:
+        return
+    form = problem.to_dict()
+    played = naive.evaluate(form, found.plan.to_dict())
+    assert played["objective"] == pytest.approx(found.objective, rel=1e-9)
+    assert played["fits"] and played["band"]
+    for divisor in [1.0, *data.draw(st.lists(st.floats(1.0, 1e4), max_size=2))]:
+        shares = found.plan.bandwidth_share.copy()
+        shares[data.draw(st.integers(0, problem.tasks - 1))] /= divisor
+        for mechanism in problem.mechanisms:
+            least = naive.least(form, mechanism, shares.tolist())
+            assert found.bound <= least * (1 + 1e-9)
+
+
+def test_long_prompts_bound_the_mean() -> None:
+    """Tests the bound of long prompts: the best order in which they are verified, then the steps of
+    each alone.
+    """
+    problem = generate("continuous-serving/arrivals", tasks=4, seed=2)
+    problem = dataclasses.replace(
+        problem,
+        input_tokens=problem.input_tokens * 30,
+        arrival_seconds=np.zeros(4),
+        mechanism="autoregressive",
+        output_tokens=np.full(4, 60),
+        embedding_bits_per_token=1e-3,
+    )
+    model, runtime = problem.to_dict()["verify"], problem.verify_runtime
+    first, later = (
+        [
+            runtime.seconds_per_flop * verify_flops(model, float(tokens), 0.0, 0, n)
+            for tokens in problem.input_tokens
+        ]
+        for n in (1, 2)
+    )
+    orders = itertools.permutations(first)
+    least = min(sum(itertools.accumulate(order)) for order in orders) / 4
+    least += 59 * (runtime.overhead_seconds + sum(later) / 4)
+    assert least * (1 - 1e-6) <= bound(problem) <= solve(problem).objective
+
+
+@pytest.mark.parametrize("family", ["paper-1", "arrivals"])
+def test_first_plan_is_the_best_trivial_one(family: str) -> None:
+    """Tests that one batch or tasks alone, at the lengths up to the first that is slower, are no
+    faster than the first plan.
+    """
+    problem = generate(f"continuous-serving/{family}", tasks=6, max_output=40, seed=1)
+    prepared, budget = prepare_all(problem)[0], Budget(problem)
+    offer_first_plan(prepared, budget)
+    for batches in ([[*range(6)]], [[k] for k in prepared.order]):
+        before = np.inf
+        for length in prepared.served_lengths:
+            phase = Phase(first_step=1, batches=batches, speculation_length=length)
+            plan = prepared.plan([phase], prepared.lengths[0])
+            value = naive.evaluate(problem.to_dict(), plan.to_dict())
+            assert not value["fits"] or budget.objective <= value["objective"] * (1 + 1e-9)
+            if not value["fits"] or value["objective"] > before:
+                break
+            before = value["objective"]
+
+
+def test_prompts_wait_for_short_ones() -> None:
+    """Tests that long prompts are admitted last, and that the bound counts prompts."""
+    found = solve(load_saved("continuous-serving/mooncake/llama-K50-arrivals"))
+    assert found.objective <= 20.8
+    assert found.bound >= 8.4
 
 
 @pytest.mark.parametrize("least", [0, 1])

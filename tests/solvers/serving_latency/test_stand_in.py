@@ -8,16 +8,19 @@ import numpy as np
 import pytest
 from helpers.untyped import generate, solve
 from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from oracles import continuous_serving as naive
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem, Status
-from specopt.kinds.serving_latency.strategies import served_problems
+from specopt.api.library import load_saved
+from specopt.kinds.serving_latency.strategies import problems, served_problems
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.stand_in import StandIn
 
 
 def least(problem: ServingLatencyProblem, shares: np.ndarray) -> float:
-    """The least latency of all plans with these shares, each judged."""
-    found = np.inf
+    """The least latency of all plans with these shares, by the judge and by the oracle."""
+    found, second, data = np.inf, np.inf, problem.to_dict()
     for mechanism in problem.mechanisms:
         lengths = (
             [0]
@@ -39,6 +42,9 @@ def least(problem: ServingLatencyProblem, shares: np.ndarray) -> float:
                 )
                 if not problem.violations(plan):
                     found = min(found, problem.evaluate(plan).objective)
+                value = naive.evaluate(data, plan.to_dict())
+                second = min(second, value["objective"] if value["fits"] else np.inf)
+    assert found == pytest.approx(second, rel=1e-9)
     return found
 
 
@@ -56,6 +62,29 @@ def test_between_bound_and_optimum(problem: ServingLatencyProblem) -> None:
         return
     assert found.bound <= optimum * (1 + 1e-9)
     assert optimum <= found.objective * (1 + 1e-9)
+
+
+@settings(max_examples=15, deadline=None)
+@given(problems(tasks=(2, 3), max_output=12, max_length=2), st.data())
+def test_samples_alone_bound_the_mean(problem: ServingLatencyProblem, data: st.DataObject) -> None:
+    """Tests that the mean of what samples take alone is below every plan's mean over them."""
+    row = st.lists(st.integers(1, 12), min_size=problem.tasks, max_size=problem.tasks)
+    samples = data.draw(st.lists(row, min_size=1, max_size=3))
+    changes = {"output_lengths": "predicted", "output_samples": samples, "rounds": "mean"}
+    problem = ServingLatencyProblem.from_dict(problem.to_dict() | changes)
+    assume(StandIn().refusal(problem) is None)
+    found = solve(problem, StandIn(moves=50))
+    optimum = least(problem, prepare(problem).shares)
+    assert (found.status is Status.INFEASIBLE) == (optimum == np.inf)
+    if optimum < np.inf:
+        assert found.bound <= optimum * (1 + 1e-9)
+        assert optimum <= found.objective * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("name", ["mooncake/llama", "burstgpt/qwen3"])
+def test_predicted_lengths_of_traces_are_certified(name: str) -> None:
+    """Tests that a dozen tasks of predicted lengths are within 1 % of the bound."""
+    assert solve(load_saved(f"serving-latency/{name}-K12-predicted")).gap <= 0.01
 
 
 def test_samples_may_exceed_the_longest_output() -> None:
