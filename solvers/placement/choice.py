@@ -39,8 +39,8 @@ class Frame:
     program
         The program.
     classes, verifiers, drafts
-        Rows of clients of every class, of units of every verifier, and of clients of every type of
-        draft units.
+        Rows of clients of every class, of units of every verifier (then, of those that are always
+        busy), and of clients of every type of draft units.
     """
 
     program: Program
@@ -63,7 +63,7 @@ class Frame:
         carried = problem.objective == "capacity"
         clients = [0.0 if carried else float(count) for count in prepared.clients]
         classes = program.rows(clients, [math.inf] * len(clients) if carried else clients)
-        units = [float(one.units) for one in problem.verifiers]
+        units = [float(one.units) for one in problem.verifiers] * 2
         verifiers = program.rows(
             list(map(float, least)) or [0.0] * len(units), list(map(float, most)) or units
         )

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations_with_replacement
+from itertools import islice
 
 import numpy as np
 
@@ -111,18 +111,8 @@ def judged(prepared: Prepared, pattern: Pattern) -> Pattern:
 
 
 def count_all(prepared: Prepared, enough: int) -> float:
-    """Return how many patterns of up to all clients there are, memory and rates aside; infinity for
-    over `enough`.
-    """
-    total = 0
-    for side in prepared.sides:
-        product = 1
-        for c, clients in enumerate(most_clients(prepared)):
-            options = len(side.by_class[c])
-            product *= math.comb(options + clients, clients) if options else 1
-            if product > enough:
-                return math.inf
-        total += product
+    """Return how many patterns memory holds, rates aside; infinity for over `enough`."""
+    total = sum(1 for _ in islice(all_patterns(prepared), enough + 1))
     return total if total <= enough else math.inf
 
 
@@ -152,20 +142,22 @@ def most_clients(prepared: Prepared) -> list[int]:
 
 
 def all_patterns(prepared: Prepared) -> Iterator[Pattern]:
-    """Give every pattern that serves anybody, memory and rates aside."""
+    """Give every pattern that serves anybody and that memory holds, rates aside."""
     for index, side in enumerate(prepared.sides):
-        partial: list[tuple[tuple[int, int], ...]] = [()]
-        for c, clients in enumerate(most_clients(prepared)):
-            options = side.by_class[c]
-            mine = [
-                tuple((o, chosen.count(o)) for o in dict.fromkeys(chosen))
-                for size in range(clients + 1 if options else 1)
-                for chosen in combinations_with_replacement(options, size)
-            ]
-            partial = [before + more for before in partial for more in mine]
-        for entries in filter(None, partial):
-            prepared.budget.check()
-            yield Pattern(index, entries)
+        needs = (side.unit.kv * side.options["memory"]).tolist()
+        stack = [((), 0, side.unit.room + SLACK * abs(side.unit.room), most_clients(prepared))]
+        while stack:
+            entries, first, room, left = stack.pop()
+            for option in range(first, len(needs)):
+                prepared.budget.check()
+                cls = side.ways[option].cls
+                if not left[cls] or needs[option] > room:
+                    continue
+                count = 1 + (entries[-1][1] if entries and entries[-1][0] == option else 0)
+                more = (*entries[: len(entries) - (count > 1)], (option, count))
+                rest = [clients - (c == cls) for c, clients in enumerate(left)]
+                stack.append((more, option, room - needs[option], rest))
+                yield Pattern(index, more)
 
 
 def undominated(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:

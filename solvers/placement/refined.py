@@ -15,14 +15,15 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.placement.choice import Choice, choose
 from specopt.solvers.placement.first_plans import first_plans
+from specopt.solvers.placement.listing import Lister
 from specopt.solvers.placement.method import PlacementSearch, offer, sign, why_infeasible
-from specopt.solvers.placement.patterns import Pattern, all_patterns, count_all, undominated, valued
+from specopt.solvers.placement.patterns import Pattern, undominated
 from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, most_options, prepare
 from specopt.solvers.placement.relaxation import Duals, Relaxation
 from specopt.solvers.placement.rounding import completed, improved, nearest, whole_units
 
-FEW_PATTERNS = 60_000
-"""Patterns up to which all are listed: listing and choosing among them takes some seconds."""
+FEW_PATTERNS, MANY_PATTERNS = 100_000, 3_000_000
+"""Patterns up to which all are listed at once, and where those near the prices are too many."""
 
 EXACT_CLIENTS, EXACT_OPTIONS = 64, 1_000_000
 """Clients, and options, up to which draft units of every size and largest context are told apart.
@@ -83,8 +84,8 @@ class Refined(PlacementSearch):
         for used in first_plans(prepared):
             offer(prepared, used, budget)
         whole = all(draft.context is not None for draft in prepared.drafts)
-        listed = whole and count_all(prepared, FEW_PATTERNS) <= FEW_PATTERNS
-        stats = _listed(prepared, budget) if listed else _priced(prepared, whole, budget)
+        stats = _listed(prepared, budget, FEW_PATTERNS) if whole else {}
+        stats = stats or _priced(prepared, whole, budget)
         proven = budget.is_proven(1e-9)
         if not proven:
             budget.check()  # HiGHS may have ended because the time is up
@@ -92,9 +93,11 @@ class Refined(PlacementSearch):
         return Outcome(plan=budget.incumbent, bound=budget.bound, termination=end, stats=stats)
 
 
-def _listed(prepared: Prepared, budget: Budget) -> dict[str, int]:
-    """Choose among all patterns; return what to count."""
-    patterns = undominated(prepared, valued(prepared, list(all_patterns(prepared))))
+def _listed(prepared: Prepared, budget: Budget, most: int) -> dict[str, int]:
+    """Choose among all patterns; return what to count, or nothing if there are too many."""
+    patterns = Lister(prepared, most).every()
+    if patterns is None:
+        return {}
     budget.check()
     if not patterns and prepared.problem.objective != "capacity":
         raise why_infeasible(prepared)
@@ -126,7 +129,7 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
 
     whole: whether draft units of every size, largest context and length are told apart.
     """
-    relaxation, rounds = Relaxation(prepared), 0
+    relaxation, rounds, may_list = Relaxation(prepared), 0, whole
     if not relaxation.covers and prepared.problem.objective != "capacity":
         raise why_infeasible(prepared)
 
@@ -144,6 +147,10 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
             _check_feasible(prepared, budget)
         if whole and narrow <= WHOLE_UNITS and _near(relaxation, duals, budget):
             break
+        if narrow <= WHOLE_UNITS and not budget.is_proven(1e-9) and may_list:
+            may_list = False
+            if listed := _listed(prepared, budget, MANY_PATTERNS):
+                return listed
         if narrow <= ROUNDED or budget.objective is None:
             _round(relaxation, duals, budget)
         if narrow <= WHOLE_UNITS and not budget.is_proven(1e-9):
@@ -182,10 +189,11 @@ def _round(relaxation: Relaxation, duals: Duals, budget: Budget) -> None:
 
 
 def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
-    """Bound by whole numbers of units of every verifier: best node first, until no node is better
-    than the plan.
+    """Bound by whole numbers of units of every verifier, and for energy of those that are always
+    busy: best node first, until no node is better than the plan.
     """
     prepared, problem = relaxation.prepared, relaxation.prepared.problem
+    first, units = (relaxation.least, relaxation.most), len(problem.verifiers)
     nodes = [(-relaxation.bound, relaxation.least, relaxation.most)]
     ends: list[float] = []
     while nodes and len(ends) < LEAVES:
@@ -200,9 +208,12 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
         duals = relaxation.solve(budget.check, gap)
         if relaxation.bound <= reached:
             continue
-        used = [0.0] * len(problem.verifiers)
+        used = [0.0] * 2 * units
         for column, amount in relaxation.used:
-            used[prepared.sides[column.side].verifier] += amount
+            v = prepared.sides[column.side].verifier
+            used[v] += amount
+            if problem.objective == "energy" and column.is_full:
+                used[units + v] += amount
         apart = [abs(number - round(number)) for number in used]
         v = max(range(len(used)), key=apart.__getitem__)
         if apart[v] <= 1e-6:
@@ -214,8 +225,7 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
         heappush(nodes, (-relaxation.bound, least, down))
         heappush(nodes, (-relaxation.bound, up, most))
     _improve(budget, max(_reached(budget), *ends, *(-value for value, _, _ in nodes[:1])))
-    relaxation.least = [0 for _ in problem.verifiers]
-    relaxation.most = [one.units for one in problem.verifiers]
+    relaxation.least, relaxation.most = first
 
 
 def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:

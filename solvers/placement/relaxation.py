@@ -12,14 +12,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from specopt.models.errors import OutOfWork
 from specopt.models.fields import Floats
-from specopt.solvers.placement.boxes import covers, entries, room, width
+from specopt.solvers.placement.boxes import Cover, covers, entries, room, width
 from specopt.solvers.placement.choice import Frame
-from specopt.solvers.placement.patterns import Pattern, valued
+from specopt.solvers.placement.listing import Lister
+from specopt.solvers.placement.patterns import Pattern
 from specopt.solvers.placement.prepare import Prepared, Side
 
 FEW_UNITS = 24
@@ -28,19 +30,16 @@ FEW_UNITS = 24
 SPARE = 4096
 """Halves of boxes of one side in one pricing, at most: then wider boxes bound."""
 
-MAX_NEAR = 200_000
-"""Whole patterns that are listed near the prices of the master program, at most."""
-
-MAX_ENTRIES = 12
-"""Maximum number of entries of a listed pattern; where one has more, the list is given up."""
+MAX_NEAR = 1_000_000
+"""Maximum number of whole patterns that are seen near the prices of the master program."""
 
 PER_SIDE = 3
 """Patterns of one side from one pricing."""
 
 
 Duals = tuple[Floats, Floats, Floats]
-"""Prices of a client of every class, of a unit of every verifier, and of a client of every type of
-draft units.
+"""Prices of a client of every class, of a unit of every verifier (then, of one that is always
+busy), and of a client of every type of draft units.
 """
 
 
@@ -52,6 +51,11 @@ class Column:
     box: tuple[bool, float, float, float, float]
     amounts: tuple[tuple[int, float], ...]
     value: float
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the unit is busy all the time."""
+        return self.box[0] or self.box[3] >= 1.0
 
 
 @dataclass
@@ -74,7 +78,8 @@ class Relaxation:
     penalty
         What a missing client or unit costs; 0: more than any client is worth.
     least, most
-        Units of every verifier that are used; by default none, and all.
+        Units of every verifier that are used, and then those that are always busy; by default none,
+        and all.
     """
 
     prepared: Prepared
@@ -92,9 +97,9 @@ class Relaxation:
     def __post_init__(self) -> None:
         problem = self.prepared.problem
         self.capacity = problem.objective == "capacity"
-        self.least = self.least or [0 for _ in problem.verifiers]
-        self.most = self.most or [one.units for one in problem.verifiers]
-        few = sum(self.most) <= FEW_UNITS
+        units = [one.units for one in problem.verifiers]
+        self.least, self.most = self.least or [0] * 2 * len(units), self.most or 2 * units
+        few = sum(units) <= FEW_UNITS
         self.classes = len(problem.classes) if few and not self.capacity else 0
         self.covers = list(covers(self.prepared))
         self.width = width(self.prepared, self.classes)
@@ -154,7 +159,8 @@ class Relaxation:
     ) -> tuple[float, list[Column]]:
         """Return the bound at dual prices, and patterns that the master program lacks."""
         prepared, problem, kernels = self.prepared, self.prepared.problem, self.prepared.kernels
-        best = np.where(np.array(self.least) > 0, -np.inf, 0.0)
+        units = len(problem.verifiers)
+        best = np.where(np.array(self.least[:units]) > 0, -np.inf, 0.0)
         clients = np.array(prepared.clients, np.float64)
         found: list[Column] = []
         for cover in self.covers:
@@ -162,7 +168,7 @@ class Relaxation:
             side = prepared.sides[cover.side]
             prices = self._prices(side, of_classes, of_drafts)
             threshold = of_units[side.verifier] + 1e-12 * abs(of_units[side.verifier])
-            sizes = kernels.Sizes(cover.base, cover.floor, self.narrow, threshold, self.classes)
+            sizes = self._sizes(cover, threshold, of_units)
             columns = np.zeros(PER_SIDE, kernels.Column)
             chosen, amounts = (
                 np.zeros((PER_SIDE, self.width), np.int64),
@@ -187,9 +193,10 @@ class Relaxation:
                 size, worth = int(columns[k]["count"]), float(columns[k]["worth"])
                 box = boxes[columns[k]["place"]].item()
                 found.append(Column(cover.side, box, entries(chosen[k], amounts[k], size), worth))
+        prices = [*best.tolist(), *of_units[units:].tolist()]
         terms = [
-            b * (most if b > 0.0 else few)
-            for b, few, most in zip(best.tolist(), self.least, self.most, strict=True)
+            price * (most if price > 0.0 else few)
+            for price, few, most in zip(prices, self.least, self.most, strict=True)
         ]
         if not self.capacity:
             terms += (of_classes * clients).tolist()
@@ -206,38 +213,26 @@ class Relaxation:
         too many.
         """
         of_classes, of_units, of_drafts = duals
-        prepared, kernels = self.prepared, self.prepared.kernels
-        clients = np.array(prepared.clients, np.float64)
+        prepared, lister = self.prepared, Lister(self.prepared, MAX_NEAR)
         found: list[Pattern] = []
         for cover in self.covers:
             check()
             side = prepared.sides[cover.side]
             threshold = float(of_units[side.verifier]) - budget
-            sizes = kernels.Sizes(cover.base, cover.floor, self.narrow, threshold, self.classes)
-            chosen, counts = np.zeros((2, MAX_NEAR, MAX_ENTRIES), np.int64)
-            entries = np.zeros(MAX_NEAR, np.int64)
+            sizes = self._sizes(cover, threshold, of_units)
             prices = self._prices(side, of_classes, of_drafts)
-            number = kernels.near(
-                side.unit,
-                side.options,
-                prepared.trips,
-                prepared.objective,
-                sizes,
-                prices,
-                clients,
-                room(cover, SPARE),
-                chosen,
-                counts,
-                entries,
-            )
-            if number < 0 or len(found) + number > MAX_NEAR:
+            listed = lister.near(cover.side, sizes, prices, room(cover, SPARE), self.width)
+            if listed is None:
                 return None
-            for k in range(number):
-                pairs = zip(
-                    chosen[k, : entries[k]].tolist(), counts[k, : entries[k]].tolist(), strict=True
-                )
-                found.append(Pattern(cover.side, tuple(pairs)))
-        return valued(prepared, found) if found else []
+            found += listed
+        return found
+
+    def _sizes(self, cover: Cover, threshold: float, of_units: Floats) -> Any:
+        """Return what kernels know of the boxes of a side, at prices of units."""
+        v = len(self.prepared.problem.verifiers) + self.prepared.sides[cover.side].verifier
+        return self.prepared.kernels.Sizes(
+            *(cover.base, cover.floor, self.narrow, threshold, float(of_units[v]), self.classes)
+        )
 
     @staticmethod
     def _prices(side: Side, of_classes: Floats, of_drafts: Floats) -> Floats:
@@ -260,6 +255,8 @@ class Relaxation:
         for column in self.columns:
             side = prepared.sides[column.side]
             sums = {frame.verifiers[side.verifier]: 1.0}
+            if column.is_full:
+                sums[frame.verifiers[len(prepared.problem.verifiers) + side.verifier]] = 1.0
             for option, amount in column.amounts:
                 way = side.ways[option]
                 rows = [

@@ -82,6 +82,8 @@ def _groups(relaxation: Relaxation, duals: Duals, boxes: int) -> list[Group]:
             total -= amount * (
                 of_classes[way.cls] + (of_drafts[way.draft] if way.draft >= 0 else 0.0)
             )
+        if column.is_full:
+            total -= of_units[len(of_units) // 2 + side.verifier]
         return float(total - of_units[side.verifier])
 
     best: dict[Key, float] = {}
@@ -94,7 +96,9 @@ def _groups(relaxation: Relaxation, duals: Duals, boxes: int) -> list[Group]:
     for key in sorted(best, key=best.__getitem__, reverse=True)[:boxes]:
         index, box = key
         side, cover = prepared.sides[index], covers[index]
-        sizes = kernels.Sizes(cover.base, cover.floor, relaxation.narrow, 0.0, relaxation.classes)
+        sizes = kernels.Sizes(
+            *(cover.base, cover.floor, relaxation.narrow, 0.0, 0.0, relaxation.classes)
+        )
         worths, table, rhs = (
             np.empty(len(side.options)),
             np.empty((len(side.options), relaxation.width)),

@@ -16,9 +16,17 @@ from small_instances.placement import INSTANCES
 from specopt import PlacementProblem, Status, Unsupported, generate, solve
 from specopt.kinds.placement import strategies as strategies
 from specopt.solvers.placement import refined
+from specopt.solvers.placement.listing import Lister
 from specopt.solvers.placement.method import sign
-from specopt.solvers.placement.patterns import all_patterns, count_all, plan_of, valued
-from specopt.solvers.placement.prepare import OBJECTIVES, prepare
+from specopt.solvers.placement.patterns import (
+    Pattern,
+    all_patterns,
+    count_all,
+    plan_of,
+    undominated,
+    valued,
+)
+from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, prepare
 from specopt.solvers.placement.relaxation import Relaxation
 
 EXAMPLES = 60
@@ -61,14 +69,15 @@ def test_exact_methods_find_the_optimum(problem: PlacementProblem, method: str) 
 
 @pytest.mark.nightly
 @pytest.mark.slow
-@pytest.mark.parametrize("least", ["EXACT_CLIENTS", "FEW_PATTERNS"])
+@pytest.mark.parametrize("least", ["EXACT_CLIENTS", "FEW_PATTERNS", "MANY_PATTERNS"])
 @settings(max_examples=EXAMPLES // 3, deadline=None)
 @given(problem=st.sampled_from(OBJECTIVES).flatmap(strategies.problems))
 def test_bounds_hold_where_patterns_are_priced(least: str, problem: PlacementProblem) -> None:
     """Tests that tiny problems have no plan beyond the bounds of what is for large ones, and none
     that is too good.
     """
-    with mock.patch.object(refined, least, -1):
+    few = -1 if least == "MANY_PATTERNS" else refined.FEW_PATTERNS
+    with mock.patch.multiple(refined, **({"FEW_PATTERNS": few} | {least: -1})):
         result = solve(problem, "refined")
     expected = optimum(problem)
     if expected is None:
@@ -195,21 +204,26 @@ def test_patterns_are_worth_what_the_judge_says(objective: str, data: st.DataObj
         assert one.value == pytest.approx(sign(problem) * found, rel=1e-9, abs=1e-12)
 
 
-def test_every_pattern_within_reach_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that all whole patterns that lose no more than a budget are listed: at no prices, all
-    that there are.
+@pytest.mark.parametrize(("objective", "narrow"), [("goodput", np.inf), ("energy", 1.05)])
+def test_every_pattern_within_reach_is_listed(
+    objective: str, narrow: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that of the whole patterns that lose no more than a budget the best are listed: at no
+    prices, those of all that there are.
     """
-    prepared = prepare(INSTANCES["goodput"], exact=True)  # type: ignore[arg-type]
+    data = INSTANCES["goodput"].to_dict() | {"objective": objective}
+    prepared = prepare(PlacementProblem.from_dict(data), exact=True)
     every = valued(prepared, list(all_patterns(prepared)))
     monkeypatch.setattr("specopt.solvers.placement.relaxation.MAX_NEAR", 5000)
-    relaxation, best = Relaxation(prepared, narrow=np.inf), max(one.value for one in every)
+    relaxation, best = Relaxation(prepared, narrow=narrow), max(one.value for one in every)
     asked: list[int] = []
-    for unit, budget in ((0.0, 1e6), (best, 0.3 * best)):
+    for unit, budget in ((0.0, 1e6), (best, 0.3 * abs(best))):
         listed = relaxation.near(
-            (np.zeros(2), np.full(1, unit), np.zeros(0)), budget, lambda: asked.append(1)
+            (np.zeros(2), np.array([unit, 0.0]), np.zeros(0)), budget, lambda: asked.append(1)
         )
         assert listed is not None and len(every) > 100
-        assert {one for one in every if one.value >= unit - budget} <= set(listed) <= set(every)
+        within = undominated(prepared, [one for one in every if one.value >= unit - budget])
+        assert set(undominated(prepared, listed)) == set(within)
     assert len(asked) == 2 * len(relaxation.covers), "every side asks for the time"
 
 
@@ -221,4 +235,43 @@ def test_patterns_of_many_classes_have_room() -> None:
     data["classes"] = [data["classes"][0] | {"name": f"class {k}", "clients": 1} for k in range(70)]
     relaxation = Relaxation(prepare(PlacementProblem.from_dict(data), exact=True), narrow=np.inf)
     assert relaxation.classes == 70
-    assert relaxation.near((np.zeros(70), np.full(1, 1e9), np.zeros(0)), 0.0, lambda: None) == []
+    assert relaxation.near((np.zeros(70), np.full(2, 1e9), np.zeros(0)), 0.0, lambda: None) == []
+
+
+@pytest.mark.slow
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(problem=strategies.problems())
+def test_kernels_list_what_is_listed_one_by_one(problem: PlacementProblem) -> None:
+    """Tests that the best patterns with the same clients and draft units are those of a plain
+    enumeration, and that one pattern too many ends the list.
+    """
+    prepared = prepare(problem, exact=True)
+    plain = list(all_patterns(prepared))
+    expected = {key: one.value for key, one in keyed(prepared, valued(prepared, plain)).items()}
+    listed = Lister(prepared, len(plain)).every()
+    assert listed is not None and len(listed) == len(expected)
+    assert {key: one.value for key, one in keyed(prepared, listed).items()} == expected
+    assert not plain or Lister(prepared, len(plain) - 1).every() is None
+
+
+def keyed(prepared: Prepared, patterns: list[Pattern]) -> dict[object, Pattern]:
+    """Return the most valuable pattern by verifier, clients and draft units."""
+    found: dict[object, Pattern] = {}
+    for one in sorted(patterns, key=lambda one: one.value):
+        ways = prepared.sides[one.side].ways
+        pooled: dict[int, list[tuple[int, int, int]]] = {}
+        for option, count in one.entries:
+            if ways[option].draft >= 0:
+                context = prepared.problem.classes[ways[option].cls].context_tokens
+                pooled.setdefault(ways[option].draft, []).append(
+                    (count, context, ways[option].length)
+                )
+        used = []
+        for draft, of in sorted(pooled.items()):
+            counts, contexts, lengths = zip(*of, strict=True)
+            wanted = prepared.drafts[draft]
+            met = max(contexts) == wanted.context, wanted.length in (None, max(lengths))
+            used.append((draft, sum(counts), *met))
+        key = prepared.sides[one.side].verifier, tuple(one.served(prepared)), tuple(used)
+        found[key] = one
+    return found

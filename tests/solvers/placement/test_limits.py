@@ -24,6 +24,7 @@ from specopt.models.placement.plan import PlacementPlan
 from specopt.models.result import Termination
 from specopt.solvers.placement import refined
 from specopt.solvers.placement.choice import Choice
+from specopt.solvers.placement.kernels import listing
 from specopt.solvers.placement.kernels import units as kernels
 from specopt.solvers.placement.milp import MilpPlacement
 from specopt.solvers.placement.patterns import all_patterns, valued
@@ -129,8 +130,10 @@ def test_converged_is_proven(case: str, method: str) -> None:
 
 def no_kernel_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no kernel be compiled or in the cache, and fail where one is called."""
-    for name in ("value", "values", "search", "near", "program"):
+    for name in ("value", "values", "search", "program"):
         monkeypatch.setattr(kernels, name, SimpleNamespace(is_ready=False))
+    for name in ("every", "near"):
+        monkeypatch.setattr(listing, name, SimpleNamespace(is_ready=False))
 
 
 @pytest.mark.parametrize(("case", "method"), list(cases()))
@@ -332,6 +335,7 @@ def test_draft_units_hold_what_verifiers_hold_for_capacity() -> None:
 LIMITS: dict[str, dict[str, Any]] = {
     "refined": {
         "FEW_PATTERNS": -1,
+        "MANY_PATTERNS": -1,
         "EXACT_CLIENTS": -1,
         "EXACT_OPTIONS": -1,
         "LEAVES": 1,
@@ -342,7 +346,8 @@ LIMITS: dict[str, dict[str, Any]] = {
         "ROUNDED": 0.0,
         "WHOLE_UNITS": 0.0,
     },
-    "relaxation": {"FEW_UNITS": 0, "SPARE": 2, "MAX_NEAR": 1, "PER_SIDE": 1, "MAX_ENTRIES": 1},
+    "relaxation": {"FEW_UNITS": 0, "SPARE": 2, "MAX_NEAR": 1, "PER_SIDE": 1},
+    "listing": {"MAX_KEPT": 1, "MAX_ENTRIES": 1, "CHUNK": 1},
     "rounding": {"OPTIONS": 0},
     "prepare": {"EXACT_SIZES": 0, "RANGE": 5.0},
     "first_plans": {"STEPS": 0, "CLIENTS": 1},
@@ -362,6 +367,8 @@ def test_no_limit_hides_in_a_certificate(
     search is.
     """
     monkeypatch.setattr(refined, "FEW_PATTERNS", -1)
+    if (module, name) != ("refined", "FEW_PATTERNS"):
+        monkeypatch.setattr(refined, "MANY_PATTERNS", -1)
     if module == "prepare":
         monkeypatch.setattr(refined, "EXACT_CLIENTS", -1)
     monkeypatch.setattr(f"specopt.solvers.placement.{module}.{name}", LIMITS[module][name])
@@ -378,21 +385,6 @@ def test_no_limit_hides_in_a_certificate(
         assert result.status is Status.FEASIBLE and result.termination is Termination.EXHAUSTED
 
 
-def test_too_many_clients_of_a_pattern_end_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that patterns are not listed where one has more clients than the list keeps: nothing is
-    left out.
-    """
-    monkeypatch.setattr(kernels, "CLIENTS", 50)
-    table, rhs = np.full((1, 1), 1.0), np.array([kernels.CLIENTS + 1.0])
-    chosen, counts, sizes = (
-        *np.zeros((2, kernels.CLIENTS + 9, 1), np.int64),
-        np.zeros(kernels.CLIENTS + 9, np.int64),
-    )
-    arguments = np.zeros(1), 0.0, chosen, counts, sizes, 0
-    assert kernels.enumerate_box(table, rhs, *arguments) == -1
-    assert kernels.enumerate_box(table, rhs - 1.0, *arguments) == kernels.CLIENTS
-
-
 def test_passes_of_many_pieces_are_listed() -> None:
     """Tests that a verifier whose passes have 30 pieces, which make more than 64 rows, has all its
     patterns listed.
@@ -407,7 +399,7 @@ def test_passes_of_many_pieces_are_listed() -> None:
     prepared = prepare(PlacementProblem.from_dict(data), exact=True)
     relaxation = Relaxation(prepared, narrow=np.inf)
     assert relaxation.width > 64
-    listed = relaxation.near((np.zeros(1), np.zeros(1), np.zeros(0)), 1e6, lambda: None)
+    listed = relaxation.near((np.zeros(1), np.zeros(2), np.zeros(0)), 1e6, lambda: None)
     assert listed is not None
     assert set(listed) >= set(valued(prepared, list(all_patterns(prepared))))
 
