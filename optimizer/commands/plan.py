@@ -17,6 +17,7 @@ from specopt.commands.shared import (
     FOUND,
     AsJson,
     EngineVersion,
+    Gap,
     Output,
     Replacements,
     Seconds,
@@ -89,6 +90,7 @@ class Plan:
     set_: Replacements = None
     engine_version: EngineVersion = None
     time_limit: Seconds = 60.0
+    gap: Gap = 1e-3
     seed: Seed = 0
     problem: Path | None = option("FILE", "Write the problem to this file.")
     as_json: AsJson = False
@@ -236,7 +238,7 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> i
         line(out, "assumed from", f"{proposal.family.name}: {proposal.family.summary}")
     advice, more = kind_of(problem).advice, {}
     seconds = (1.0 if advice is None else 0.5) * clock.remaining
-    result = solve(problem, time_limit=seconds, seed=given.seed, verbose=True)
+    result = solve(problem, time_limit=seconds, gap=given.gap, seed=given.seed, verbose=True)
     write(problem, given.problem)
     write(result, given.output)
     report = None if result.plan is None else verify(problem, result)

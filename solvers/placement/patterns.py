@@ -20,6 +20,9 @@ SLACK = 0.9e-9
 """Relative: by how much patterns may miss memory and least rates; the judge allows a little more.
 """
 
+SECONDS_PER_PATTERN = 1e-5
+"""Work of making a pattern and valuing it."""
+
 
 @dataclass(frozen=True)
 class Pattern:
@@ -76,6 +79,7 @@ def valued(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
         chosen, counts = np.zeros((2, len(listed), int(sizes.max())), np.int64)
         for row, entries in enumerate(listed):
             prepared.budget.check()
+            prepared.budget.spend(SECONDS_PER_PATTERN)
             for at, (option, count) in enumerate(entries):
                 chosen[row, at], counts[row, at] = option, count
         out = np.empty(len(listed))

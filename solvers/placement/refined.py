@@ -8,22 +8,25 @@ import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
+from itertools import islice
 
 from specopt.models.placement.problem import PlacementProblem
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.placement.choice import Choice, choose
-from specopt.solvers.placement.first_plans import first_plans
-from specopt.solvers.placement.listing import Lister
-from specopt.solvers.placement.method import PlacementSearch, offer, sign, why_infeasible
-from specopt.solvers.placement.patterns import Pattern, undominated
+from specopt.solvers.placement.choice import Choice, choose, counted
+from specopt.solvers.placement.first_plans import first_plans, shared
+from specopt.solvers.placement.listing import every
+from specopt.solvers.placement.method import PlacementSearch, offer, plain, sign, why_infeasible
+from specopt.solvers.placement.patterns import Pattern, all_patterns, undominated, valued
 from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, most_options, prepare
 from specopt.solvers.placement.relaxation import Duals, Relaxation
 from specopt.solvers.placement.rounding import completed, improved, nearest, whole_units
 
-FEW_PATTERNS, MANY_PATTERNS = 100_000, 3_000_000
-"""Patterns up to which all are listed at once, and where those near the prices are too many."""
+FEW_PATTERNS, MANY_PATTERNS = 10_000, 3_000_000
+"""Maximum number of patterns that are all listed at once, and where those near the prices are too
+many.
+"""
 
 EXACT_CLIENTS, EXACT_OPTIONS = 64, 1_000_000
 """Clients, and options, up to which draft units of every size and largest context are told apart.
@@ -77,6 +80,9 @@ class Refined(PlacementSearch):
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
         """List patterns, or price them."""
+        if (simple := plain(problem)) is not problem:
+            small = prepare(simple, budget=budget)
+            offer(small, shared(small), budget)
         exact = sum(one.clients for one in problem.classes) <= EXACT_CLIENTS
         prepared = prepare(
             problem, exact and most_options(problem, exact=True) <= EXACT_OPTIONS, budget
@@ -84,8 +90,11 @@ class Refined(PlacementSearch):
         for used in first_plans(prepared):
             offer(prepared, used, budget)
         whole = all(draft.context is not None for draft in prepared.drafts)
-        stats = _listed(prepared, budget, FEW_PATTERNS) if whole else {}
-        stats = stats or _priced(prepared, whole, budget)
+        few = list(islice(all_patterns(prepared), FEW_PATTERNS + 1)) if whole else []
+        if whole and len(few) <= FEW_PATTERNS:
+            stats = _listed(prepared, undominated(prepared, valued(prepared, few)), budget)
+        else:
+            stats = _priced(prepared, whole, budget)
         proven = budget.is_proven(1e-9)
         if not proven:
             budget.check()  # HiGHS may have ended because the time is up
@@ -93,11 +102,8 @@ class Refined(PlacementSearch):
         return Outcome(plan=budget.incumbent, bound=budget.bound, termination=end, stats=stats)
 
 
-def _listed(prepared: Prepared, budget: Budget, most: int) -> dict[str, int]:
-    """Choose among all patterns; return what to count, or nothing if there are too many."""
-    patterns = Lister(prepared, most).every()
-    if patterns is None:
-        return {}
+def _listed(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> dict[str, int]:
+    """Choose among all patterns; return what to count."""
     budget.check()
     if not patterns and prepared.problem.objective != "capacity":
         raise why_infeasible(prepared)
@@ -145,15 +151,18 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
         rounds += 1
         if relaxation.missing > 1e-6 and rounds == 1:
             _check_feasible(prepared, budget)
+        if budget.is_proven(1e-9):
+            break
         if whole and narrow <= WHOLE_UNITS and _near(relaxation, duals, budget):
             break
         if narrow <= WHOLE_UNITS and not budget.is_proven(1e-9) and may_list:
             may_list = False
-            if listed := _listed(prepared, budget, MANY_PATTERNS):
-                return listed
+            if (patterns := every(prepared, MANY_PATTERNS)) is not None:
+                return _listed(prepared, patterns, budget)
         if narrow <= ROUNDED or budget.objective is None:
             _round(relaxation, duals, budget)
-        if narrow <= WHOLE_UNITS and not budget.is_proven(1e-9):
+        of_units = prepared.problem.objective in ("cost", "energy")
+        if narrow <= (ROUNDED if of_units else WHOLE_UNITS) and not budget.is_proven(1e-9):
             last, bound = relaxation.last, relaxation.bound
             _branch(relaxation, budget, 0.3 * (narrow - 1.0))
             relaxation.last, relaxation.bound = last, bound  # a branch bounds only its own plans
@@ -181,7 +190,8 @@ def _round(relaxation: Relaxation, duals: Duals, budget: Budget) -> None:
     for boxes in BOXES:
         units = whole_units(relaxation, duals, boxes, min(SECONDS_PER_PLAN, 0.5 * budget.remaining))
         whole = completed(prepared, units)
-        if offer(prepared, whole, budget) is not None:
+        of_units = prepared.problem.objective in ("capacity", "cost")
+        if offer(prepared, whole, budget) is not None and not of_units:
             better: Counter[Pattern] = Counter()
             for one, number in whole.items():
                 better[improved(prepared, one)] += number
@@ -189,11 +199,11 @@ def _round(relaxation: Relaxation, duals: Duals, budget: Budget) -> None:
 
 
 def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
-    """Bound by whole numbers of units of every verifier, and for energy of those that are always
-    busy: best node first, until no node is better than the plan.
+    """Bound by whole numbers of units, of all and of every verifier, and for energy of those that
+    are always busy: best node first, until no node is better than the plan.
     """
     prepared, problem = relaxation.prepared, relaxation.prepared.problem
-    first, units = (relaxation.least, relaxation.most), len(problem.verifiers)
+    first = relaxation.least, relaxation.most
     nodes = [(-relaxation.bound, relaxation.least, relaxation.most)]
     ends: list[float] = []
     while nodes and len(ends) < LEAVES:
@@ -201,24 +211,28 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
         top = max(-value, *ends, -math.inf)
         _improve(budget, top)
         reached = _reached(budget)
-        if (ends and max(ends) >= -value) or -value <= reached + budget.gap * abs(reached):
+        enough = (
+            reached + max(budget.gap, 0.5e-9) * abs(reached) if reached > -math.inf else reached
+        )
+        if (ends and max(ends) >= -value) or -value <= enough:
             ends.append(-value)
             break
         relaxation.least, relaxation.most, relaxation.bound = least, most, -value
         duals = relaxation.solve(budget.check, gap)
         if relaxation.bound <= reached:
             continue
-        used = [0.0] * 2 * units
+        used = [0.0] * len(least)
         for column, amount in relaxation.used:
-            v = prepared.sides[column.side].verifier
-            used[v] += amount
-            if problem.objective == "energy" and column.is_full:
-                used[units + v] += amount
+            is_full = problem.objective == "energy" and column.is_full
+            for kind in counted(problem, prepared.sides[column.side].verifier, is_full):
+                used[kind] += amount
         apart = [abs(number - round(number)) for number in used]
-        v = max(range(len(used)), key=apart.__getitem__)
+        totals = [kind for kind in (len(used) // 2 - 1, len(used) - 1) if apart[kind] > 1e-6]
+        v = totals[0] if totals else max(range(len(used)), key=apart.__getitem__)
         if apart[v] <= 1e-6:
-            _round(relaxation, duals, budget)
             ends.append(relaxation.bound)
+            if relaxation.bound > enough:
+                _round(relaxation, duals, budget)
             continue
         down, up = list(most), list(least)
         down[v], up[v] = math.floor(used[v]), math.ceil(used[v])

@@ -19,7 +19,7 @@ import numpy as np
 from specopt.models.errors import OutOfWork
 from specopt.models.fields import Floats
 from specopt.solvers.placement.boxes import Cover, covers, entries, room, width
-from specopt.solvers.placement.choice import Frame
+from specopt.solvers.placement.choice import Frame, all_units, counted
 from specopt.solvers.placement.listing import Lister
 from specopt.solvers.placement.patterns import Pattern
 from specopt.solvers.placement.prepare import Prepared, Side
@@ -30,16 +30,19 @@ FEW_UNITS = 24
 SPARE = 4096
 """Halves of boxes of one side in one pricing, at most: then wider boxes bound."""
 
-MAX_NEAR = 1_000_000
+MAX_NEAR = 300_000
 """Maximum number of whole patterns that are seen near the prices of the master program."""
+
+SECONDS_PER_OPTION = 5e-7
+"""Work of an option in a box."""
 
 PER_SIDE = 3
 """Patterns of one side from one pricing."""
 
 
 Duals = tuple[Floats, Floats, Floats]
-"""Prices of a client of every class, of a unit of every verifier (then, of one that is always
-busy), and of a client of every type of draft units.
+"""Prices of a client of every class, of units (see `counted`), and of a client of every type of
+draft units.
 """
 
 
@@ -78,8 +81,7 @@ class Relaxation:
     penalty
         What a missing client or unit costs; 0: more than any client is worth.
     least, most
-        Units of every verifier that are used, and then those that are always busy; by default none,
-        and all.
+        Units (see `counted`) that are used; by default none, and all.
     """
 
     prepared: Prepared
@@ -97,9 +99,9 @@ class Relaxation:
     def __post_init__(self) -> None:
         problem = self.prepared.problem
         self.capacity = problem.objective == "capacity"
-        units = [one.units for one in problem.verifiers]
-        self.least, self.most = self.least or [0] * 2 * len(units), self.most or 2 * units
-        few = sum(units) <= FEW_UNITS
+        units = all_units(problem)
+        self.least, self.most = self.least or [0] * len(units), self.most or units
+        few = units[-1] <= FEW_UNITS
         self.classes = len(problem.classes) if few and not self.capacity else 0
         self.covers = list(covers(self.prepared))
         self.width = width(self.prepared, self.classes)
@@ -158,41 +160,19 @@ class Relaxation:
         self, check: Callable[[], None], of_classes: Floats, of_units: Floats, of_drafts: Floats
     ) -> tuple[float, list[Column]]:
         """Return the bound at dual prices, and patterns that the master program lacks."""
-        prepared, problem, kernels = self.prepared, self.prepared.problem, self.prepared.kernels
+        prepared, problem = self.prepared, self.prepared.problem
         units = len(problem.verifiers)
         best = np.where(np.array(self.least[:units]) > 0, -np.inf, 0.0)
         clients = np.array(prepared.clients, np.float64)
         found: list[Column] = []
         for cover in self.covers:
             check()
-            side = prepared.sides[cover.side]
-            prices = self._prices(side, of_classes, of_drafts)
-            threshold = of_units[side.verifier] + 1e-12 * abs(of_units[side.verifier])
-            sizes = self._sizes(cover, threshold, of_units)
-            columns = np.zeros(PER_SIDE, kernels.Column)
-            chosen, amounts = (
-                np.zeros((PER_SIDE, self.width), np.int64),
-                np.zeros((PER_SIDE, self.width)),
-            )
-            boxes = room(cover, SPARE)
-            top, count = kernels.search(
-                side.unit,
-                side.options,
-                prepared.trips,
-                prepared.objective,
-                sizes,
-                prices,
-                clients,
-                boxes,
-                columns,
-                chosen,
-                amounts,
-            )
-            best[side.verifier] = max(best[side.verifier], top)
-            for k in range(int(count)):
-                size, worth = int(columns[k]["count"]), float(columns[k]["worth"])
-                box = boxes[columns[k]["place"]].item()
-                found.append(Column(cover.side, box, entries(chosen[k], amounts[k], size), worth))
+            verifier = prepared.sides[cover.side].verifier
+            price = self._unit_price(verifier, of_units)
+            threshold = price + 1e-12 * abs(price)
+            top, columns = self._search(cover, (of_classes, of_units, of_drafts), threshold)
+            best[verifier] = max(best[verifier], top - of_units[units])
+            found += columns
         prices = [*best.tolist(), *of_units[units:].tolist()]
         terms = [
             price * (most if price > 0.0 else few)
@@ -208,20 +188,45 @@ class Relaxation:
             terms.append(pool.units * max(0.0, *gains, 0.0))
         return math.fsum(terms) + 1e-12 * math.fsum(map(abs, terms)), found
 
-    def near(self, duals: Duals, budget: float, check: Callable[[], None]) -> list[Pattern] | None:
-        """Return all whole patterns that lose at most a budget at dual prices; None if there are
-        too many.
+    def _search(
+        self, cover: Cover, duals: Duals, threshold: float, most: int = PER_SIDE
+    ) -> tuple[float, list[Column]]:
+        """Return the bound on the patterns of a side at dual prices, and the best in the `most`
+        best boxes.
         """
-        of_classes, of_units, of_drafts = duals
+        prepared, kernels = self.prepared, self.prepared.kernels
+        side, boxes = prepared.sides[cover.side], room(cover, SPARE)
+        columns = np.zeros(most, kernels.Column)
+        chosen, amounts = np.zeros((most, self.width), np.int64), np.zeros((most, self.width))
+        top, count = kernels.search(
+            *(side.unit, side.options, prepared.trips, prepared.objective),
+            *(self._sizes(cover, threshold, duals[1]), self._prices(side, duals)),
+            *(np.array(prepared.clients, np.float64), boxes, columns, chosen, amounts),
+        )
+        looked = np.count_nonzero(boxes["low"] >= 0.0) * len(side.options)
+        prepared.budget.spend(SECONDS_PER_OPTION * float(looked))
+        found = []
+        for k in range(int(count)):
+            size, worth = int(columns[k]["count"]), float(columns[k]["worth"])
+            box = boxes[columns[k]["place"]].item()
+            found.append(Column(cover.side, box, entries(chosen[k], amounts[k], size), worth))
+        return top, found
+
+    def near(self, duals: Duals, budget: float, check: Callable[[], None]) -> list[Pattern] | None:
+        """Return all whole patterns that lose at most a budget at dual prices, of those that serve
+        the same clients the most valuable; None if there are too many.
+        """
         prepared, lister = self.prepared, Lister(self.prepared, MAX_NEAR)
-        found: list[Pattern] = []
+        clients, found = np.array(prepared.clients, np.float64), list[Pattern]()
         for cover in self.covers:
             check()
             side = prepared.sides[cover.side]
-            threshold = float(of_units[side.verifier]) - budget
-            sizes = self._sizes(cover, threshold, of_units)
-            prices = self._prices(side, of_classes, of_drafts)
-            listed = lister.near(cover.side, sizes, prices, room(cover, SPARE), self.width)
+            threshold = self._unit_price(side.verifier, duals[1]) - budget
+            most = len(cover.boxes) + SPARE
+            _, columns = self._search(cover, duals, threshold, most)
+            boxes = np.array([column.box for column in columns], cover.boxes.dtype)
+            sizes, prices = self._sizes(cover, threshold, duals[1]), self._prices(side, duals)
+            listed = lister.listed(cover.side, sizes, prices, clients, boxes)
             if listed is None:
                 return None
             found += listed
@@ -229,20 +234,22 @@ class Relaxation:
 
     def _sizes(self, cover: Cover, threshold: float, of_units: Floats) -> Any:
         """Return what kernels know of the boxes of a side, at prices of units."""
-        v = len(self.prepared.problem.verifiers) + self.prepared.sides[cover.side].verifier
+        v = self.prepared.sides[cover.side].verifier
+        full = self._unit_price(v, of_units, True) - self._unit_price(v, of_units)
         return self.prepared.kernels.Sizes(
-            *(cover.base, cover.floor, self.narrow, threshold, float(of_units[v]), self.classes)
+            *(cover.base, cover.floor, self.narrow, threshold, full, self.classes)
         )
 
+    def _unit_price(self, verifier: int, of_units: Floats, is_full: bool = False) -> float:
+        """Return the price of a unit."""
+        return float(of_units[counted(self.prepared.problem, verifier, is_full)].sum())
+
     @staticmethod
-    def _prices(side: Side, of_classes: Floats, of_drafts: Floats) -> Floats:
+    def _prices(side: Side, duals: Duals) -> Floats:
         """Return the prices of a client of every option."""
-        prices = of_classes[side.options["cls"]]
-        if len(of_drafts):
-            prices = prices + np.where(
-                side.options["draft"] >= 0, of_drafts[side.options["draft"]], 0.0
-            )
-        return np.asarray(prices)
+        of_classes, _, of_drafts = duals
+        # -1: none
+        return of_classes[side.options["cls"]] + np.append(of_drafts, 0.0)[side.options["draft"]]
 
     # ------------------------------------------------------------------ the master program
 
@@ -254,9 +261,8 @@ class Relaxation:
         first = len(program.costs)
         for column in self.columns:
             side = prepared.sides[column.side]
-            sums = {frame.verifiers[side.verifier]: 1.0}
-            if column.is_full:
-                sums[frame.verifiers[len(prepared.problem.verifiers) + side.verifier]] = 1.0
+            kinds = counted(prepared.problem, side.verifier, column.is_full)
+            sums = {frame.verifiers[kind]: 1.0 for kind in kinds}
             for option, amount in column.amounts:
                 way = side.ways[option]
                 rows = [
@@ -273,6 +279,7 @@ class Relaxation:
             if units:
                 program.column(-self.penalty, {row: 1.0})
         found = program.solve(prepared.budget.remaining)
+        prepared.budget.spend(found.work)
         if (
             found.amounts is None
         ):  # clients and units may be missing: HiGHS has given up on numbers that lie too close

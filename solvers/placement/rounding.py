@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from specopt.models.fields import Floats
-from specopt.solvers.placement.choice import Frame
+from specopt.solvers.placement.choice import Frame, counted
 from specopt.solvers.placement.patterns import Pattern, valued
 from specopt.solvers.placement.prepare import Prepared, Side
 from specopt.solvers.placement.relaxation import Column, Duals, Relaxation
@@ -54,8 +54,9 @@ def whole_units(
     if prepared.problem.objective != "capacity":
         for row in frame.classes:
             program.column(-relaxation.penalty, {row: 1.0})
-    found = program.solve(seconds, gap=1e-3, unit=scale).amounts
-    patterns: Counter[Pattern] = Counter()
+    solved = program.solve(seconds, gap=1e-3, unit=scale)
+    prepared.budget.spend(solved.work)
+    found, patterns = solved.amounts, Counter[Pattern]()
     if found is None:
         return patterns
     for side, units, mine in placed:
@@ -82,9 +83,8 @@ def _groups(relaxation: Relaxation, duals: Duals, boxes: int) -> list[Group]:
             total -= amount * (
                 of_classes[way.cls] + (of_drafts[way.draft] if way.draft >= 0 else 0.0)
             )
-        if column.is_full:
-            total -= of_units[len(of_units) // 2 + side.verifier]
-        return float(total - of_units[side.verifier])
+        kinds = counted(prepared.problem, side.verifier, column.is_full)
+        return float(total - of_units[kinds].sum())
 
     best: dict[Key, float] = {}
     used: dict[Key, set[int]] = {}

@@ -1,5 +1,5 @@
 """Lists of whole patterns of `placement`: all that memory holds, or those near the prices of a
-master program. Of patterns with the same clients and draft units the most valuable one is kept.
+master program. Of patterns that serve the same clients the most valuable one is kept.
 """
 
 import numpy as np
@@ -9,7 +9,6 @@ from specopt.solvers.placement.kernels.units import (
     LATER,
     is_full,
     limits,
-    middle,
     own_worth,
     reach,
     simplex,
@@ -19,9 +18,9 @@ from specopt.solvers.placement.kernels.units import (
 DONE, PAUSED, FULL = range(3)
 """How a call ends: everything is listed, call again to go on, or there is no room for more."""
 
-FOUND, SEEN, ITEM, ENTRIES, BOX, BOXES = range(6)
+FOUND, SEEN, ITEM, ENTRIES = range(4)
 """Columns of `at`: patterns that are kept, and seen; the next item to add and the entries of the
-pattern at hand; the box at hand, and how many there are.
+pattern at hand.
 """
 
 Kept = record(
@@ -39,9 +38,9 @@ Kept = record(
 list has paused: items and clients of the pattern at hand, and what it leaves of every row.
 """
 
-Rules = record("Rules", objective="i8", slack="f8", floor="f8", until="i8")
-"""What is listed: patterns that are worth `floor` more than the prices of their clients; a call
-pauses when `until` were seen.
+Rules = record("Rules", objective="i8", slack="f8", until="i8", is_valued="b1")
+"""What is listed: relative slack of memory and least rates, patterns that are seen before a call
+pauses, and whether they are valued and kept, or only counted.
 """
 
 
@@ -85,31 +84,25 @@ def advance(table, kept):
 
 
 @helper
-def tally(options, meets, chosen, counts, which, draft):
-    """Return the clients of a class, or of a type of draft units, and what of that type they
-    meet.
-    """
-    total, met = 0, 0
+def clients_of(options, chosen, counts, option):
+    """Return the clients of an option's class, or of itself if it drafts in a pool."""
+    total = 0
     for e in range(len(chosen)):
-        o = options[chosen[e]]
-        if (o.draft if draft else o.cls) == which:
+        if chosen[e] == option or (
+            options[option].draft < 0 and options[chosen[e]].cls == options[option].cls
+        ):
             total += counts[e]
-            met |= meets[chosen[e]]
-    return total, met
+    return total
 
 
 @helper
-def alike(options, meets, chosen, counts, others, numbers):
-    """Return whether two patterns serve the same clients and use the same draft units."""
+def alike(options, chosen, counts, others, numbers):
+    """Return whether two patterns serve the same clients, those of pools in the same way."""
     if counts.sum() != numbers.sum():
         return False
     for e in range(len(chosen)):
-        o = options[chosen[e]]
-        mine, _ = tally(options, meets, chosen, counts, o.cls, False)
-        other, _ = tally(options, meets, others, numbers, o.cls, False)
-        if mine != other or tally(options, meets, chosen, counts, o.draft, True) != tally(
-            options, meets, others, numbers, o.draft, True
-        ):
+        mine = clients_of(options, chosen, counts, chosen[e])
+        if mine != clients_of(options, others, numbers, chosen[e]):
             return False
     return True
 
@@ -123,21 +116,21 @@ def mixed(number):
 
 
 @helper
-def keep(options, meets, worth, chosen, counts, kept):
+def keep(options, worth, chosen, counts, kept):
     """Keep a pattern if none that is alike is worth as much; return whether there is room."""
     size, key = len(chosen), 0
     if size > kept.chosen.shape[1]:
         return False
     for e in range(size):
         o = options[chosen[e]]
-        key += counts[e] * (mixed(2 * o.cls) + mixed(2 * o.draft + 1))
+        key += counts[e] * mixed(o.cls)
+        if o.draft >= 0:
+            key += counts[e] * mixed(-1 - chosen[e])
     slot = (key >> 24) & (len(kept.slots) - 1)
     while kept.slots[slot] > 0:
         row = kept.slots[slot] - 1
         width = kept.sizes[row]
-        if alike(
-            options, meets, chosen, counts, kept.chosen[row, :width], kept.counts[row, :width]
-        ):
+        if alike(options, chosen, counts, kept.chosen[row, :width], kept.counts[row, :width]):
             break
         slot = (slot + 1) & (len(kept.slots) - 1)
     if kept.slots[slot] == 0:
@@ -153,99 +146,54 @@ def keep(options, meets, worth, chosen, counts, kept):
     return True
 
 
-@helper
-def listed(unit, options, trips, rules, meets, prices, able, table, kept):
-    """Keep the patterns of some items within rows; return how that ended."""
-    while kept.at[SEEN] < rules.until:
-        if not advance(table, kept):
-            return DONE
-        size = kept.at[ENTRIES]
-        chosen, counts = able[kept.now[0, :size]], kept.now[1, :size].copy()
-        worth = value(unit, options, trips, rules.objective, chosen, counts, rules.slack)
-        spare = worth - rules.floor
-        for e in range(size):
-            spare -= counts[e] * prices[chosen[e]]
-        if spare >= 0.0 and not keep(options, meets, worth, chosen, counts, kept):
-            return FULL
-    return PAUSED
-
-
-@kernel("i8(Unit, const Option[::1], const f8[::1], Rules, const i8[::1], const f8[::1], b1, Kept)")
-def every(unit, options, trips, rules, meets, clients, valued, kept):
-    """List all patterns of one side that memory holds, or only count them.
-
-    clients: most of every class on a unit. `kept.at` is 0 at the first call.
-    """
-    count, classes = len(options), len(clients)
-    table = np.zeros((count, 1 + classes))
-    table[:, 0] = unit.kv * options["memory"]
-    for k in range(count):
-        table[k, 1 + options[k].cls] = 1.0
-    if kept.at[SEEN] == 0:
-        kept.left[0], kept.left[1 : 1 + classes] = unit.room + 1e-9 * abs(unit.room), clients
-    if valued:
-        prices, able = np.zeros(count), np.arange(count)
-        return listed(unit, options, trips, rules, meets, prices, able, table, kept)
-    while kept.at[SEEN] < rules.until:
-        if not advance(table, kept):
-            return DONE
-    return PAUSED
-
-
 @kernel(
-    "i8(Unit, const Option[::1], const f8[::1], Rules, const i8[::1], Sizes, const f8[::1], const"
-    " f8[::1], Box[::1], Kept)"
+    "i8(Unit, const Option[::1], const f8[::1], Rules, Sizes, const f8[::1], const f8[::1], Box,"
+    " Kept)"
 )
-def near(unit, options, trips, rules, meets, sizes, prices, clients, boxes, kept):
-    """List every whole pattern of one side that may be worth more than a threshold at prices of
-    its clients.
+def near(unit, options, trips, rules, sizes, prices, clients, box, kept):
+    """List every whole pattern of a box that may be worth more than a threshold at prices of its
+    clients.
 
-    boxes: as in `search`; `kept.at` has their number.
+    A threshold of -inf lists all that memory holds. `kept.at` has 0 items and entries at the first
+    call for a box.
     """
     rows = len(unit.passes) * max(len(unit.beside), 1 + len(LATER))
     count, width = len(options), 3 + rows + sizes.classes
     worths, shares, sums = np.empty(count), np.empty(count), np.empty((2, count))
-    table, rhs, duals = np.empty((count, width)), np.empty(width), np.empty(width)
+    table, rhs, duals = np.empty((count, width)), np.empty(width), np.zeros(width)
     basis, levels, losses = np.empty(width, np.int64), np.empty(width), np.empty(count)
-    at = kept.at
-    while at[BOX] < at[BOXES]:
-        box = boxes[at[BOX]]
-        reach(unit, options, trips, rules.objective, sizes, box, worths, shares, sums)
-        size = limits(unit, options, trips, clients, sizes, box, shares, sums, table, rhs)
-        spare = -1.0
-        if size > 0:
-            worths -= prices
-            spare = simplex(worths, table[:, :size], rhs, size, basis, levels, duals)
-            spare += own_worth(unit, rules.objective, box) - sizes.threshold
-            if is_full(box):
-                spare -= sizes.full
-        if not spare >= 0.0:
-            at[BOX] += 1
-            continue
-        split, loads = middle(box, sizes)
-        if split > 0.0 and at[BOXES] + 1 < len(boxes):
-            boxes[at[BOXES]] = boxes[at[BOXES] + 1] = box
-            if loads:
-                boxes[at[BOXES]].load_high = boxes[at[BOXES] + 1].load_low = split
-            else:
-                boxes[at[BOXES]].high = boxes[at[BOXES] + 1].low = split
-            at[BOXES] += 2
-            at[BOX] += 1
-            continue
-        for k in range(count):
-            losses[k] = -worths[k]
-            for r in range(size):
-                losses[k] += table[k, r] * max(0.0, duals[r])
-            losses[k] = max(0.0, losses[k])
-        able = np.flatnonzero(losses <= spare)
-        size -= rhs[size - 1] < 0.0
-        held = np.empty((len(able), size + 1))
-        held[:, :size], held[:, size] = table[able, :size], losses[able]
-        if at[ENTRIES] == 0:
-            kept.left[:size], kept.left[size] = rhs[:size] * (1.0 + 1e-9), spare
-        end = listed(unit, options, trips, rules, meets, prices, able, held, kept)
-        if end != DONE:
-            return end
-        at[ITEM] = 0
-        at[BOX] += 1
-    return DONE
+    reach(unit, options, trips, rules.objective, sizes, box, worths, shares, sums)
+    size = limits(unit, options, trips, clients, sizes, box, shares, sums, table, rhs)
+    if size < 0:
+        return DONE
+    worths -= prices
+    spare = 1e300
+    if sizes.threshold > -np.inf:
+        spare = simplex(worths, table[:, :size], rhs, size, basis, levels, duals)
+        spare += own_worth(unit, rules.objective, box) - sizes.threshold
+        if is_full(box):
+            spare -= sizes.full
+    for k in range(count):
+        losses[k] = -worths[k]
+        for r in range(size):
+            losses[k] += table[k, r] * max(0.0, duals[r])
+        losses[k] = max(0.0, losses[k])
+    able = np.flatnonzero(losses <= spare)
+    size -= rhs[size - 1] < 0.0
+    held = np.empty((len(able), size + 1))
+    held[:, :size], held[:, size] = table[able, :size], losses[able]
+    if kept.at[ENTRIES] == 0:
+        kept.left[:size], kept.left[size] = rhs[:size] * (1.0 + 1e-9), spare
+    while kept.at[SEEN] < rules.until:
+        if not advance(held, kept):
+            return DONE
+        entries = kept.at[ENTRIES]
+        chosen, counts = able[kept.now[0, :entries]], kept.now[1, :entries].copy()
+        if rules.is_valued:
+            worth = value(unit, options, trips, rules.objective, chosen, counts, rules.slack)
+            spare = worth - sizes.threshold - min(0.0, sizes.full)
+            for e in range(entries):
+                spare -= counts[e] * prices[chosen[e]]
+            if spare >= 0.0 and not keep(options, worth, chosen, counts, kept):
+                return FULL
+    return PAUSED

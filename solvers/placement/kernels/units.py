@@ -381,7 +381,7 @@ def simplex(worths, rows, rhs, size, basis, amounts, duals):
         basis[r], amounts[r] = -1 - r, abs(rhs[r])
         if rhs[r] < 0.0:
             inverse[r, r], costs[r] = -1.0, LACKING * dearest / rhs[r]
-    tolerance = 1e-11 * largest
+    tolerance = 1e-11 * (dearest if rhs[size - 1] < 0.0 else largest)
     for step in range(MAX_STEPS):
         for r in range(size):
             duals[r] = 0.0
@@ -392,7 +392,10 @@ def simplex(worths, rows, rhs, size, basis, amounts, duals):
             if -duals[r] > best:
                 entering, best = count + r, -duals[r]
         for k in range(count):
-            if worths[k] > best:
+            most = worths[k]  # no other row has entries below 0
+            if rhs[size - 1] < 0.0:
+                most -= rows[k, size - 1] * duals[size - 1]
+            if most > best:
                 reduced = worths[k]
                 for r in range(size):
                     reduced -= rows[k, r] * duals[r]

@@ -11,19 +11,18 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles import placement as oracle
-from small_instances.placement import INSTANCES
 
 from specopt import PlacementProblem, Status, Unsupported, generate, solve
 from specopt.kinds.placement import strategies as strategies
 from specopt.solvers.placement import refined
-from specopt.solvers.placement.listing import Lister
+from specopt.solvers.placement.choice import counted
+from specopt.solvers.placement.listing import every as every_pattern
 from specopt.solvers.placement.method import sign
 from specopt.solvers.placement.patterns import (
     Pattern,
     all_patterns,
     count_all,
     plan_of,
-    undominated,
     valued,
 )
 from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, prepare
@@ -204,27 +203,42 @@ def test_patterns_are_worth_what_the_judge_says(objective: str, data: st.DataObj
         assert one.value == pytest.approx(sign(problem) * found, rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize(("objective", "narrow"), [("goodput", np.inf), ("energy", 1.05)])
+@pytest.mark.slow
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(
+    problem=st.sampled_from(["goodput", "energy", "energy"]).flatmap(strategies.problems),
+    narrow=st.sampled_from([np.inf, 1.05, 1.001]),
+    prices=st.lists(st.floats(-2.0, 2.0), min_size=5, max_size=5),
+    share=st.floats(0.0, 2.0),
+)
 def test_every_pattern_within_reach_is_listed(
-    objective: str, narrow: float, monkeypatch: pytest.MonkeyPatch
+    problem: PlacementProblem, narrow: float, prices: list[float], share: float
 ) -> None:
-    """Tests that of the whole patterns that lose no more than a budget the best are listed: at no
-    prices, those of all that there are.
+    """Tests that of the whole patterns that lose no more than a budget at any prices the best are
+    listed.
     """
-    data = INSTANCES["goodput"].to_dict() | {"objective": objective}
-    prepared = prepare(PlacementProblem.from_dict(data), exact=True)
+    prepared = prepare(problem, exact=True)
     every = valued(prepared, list(all_patterns(prepared)))
-    monkeypatch.setattr("specopt.solvers.placement.relaxation.MAX_NEAR", 5000)
-    relaxation, best = Relaxation(prepared, narrow=narrow), max(one.value for one in every)
+    assume(every)
+    scale = max(abs(one.value) for one in every)
+    relaxation, units = Relaxation(prepared, narrow=narrow), 2 * (1 + len(problem.verifiers))
+    of_classes = scale * np.array(prices[: len(problem.classes)])
+    of_units = np.zeros(units)
+    of_units[:2] = scale * np.array(prices[3:])
+    duals = of_classes, of_units, np.zeros(len(prepared.drafts))
     asked: list[int] = []
-    for unit, budget in ((0.0, 1e6), (best, 0.3 * abs(best))):
-        listed = relaxation.near(
-            (np.zeros(2), np.array([unit, 0.0]), np.zeros(0)), budget, lambda: asked.append(1)
-        )
-        assert listed is not None and len(every) > 100
-        within = undominated(prepared, [one for one in every if one.value >= unit - budget])
-        assert set(undominated(prepared, listed)) == set(within)
-    assert len(asked) == 2 * len(relaxation.covers), "every side asks for the time"
+    listed = relaxation.near(duals, share * scale, lambda: asked.append(1))
+    within = [
+        one
+        for one in every
+        if one.value - of_classes @ one.served(prepared)
+        >= of_units[counted(problem, prepared.sides[one.side].verifier)].sum() - share * scale
+    ]
+    assert listed is not None
+    expected, found = keyed(prepared, within), keyed(prepared, listed)
+    assert all(found[key].value >= one.value for key, one in expected.items())
+    assert {one.entries for one in listed} <= {one.entries for one in every}
+    assert len(asked) == len(relaxation.covers), "every side asks for the time"
 
 
 def test_patterns_of_many_classes_have_room() -> None:
@@ -235,7 +249,12 @@ def test_patterns_of_many_classes_have_room() -> None:
     data["classes"] = [data["classes"][0] | {"name": f"class {k}", "clients": 1} for k in range(70)]
     relaxation = Relaxation(prepare(PlacementProblem.from_dict(data), exact=True), narrow=np.inf)
     assert relaxation.classes == 70
-    assert relaxation.near((np.zeros(70), np.full(2, 1e9), np.zeros(0)), 0.0, lambda: None) == []
+    assert (
+        relaxation.near(
+            (np.zeros(70), np.array([1e9, 0.0, 0.0, 0.0]), np.zeros(0)), 0.0, lambda: None
+        )
+        == []
+    )
 
 
 @pytest.mark.slow
@@ -248,10 +267,10 @@ def test_kernels_list_what_is_listed_one_by_one(problem: PlacementProblem) -> No
     prepared = prepare(problem, exact=True)
     plain = list(all_patterns(prepared))
     expected = {key: one.value for key, one in keyed(prepared, valued(prepared, plain)).items()}
-    listed = Lister(prepared, len(plain)).every()
+    listed = every_pattern(prepared, len(plain))
     assert listed is not None and len(listed) == len(expected)
     assert {key: one.value for key, one in keyed(prepared, listed).items()} == expected
-    assert not plain or Lister(prepared, len(plain) - 1).every() is None
+    assert not plain or every_pattern(prepared, len(plain) - 1) is None
 
 
 def keyed(prepared: Prepared, patterns: list[Pattern]) -> dict[object, Pattern]:

@@ -27,7 +27,7 @@ from specopt.solvers.placement.choice import Choice
 from specopt.solvers.placement.kernels import listing
 from specopt.solvers.placement.kernels import units as kernels
 from specopt.solvers.placement.milp import MilpPlacement
-from specopt.solvers.placement.patterns import all_patterns, valued
+from specopt.solvers.placement.patterns import all_patterns, undominated, valued
 from specopt.solvers.placement.prepare import draft_sizes, prepare
 from specopt.solvers.placement.program import Program, Solution
 from specopt.solvers.placement.relaxation import Relaxation
@@ -132,8 +132,7 @@ def no_kernel_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no kernel be compiled or in the cache, and fail where one is called."""
     for name in ("value", "values", "search", "program"):
         monkeypatch.setattr(kernels, name, SimpleNamespace(is_ready=False))
-    for name in ("every", "near"):
-        monkeypatch.setattr(listing, name, SimpleNamespace(is_ready=False))
+    monkeypatch.setattr(listing, "near", SimpleNamespace(is_ready=False))
 
 
 @pytest.mark.parametrize(("case", "method"), list(cases()))
@@ -223,7 +222,7 @@ def test_the_bound_outlives_an_integer_program_that_is_stopped(
 
     def stopped(self: Program, *arguments: Any, **named: Any) -> Solution:
         if any(self.whole):
-            return Solution(None, np.zeros(0), np.zeros(0), -math.inf, math.inf)
+            return Solution(None, np.zeros(0), np.zeros(0), -math.inf, math.inf, 0.0)
         return solved(self, *arguments, **named)
 
     monkeypatch.setattr(Program, "solve", stopped)
@@ -399,20 +398,26 @@ def test_passes_of_many_pieces_are_listed() -> None:
     prepared = prepare(PlacementProblem.from_dict(data), exact=True)
     relaxation = Relaxation(prepared, narrow=np.inf)
     assert relaxation.width > 64
-    listed = relaxation.near((np.zeros(1), np.zeros(2), np.zeros(0)), 1e6, lambda: None)
+    listed = relaxation.near((np.zeros(1), np.zeros(4), np.zeros(0)), 1e6, lambda: None)
     assert listed is not None
-    assert set(listed) >= set(valued(prepared, list(all_patterns(prepared))))
+    every = undominated(prepared, valued(prepared, list(all_patterns(prepared))))
+    assert {one.value for one in undominated(prepared, listed)} == {one.value for one in every}
 
 
-def test_large_problems_have_no_plain_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that with no time nothing is tried where the options alone take time, and little where
-    judging does.
+def test_large_problems_have_a_plan_without_drafts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that with no time only plans without drafts are tried where the options alone take
+    time, and few where judging does.
     """
     no_kernel_is_ready(monkeypatch)
     problem = generate("placement/many-classes")
     assert solve(problem, "refined", time_limit=0.0).plan is not None
     monkeypatch.setattr("specopt.solvers.placement.method.PLAIN_PATTERNS", 1)
-    assert solve(problem, "refined", time_limit=0.0).plan is None
+    assert solve(problem, "all-beside", time_limit=0.0).plan is None
     monkeypatch.setattr("specopt.solvers.placement.method.PLAIN_PATTERNS", 3000)
     monkeypatch.setattr("specopt.solvers.placement.method.PLAIN_OPTIONS", 9)
-    assert solve(problem, "refined", time_limit=0.0).plan is None
+    assert solve(problem, "all-beside", time_limit=0.0).plan is None
+    assert {
+        one["place"]
+        for of in solve(problem, "refined", time_limit=0.0).terms["classes"].values()
+        for one in of
+    } == {"none"}
