@@ -84,15 +84,9 @@ def advance(table, kept):
 
 
 @helper
-def clients_of(options, chosen, counts, option):
-    """Return the clients of an option's class, or of itself if it drafts in a pool."""
-    total = 0
-    for e in range(len(chosen)):
-        if chosen[e] == option or (
-            options[option].draft < 0 and options[chosen[e]].cls == options[option].cls
-        ):
-            total += counts[e]
-    return total
+def served(options, option):
+    """Return the number of an option's class; one of its own, below 0, if it drafts in a pool."""
+    return options[option].cls if options[option].draft < 0 else -1 - option
 
 
 @helper
@@ -101,8 +95,14 @@ def alike(options, chosen, counts, others, numbers):
     if counts.sum() != numbers.sum():
         return False
     for e in range(len(chosen)):
-        mine = clients_of(options, chosen, counts, chosen[e])
-        if mine != clients_of(options, others, numbers, chosen[e]):
+        which, spare = served(options, chosen[e]), 0
+        for f in range(len(chosen)):
+            if served(options, chosen[f]) == which:
+                spare += counts[f]
+        for f in range(len(others)):
+            if served(options, others[f]) == which:
+                spare -= numbers[f]
+        if spare != 0:
             return False
     return True
 
@@ -122,10 +122,7 @@ def keep(options, worth, chosen, counts, kept):
     if size > kept.chosen.shape[1]:
         return False
     for e in range(size):
-        o = options[chosen[e]]
-        key += counts[e] * mixed(o.cls)
-        if o.draft >= 0:
-            key += counts[e] * mixed(-1 - chosen[e])
+        key += counts[e] * mixed(served(options, chosen[e]))
     slot = (key >> 24) & (len(kept.slots) - 1)
     while kept.slots[slot] > 0:
         row = kept.slots[slot] - 1

@@ -128,6 +128,14 @@ def test_twenty_clients_are_proven() -> None:
         assert result.status is Status.OPTIMAL
 
 
+def test_units_that_are_always_busy_are_whole() -> None:
+    """Tests that the watts of one unit that is busy are proven the least: half of it busy is no
+    plan.
+    """
+    result = solve(generate("placement/edge-cloud", number_of_clients=20, objective="energy"))
+    assert (result.status, result.objective) == (Status.OPTIMAL, pytest.approx(650.0))
+
+
 def test_branches_that_no_known_pattern_fits() -> None:
     """Tests that 30 clients on so few units that no pattern found so far fits a branch are placed
     with a proof.
@@ -262,7 +270,7 @@ def test_patterns_of_many_classes_have_room() -> None:
 @given(problem=strategies.problems())
 def test_kernels_list_what_is_listed_one_by_one(problem: PlacementProblem) -> None:
     """Tests that the best patterns with the same clients and draft units are those of a plain
-    enumeration, and that one pattern too many ends the list.
+    enumeration, and that a pattern too many ends the list.
     """
     prepared = prepare(problem, exact=True)
     plain = list(all_patterns(prepared))
@@ -270,7 +278,7 @@ def test_kernels_list_what_is_listed_one_by_one(problem: PlacementProblem) -> No
     listed = every_pattern(prepared, len(plain))
     assert listed is not None and len(listed) == len(expected)
     assert {key: one.value for key, one in keyed(prepared, listed).items()} == expected
-    assert not plain or every_pattern(prepared, len(plain) - 1) is None
+    assert not expected or every_pattern(prepared, len(expected) - 1) is None
 
 
 def keyed(prepared: Prepared, patterns: list[Pattern]) -> dict[object, Pattern]:

@@ -421,3 +421,34 @@ def test_large_problems_have_a_plan_without_drafts(monkeypatch: pytest.MonkeyPat
         for of in solve(problem, "refined", time_limit=0.0).terms["classes"].values()
         for one in of
     } == {"none"}
+
+
+def test_many_classes_share_the_units_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that the first plan of a problem with many options needs none of these: every unit
+    serves as many clients, without drafts.
+    """
+    made: list[PlacementProblem] = []
+    monkeypatch.setattr("specopt.solvers.placement.method.PLAIN_OPTIONS", 9)
+    monkeypatch.setattr(
+        refined,
+        "prepare",
+        lambda one, *more, **named: made.append(one) or prepare(one, *more, **named),
+    )
+    problem = generate("placement/many-classes", classes=40, number_of_clients=100, units=4)
+    result = solve(problem, "refined", callback=lambda progress: True)
+    assert [one.drafters for one in made[:1]] == [()]
+    assert isinstance(result.plan, PlacementPlan) and not problem.violations(result.plan)
+    served = [sum(one.per_unit for one in group.clients) for group in result.plan.groups]
+    assert sorted(served) == [25] * 4
+
+
+def test_work_is_limited_where_time_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that the default ends with a plan and a bound where its work is spent."""
+    problem = generate("placement/capacity", number_of_clients=3)
+    spent: list[float] = []
+    for limit in (0.05, 0.2):
+        monkeypatch.setattr("specopt.solvers.auto.WORK_SECONDS", limit)
+        result = solve(problem)
+        assert result.termination is Termination.WORK_LIMIT and result.plan is not None
+        spent.append(result.gap or math.inf)
+    assert spent[1] <= spent[0]
