@@ -166,7 +166,8 @@ def choose(
     for column in np.flatnonzero(relaxed.losses > lost):
         program.most[column] = 0.0
     prepared.budget.check()
-    found = program.solve(prepared.budget.remaining, unit=unit)
+    left = prepared.budget.work_left
+    found = program.solve(prepared.budget.remaining, unit=unit, work=left)
     prepared.budget.spend(found.work)
     bound = max(reached, min(found.bound, relaxed.bound))
     if found.amounts is None:

@@ -12,8 +12,8 @@ from specopt.models.fields import Floats
 from specopt.models.result import Termination
 from specopt.solvers.solver_status import termination_of
 
-SECONDS_PER_PROGRAM, SECONDS_PER_STEP = 1e-3, 2e-4
-"""Work of a program, and of a step of the simplex method."""
+SECONDS_PER_PROGRAM, SECONDS_PER_STEP, SECONDS_PER_NODE = 1e-3, 2e-4, 1e-2
+"""Work of a program, of a step of the simplex method, and of a node: their number is limited."""
 
 TOLERANCE = 1e-9
 """By how much HiGHS may miss rows, and reduced costs their sign."""
@@ -81,13 +81,18 @@ class Program:
         return len(self.costs) - 1
 
     def solve(
-        self, seconds: float = math.inf, gap: float = 0.0, unit: float = 1.0, presolve: bool = True
+        self,
+        seconds: float = math.inf,
+        gap: float = 0.0,
+        unit: float = 1.0,
+        presolve: bool = True,
+        work: float = math.inf,
     ) -> Solution:
         """Return the solution; `unit`: what objectives are divided by for HiGHS, whose tolerances
         are absolute.
 
         presolve: whether to presolve. Integer programs are not where time is limited: it may take
-        many times as long.
+        many times as long. work: what nodes may take, by a fixed rate.
         """
         import highspy
 
@@ -123,6 +128,8 @@ class Program:
         ):
             if math.isfinite(value):
                 solver.setOptionValue(name, value)
+        if math.isfinite(work):
+            solver.setOptionValue("mip_max_nodes", max(0, int(work / SECONDS_PER_NODE)))
         solver.passModel(model)
         if (
             solver.run() == highspy.HighsStatus.kError

@@ -67,8 +67,9 @@ class Refined(PlacementSearch):
 
     Few patterns: an integer program over all of them, of which the best with the same clients
     counts. Else the bound is that of fractional patterns, each bounded in a box of periods (or of
-    waits) that gets smaller round by round; plans are whole units and whole clients near the
-    fractional ones.
+    waits) that gets smaller round by round, and of whole numbers of units; plans are whole units
+    and whole clients near the fractional ones. An integer program chooses among the patterns near
+    the bound, or among millions that memory holds, once the boxes are small.
     """
 
     name = "refined"
