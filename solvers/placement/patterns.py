@@ -114,21 +114,17 @@ def judged(prepared: Prepared, pattern: Pattern) -> Pattern:
     )
 
 
-def count_all(prepared: Prepared, enough: int) -> float:
-    """Return how many patterns memory holds, rates aside; infinity for over `enough`."""
-    total = sum(1 for _ in islice(all_patterns(prepared), enough + 1))
-    return total if total <= enough else math.inf
-
-
 def count_exact(problem: PlacementProblem, enough: int) -> float:
-    """Return how many patterns there are where all sizes of draft units are told apart, as
-    `count_all` does.
+    """Return how many patterns memory holds, rates aside, where all sizes of draft units are told
+    apart; infinity for over `enough`.
     """
     if (
         most_options(problem, exact=True) > 10 * enough
     ):  # every option is a pattern, unless memory ends first
         return math.inf
-    return count_all(prepare(problem, exact=True), enough)
+    every = all_patterns(prepare(problem, exact=True))
+    total = sum(1 for _ in islice(every, enough + 1))
+    return total if total <= enough else math.inf
 
 
 def most_clients(prepared: Prepared) -> list[int]:
@@ -149,6 +145,7 @@ def all_patterns(prepared: Prepared) -> Iterator[Pattern]:
     """Give every pattern that serves anybody and that memory holds, rates aside."""
     for index, side in enumerate(prepared.sides):
         needs = (side.unit.kv * side.options["memory"]).tolist()
+        stack: list[tuple[tuple[tuple[int, int], ...], int, float, list[int]]]
         stack = [((), 0, side.unit.room + SLACK * abs(side.unit.room), most_clients(prepared))]
         while stack:
             entries, first, room, left = stack.pop()
