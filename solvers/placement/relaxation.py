@@ -248,8 +248,8 @@ class Relaxation:
     def _prices(side: Side, duals: Duals) -> Floats:
         """Return the prices of a client of every option."""
         of_classes, _, of_drafts = duals
-        # -1: none
-        return of_classes[side.options["cls"]] + np.append(of_drafts, 0.0)[side.options["draft"]]
+        of_pools = np.append(of_drafts, 0.0)[side.options["draft"]]  # -1: none
+        return np.asarray(of_classes[side.options["cls"]] + of_pools)
 
     # ------------------------------------------------------------------ the master program
 

@@ -157,24 +157,24 @@ def near(unit, options, trips, rules, sizes, prices, clients, box, kept):
     rows = len(unit.passes) * max(len(unit.beside), 1 + len(LATER))
     count, width = len(options), 3 + rows + sizes.classes
     worths, shares, sums = np.empty(count), np.empty(count), np.empty((2, count))
-    table, rhs, duals = np.empty((count, width)), np.empty(width), np.zeros(width)
+    table, rhs, duals = np.empty((count, width)), np.empty(width), np.empty(width)
     basis, levels, losses = np.empty(width, np.int64), np.empty(width), np.empty(count)
     reach(unit, options, trips, rules.objective, sizes, box, worths, shares, sums)
     size = limits(unit, options, trips, clients, sizes, box, shares, sums, table, rhs)
     if size < 0:
         return DONE
-    worths -= prices
-    spare = 1e300
+    spare, losses[:] = 1e300, 0.0
     if sizes.threshold > -np.inf:
+        worths -= prices
         spare = simplex(worths, table[:, :size], rhs, size, basis, levels, duals)
         spare += own_worth(unit, rules.objective, box) - sizes.threshold
         if is_full(box):
             spare -= sizes.full
-    for k in range(count):
-        losses[k] = -worths[k]
-        for r in range(size):
-            losses[k] += table[k, r] * max(0.0, duals[r])
-        losses[k] = max(0.0, losses[k])
+        for k in range(count):
+            losses[k] = -worths[k]
+            for r in range(size):
+                losses[k] += table[k, r] * max(0.0, duals[r])
+            losses[k] = max(0.0, losses[k])
     able = np.flatnonzero(losses <= spare)
     size -= rhs[size - 1] < 0.0
     held = np.empty((len(able), size + 1))

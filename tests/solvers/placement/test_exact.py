@@ -76,7 +76,7 @@ def test_bounds_hold_where_patterns_are_priced(least: str, problem: PlacementPro
     that is too good.
     """
     few = -1 if least == "MANY_PATTERNS" else refined.FEW_PATTERNS
-    with mock.patch.multiple(refined, **({"FEW_PATTERNS": few} | {least: -1})):
+    with mock.patch.object(refined, "FEW_PATTERNS", few), mock.patch.object(refined, least, -1):
         result = solve(problem, "refined")
     expected = optimum(problem)
     if expected is None:
@@ -243,6 +243,7 @@ def test_every_pattern_within_reach_is_listed(
         >= of_units[counted(problem, prepared.sides[one.side].verifier)].sum() - share * scale
     ]
     assume(listed is not None)
+    assert listed is not None
     expected, found = keyed(prepared, within), keyed(prepared, listed)
     assert all(found[key].value >= one.value for key, one in expected.items())
     assert {one.entries for one in listed} <= {one.entries for one in every}

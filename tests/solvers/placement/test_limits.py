@@ -428,12 +428,13 @@ def test_many_classes_share_the_units_at_once(monkeypatch: pytest.MonkeyPatch) -
     serves as many clients, without drafts.
     """
     made: list[PlacementProblem] = []
+
+    def prepared(problem: PlacementProblem, *more: Any, **named: Any) -> Any:
+        made.append(problem)
+        return prepare(problem, *more, **named)
+
     monkeypatch.setattr("specopt.solvers.placement.method.PLAIN_OPTIONS", 9)
-    monkeypatch.setattr(
-        refined,
-        "prepare",
-        lambda one, *more, **named: made.append(one) or prepare(one, *more, **named),
-    )
+    monkeypatch.setattr(refined, "prepare", prepared)
     problem = generate("placement/many-classes", classes=40, number_of_clients=100, units=4)
     result = solve(problem, "refined", callback=lambda progress: True)
     assert [one.drafters for one in made[:1]] == [()]
