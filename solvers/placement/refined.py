@@ -160,9 +160,10 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
             may_list = False
             if (patterns := every(prepared, MANY_PATTERNS)) is not None:
                 return _listed(prepared, patterns, budget)
-        if narrow <= ROUNDED or budget.objective is None:
-            _round(relaxation, duals, budget)
         of_units = prepared.problem.objective in ("cost", "energy")
+        if narrow <= ROUNDED or budget.objective is None:
+            quick = of_units and narrow > WHOLE_UNITS
+            _round(relaxation, duals, budget, BOXES[:1] if quick else BOXES)
         if narrow <= (ROUNDED if of_units else WHOLE_UNITS) and not budget.is_proven(1e-9):
             last, bound = relaxation.last, relaxation.bound
             _branch(relaxation, budget, 0.3 * (narrow - 1.0))
@@ -185,10 +186,12 @@ def _improve(budget: Budget, value: float) -> None:
     budget.improve_bound(problem.widened(sign(problem) * value, problem.scale))
 
 
-def _round(relaxation: Relaxation, duals: Duals, budget: Budget) -> None:
-    """Offer plans of whole units and clients near a solution of the master program."""
+def _round(relaxation: Relaxation, duals: Duals, budget: Budget, numbers: tuple[int, ...]) -> None:
+    """Offer plans of whole units and clients near a solution of the master program; numbers: of
+    boxes.
+    """
     prepared = relaxation.prepared
-    for boxes in BOXES:
+    for boxes in numbers:
         units = whole_units(relaxation, duals, boxes, min(SECONDS_PER_PLAN, 0.5 * budget.remaining))
         whole = completed(prepared, units)
         of_units = prepared.problem.objective in ("capacity", "cost")
@@ -233,7 +236,7 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
         if apart[v] <= 1e-6:
             ends.append(relaxation.bound)
             if relaxation.bound > enough:
-                _round(relaxation, duals, budget)
+                _round(relaxation, duals, budget, BOXES)
             continue
         down, up = list(most), list(least)
         down[v], up[v] = math.floor(used[v]), math.ceil(used[v])
