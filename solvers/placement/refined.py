@@ -24,13 +24,14 @@ from specopt.solvers.placement.relaxation import Duals, Relaxation
 from specopt.solvers.placement.rounding import completed, improved, nearest, whole_units
 
 FEW_PATTERNS, MANY_PATTERNS = 10_000, 3_000_000
-"""Maximum number of patterns that are all listed at once, and where those near the prices are too
-many.
-"""
+"""Maximum number of patterns that are all listed at once, and after all boxes without a proof."""
 
 EXACT_CLIENTS, EXACT_OPTIONS = 64, 1_000_000
 """Clients, and options, up to which draft units of every size and largest context are told apart.
 """
+
+LISTED_CLIENTS = 1000
+"""Clients up to which it pays to list patterns near the prices; with more there are too many."""
 
 ROUNDED = 1.03
 """Ratio of the ends of boxes from which on plans are looked for in every round."""
@@ -69,7 +70,7 @@ class Refined(PlacementSearch):
     counts. Else the bound is that of fractional patterns, each bounded in a box of periods (or of
     waits) that gets smaller round by round, and of whole numbers of units; plans are whole units
     and whole clients near the fractional ones. An integer program chooses among the patterns near
-    the bound, or among millions that memory holds, once the boxes are small.
+    the bound once the boxes are small, and at last among all, if these are up to millions.
     """
 
     name = "refined"
@@ -95,7 +96,8 @@ class Refined(PlacementSearch):
         if whole and len(few) <= FEW_PATTERNS:
             stats = _listed(prepared, undominated(prepared, valued(prepared, few)), budget)
         else:
-            stats = _priced(prepared, whole, budget)
+            near = whole and sum(prepared.clients) <= LISTED_CLIENTS
+            stats = _priced(prepared, near, budget)
         proven = budget.is_proven(1e-9)
         if not proven:
             budget.check()  # HiGHS may have ended because the time is up
@@ -134,9 +136,10 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
     """Price patterns in ever smaller boxes, and round what the master program uses; return what to
     count.
 
-    whole: whether draft units of every size, largest context and length are told apart.
+    whole: whether to list patterns, where draft units of every size, largest context and length are
+    told apart.
     """
-    relaxation, rounds, may_list = Relaxation(prepared), 0, whole
+    relaxation, rounds = Relaxation(prepared), 0
     if not relaxation.covers and prepared.problem.objective != "capacity":
         raise why_infeasible(prepared)
 
@@ -156,10 +159,6 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
             break
         if whole and narrow <= WHOLE_UNITS and _near(relaxation, duals, budget):
             break
-        if narrow <= WHOLE_UNITS and not budget.is_proven(1e-9) and may_list:
-            may_list = False
-            if (patterns := every(prepared, MANY_PATTERNS)) is not None:
-                return _listed(prepared, patterns, budget)
         of_units = prepared.problem.objective in ("cost", "energy")
         if narrow <= ROUNDED or budget.objective is None:
             quick = of_units and narrow > WHOLE_UNITS
@@ -170,6 +169,10 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
             relaxation.last, relaxation.bound = last, bound  # a branch bounds only its own plans
         if budget.is_proven(1e-9):
             break
+    if whole and not budget.is_proven(1e-9):
+        patterns = every(prepared, MANY_PATTERNS)
+        if patterns is not None:
+            return _listed(prepared, patterns, budget)
     return {"rounds": rounds, "patterns": len(relaxation.columns)}
 
 
