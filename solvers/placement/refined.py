@@ -30,7 +30,7 @@ EXACT_CLIENTS, EXACT_OPTIONS = 64, 1_000_000
 """Clients, and options, up to which draft units of every size and largest context are told apart.
 """
 
-LISTED_CLIENTS = 1000
+LISTED_CLIENTS = 2000
 """Clients up to which it pays to list patterns near the prices; with more there are too many."""
 
 ROUNDED = 1.03
