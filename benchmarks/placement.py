@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterator
+from unittest import mock
 
 from table import Benchmark, Row, exponent
 
@@ -106,6 +107,41 @@ def gaps(smoke: bool) -> list[Row]:
     return rows
 
 
+def cells(smoke: bool) -> list[Row]:
+    """Certified gaps of `auto` after ten seconds of the processor, by clients and objective, on
+    shared units and on edge and cloud.
+    """
+    few = {"verifiers": 2, "drafters": 2, "units": 6, "max_draft": 4}
+    problems: list[tuple[str, int, dict[str, int]]] = [
+        ("many-classes", clients, few | {"classes": 3}) for clients in (3, 8, 20, 40, 200, 1000)
+    ]
+    problems.append(("many-classes", 10_000, {}))
+    problems += [
+        ("edge-cloud", 20, {}),
+        ("edge-cloud", 1000, {"cloud_units": 10, "edge_units": 10, "pool_units": 5}),
+    ]
+    rows = []
+    for family, clients, parameters in problems[:1] if smoke else problems:
+        figures, worst = [], 0.0
+        for objective in ("goodput", "fair", "capacity", "cost", "energy"):
+            least = (
+                10.0 if family == "many-classes" and objective not in ("goodput", "fair") else None
+            )
+            own = parameters | ({"least_rate": least} if least else {})
+            problem = specopt.generate(
+                f"placement/{family}", number_of_clients=clients, objective=objective, **own
+            )
+            start = time.process_time()
+            with mock.patch.object(time, "perf_counter", time.process_time):
+                found = specopt.solve(problem, time_limit=LIMIT)
+            took = time.process_time() - start
+            gap = math.inf if found.gap is None else found.gap
+            worst = max(worst, gap)
+            figures.append(f"{objective} {100 * gap:.2g} % in {took:.1f} s")
+        rows.append(Row(f"{family}, {clients:,} clients", "; ".join(figures), "1 %", worst <= 0.01))
+    return rows
+
+
 def growth(smoke: bool) -> list[Row]:
     """Processor seconds of `auto` until a gap of 1 %, for more clients and units."""
     sizes = [20, 40] if smoke else [100, 1_000, 10_000]
@@ -130,5 +166,6 @@ def growth(smoke: bool) -> list[Row]:
 BENCHMARKS = (
     Benchmark("placement: refined against others", against_rivals),
     Benchmark("placement: gaps", gaps),
+    Benchmark("placement: gaps by objective", cells),
     Benchmark("placement: growth", growth),
 )

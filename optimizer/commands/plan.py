@@ -17,6 +17,7 @@ from specopt.commands.shared import (
     FOUND,
     AsJson,
     EngineVersion,
+    Gap,
     Output,
     Replacements,
     Seconds,
@@ -100,6 +101,7 @@ class Plan:
     set_: Replacements = None
     engine_version: EngineVersion = None
     time_limit: Seconds = 60.0
+    gap: Gap = 1e-3
     seed: Seed = 0
     problem: Path | None = option("FILE", "Write the problem to this file.")
     as_json: AsJson = False
@@ -257,7 +259,9 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> i
         line(out, "assumed from", f"{proposal.family.name}: {proposal.family.summary}")
     advice, more = kind_of(problem).advice, {}
     following: Sequence[str] = ()
-    result = solve(problem, time_limit=clock.remaining, seed=given.seed, verbose=True)
+    result = solve(
+        problem, time_limit=clock.remaining, gap=given.gap, seed=given.seed, verbose=True
+    )
     if advice is not None:
         said = import_module(advice).advise(known, proposal, result)
         result, more, following = said.result, {"advice": said.to_dict()}, said.measure

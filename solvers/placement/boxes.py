@@ -135,7 +135,7 @@ def width(prepared: Prepared, classes: int) -> int:
     pieces = max(
         len(side.unit.passes) * (len(side.unit.beside) or 1 + later) for side in prepared.sides
     )
-    return 1 + max(2, pieces) + classes
+    return 1 + max(3, pieces) + classes
 
 
 def room(cover: Cover, spare: int) -> np.ndarray[Any, Any]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from specopt.models.placement.problem import PlacementProblem
 from specopt.solvers.placement.patterns import Pattern, widest
 from specopt.solvers.placement.prepare import Prepared
 from specopt.solvers.placement.program import Program
@@ -29,6 +30,21 @@ class Choice:
     bound: float
 
 
+def all_units(problem: PlacementProblem) -> list[int]:
+    """Return the units of every verifier, and of all; and the same again, of those that are always
+    busy.
+    """
+    units = [one.units for one in problem.verifiers]
+    return 2 * [*units, sum(units)]
+
+
+def counted(problem: PlacementProblem, verifier: int, is_full: bool = False) -> list[int]:
+    """Return where in `all_units` a unit counts."""
+    kinds = 1 + len(problem.verifiers)
+    once = [verifier, kinds - 1]
+    return once + [kinds + kind for kind in once] * is_full
+
+
 @dataclass(frozen=True)
 class Frame:
     """A program with the rows that every plan keeps, and columns of draft units and of the share
@@ -39,7 +55,7 @@ class Frame:
     program
         The program.
     classes, verifiers, drafts
-        Rows of clients of every class, of units of every verifier, and of clients of every type of
+        Rows of clients of every class, of units (see `counted`), and of clients of every type of
         draft units.
     """
 
@@ -56,14 +72,14 @@ class Frame:
         most: Sequence[int] = (),
         whole: bool = True,
     ) -> Frame:
-        """Return the frame of a problem; least, most: units of every verifier, by default none and
+        """Return the frame of a problem; least, most: units (see `counted`), by default none and
         all.
         """
         problem, program = prepared.problem, Program()
         carried = problem.objective == "capacity"
         clients = [0.0 if carried else float(count) for count in prepared.clients]
         classes = program.rows(clients, [math.inf] * len(clients) if carried else clients)
-        units = [float(one.units) for one in problem.verifiers]
+        units = list(map(float, all_units(problem)))
         verifiers = program.rows(
             list(map(float, least)) or [0.0] * len(units), list(map(float, most)) or units
         )
@@ -140,6 +156,7 @@ def choose(
     unit = 1.0 if problem.objective == "capacity" else unit
     # comparing thousands of columns with each other would take longer than solving
     relaxed = replace(program, whole=[]).solve(prepared.budget.remaining, unit=unit, presolve=False)
+    prepared.budget.spend(relaxed.work)
     gained = relaxed.bound - reached
     if relaxed.bound == -math.inf:
         return Choice(None, relaxed.bound)
@@ -150,7 +167,9 @@ def choose(
     for column in losing:
         program.most[column] = 0.0
     prepared.budget.check()
-    found = program.solve(prepared.budget.remaining, unit=unit)
+    left = prepared.budget.work_left
+    found = program.solve(prepared.budget.remaining, unit=unit, work=left)
+    prepared.budget.spend(found.work)
     # a plan is known, or using nothing is one: that there is none cannot be believed
     feasible = problem.objective == "capacity" or (reached > -math.inf and not losing.size)
     bound = relaxed.bound if feasible and found.bound == -math.inf else found.bound

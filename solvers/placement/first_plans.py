@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import accumulate
 
 from specopt.models.errors import OutOfTime, OutOfWork
 from specopt.models.placement.plan import PLACES, Place
@@ -16,6 +17,9 @@ CLIENTS = 2**40
 holds.
 """
 
+UNITS = 1000
+"""Maximum number of units that share all clients evenly."""
+
 STEPS = 300
 """Maximum number of groups of clients that are placed one by one; with more clients, groups are
 larger.
@@ -26,11 +30,28 @@ def first_plans(prepared: Prepared) -> Iterator[Counter[Pattern]]:
     """Give the simple plans that there are, the quickest first; with many clients not the one
     client by client.
     """
+    yield shared(prepared)
     for place in PLACES[:3]:
         if used := filled(prepared, place):
             yield used
     if sum(prepared.clients) <= STEPS and (used := one_by_one(prepared)):
         yield used
+
+
+def shared(prepared: Prepared) -> Counter[Pattern]:
+    """Return patterns with which all units serve as many clients, class after class, without
+    drafts; none with more than `UNITS` units.
+    """
+    units = [0, *accumulate(one.units for one in prepared.problem.verifiers)]
+    ends, found = [0, *accumulate(prepared.clients)], Counter[Pattern]()
+    for index, side in enumerate(prepared.sides if units[-1] <= UNITS else ()):
+        alone = [(option, way.cls) for option, way in enumerate(side.ways) if way.place == "none"]
+        for unit in range(*units[side.verifier : side.verifier + 2]):
+            low, high = (ends[-1] * at // units[-1] for at in (unit, unit + 1))
+            entries = ((option, min(high, ends[c + 1]) - max(low, ends[c])) for option, c in alone)
+            if held := tuple(one for one in entries if one[1] > 0):
+                found[Pattern(index, held)] += 1
+    return found
 
 
 def one_by_one(prepared: Prepared) -> Counter[Pattern]:

@@ -15,6 +15,7 @@ from operator import itemgetter
 import numpy as np
 
 from specopt.models.errors import Infeasible, OutOfTime, OutOfWork
+from specopt.models.named import NamedRates
 from specopt.models.placement.plan import PlacementPlan
 from specopt.models.placement.problem import PlacementProblem
 from specopt.models.result import Conflict, Termination
@@ -80,9 +81,7 @@ class PlacementSearch(PlacementMethod):
         """
         from specopt.solvers.placement.kernels.units import values
 
-        if most_options(problem) > PLAIN_OPTIONS:
-            return
-        prepared, until = prepare(problem), budget.seconds + PLAIN_SECONDS
+        prepared, until = prepare(plain(problem)), budget.seconds + PLAIN_SECONDS
         if not values.is_ready:
             prepared = replace(prepared, kernels=None)
         prepared.budget.work_left = PLAIN_PATTERNS
@@ -122,6 +121,17 @@ class SimplePlacement(PlacementSearch):
         plan = offer(prepared, self.patterns(prepared), budget)
         said = self.guarantee if plan is None else None
         return Outcome(plan=plan, termination=Termination.EXHAUSTED, explanation=said)
+
+
+def plain(problem: PlacementProblem) -> PlacementProblem:
+    """Return a problem itself, or without drafts where it has too many options for a quick plan."""
+    if most_options(problem) <= PLAIN_OPTIONS:
+        return problem
+    classes = (
+        replace(one, acceptance=NamedRates({}), device_seconds_per_token=None)
+        for one in problem.classes
+    )
+    return replace(problem, drafters=(), draft_pools=(), classes=tuple(classes))
 
 
 def sign(problem: PlacementProblem) -> float:

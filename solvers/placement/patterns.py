@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import combinations_with_replacement
+from itertools import islice
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from specopt.solvers.placement.prepare import Prepared, most_options, prepare
 SLACK = 0.9e-9
 """Relative: by how much patterns may miss memory and least rates; the judge allows a little more.
 """
+
+SECONDS_PER_PATTERN = 1e-5
+"""Work of making a pattern and valuing it."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,7 @@ def valued(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
         chosen, counts = np.zeros((2, len(listed), int(sizes.max())), np.int64)
         for row, entries in enumerate(listed):
             prepared.budget.check()
+            prepared.budget.spend(SECONDS_PER_PATTERN)
             for at, (option, count) in enumerate(entries):
                 chosen[row, at], counts[row, at] = option, count
         out = np.empty(len(listed))
@@ -110,31 +114,17 @@ def judged(prepared: Prepared, pattern: Pattern) -> Pattern:
     )
 
 
-def count_all(prepared: Prepared, enough: int) -> float:
-    """Return how many patterns of up to all clients there are, memory and rates aside; infinity for
-    over `enough`.
-    """
-    total = 0
-    for side in prepared.sides:
-        product = 1
-        for c, clients in enumerate(most_clients(prepared)):
-            options = len(side.by_class[c])
-            product *= math.comb(options + clients, clients) if options else 1
-            if product > enough:
-                return math.inf
-        total += product
-    return total if total <= enough else math.inf
-
-
 def count_exact(problem: PlacementProblem, enough: int) -> float:
-    """Return how many patterns there are where all sizes of draft units are told apart, as
-    `count_all` does.
+    """Return how many patterns memory holds, rates aside, where all sizes of draft units are told
+    apart; infinity for over `enough`.
     """
     if (
         most_options(problem, exact=True) > 10 * enough
     ):  # every option is a pattern, unless memory ends first
         return math.inf
-    return count_all(prepare(problem, exact=True), enough)
+    every = all_patterns(prepare(problem, exact=True))
+    total = sum(1 for _ in islice(every, enough + 1))
+    return total if total <= enough else math.inf
 
 
 def most_clients(prepared: Prepared) -> list[int]:
@@ -152,20 +142,23 @@ def most_clients(prepared: Prepared) -> list[int]:
 
 
 def all_patterns(prepared: Prepared) -> Iterator[Pattern]:
-    """Give every pattern that serves anybody, memory and rates aside."""
+    """Give every pattern that serves anybody and that memory holds, rates aside."""
     for index, side in enumerate(prepared.sides):
-        partial: list[tuple[tuple[int, int], ...]] = [()]
-        for c, clients in enumerate(most_clients(prepared)):
-            options = side.by_class[c]
-            mine = [
-                tuple((o, chosen.count(o)) for o in dict.fromkeys(chosen))
-                for size in range(clients + 1 if options else 1)
-                for chosen in combinations_with_replacement(options, size)
-            ]
-            partial = [before + more for before in partial for more in mine]
-        for entries in filter(None, partial):
-            prepared.budget.check()
-            yield Pattern(index, entries)
+        needs = (side.unit.kv * side.options["memory"]).tolist()
+        stack: list[tuple[tuple[tuple[int, int], ...], int, float, list[int]]]
+        stack = [((), 0, side.unit.room + SLACK * abs(side.unit.room), most_clients(prepared))]
+        while stack:
+            entries, first, room, left = stack.pop()
+            for option in range(first, len(needs)):
+                prepared.budget.check()
+                cls = side.ways[option].cls
+                if not left[cls] or needs[option] > room:
+                    continue
+                count = 1 + (entries[-1][1] if entries and entries[-1][0] == option else 0)
+                more = (*entries[: len(entries) - (count > 1)], (option, count))
+                rest = [clients - (c == cls) for c, clients in enumerate(left)]
+                stack.append((more, option, room - needs[option], rest))
+                yield Pattern(index, more)
 
 
 def undominated(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:

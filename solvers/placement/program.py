@@ -12,6 +12,9 @@ from specopt.models.fields import Floats
 from specopt.models.result import Termination
 from specopt.solvers.solver_status import termination_of
 
+SECONDS_PER_PROGRAM, SECONDS_PER_STEP, SECONDS_PER_NODE = 1e-3, 2e-4, 1e-2
+"""Work of a program, of a step of the simplex method, and of a node: their number is limited."""
+
 TOLERANCE = 1e-9
 """By how much HiGHS may miss rows, and reduced costs their sign."""
 
@@ -28,6 +31,8 @@ class Solution:
         Dual value of every row, and reduced cost of every column, of a linear program.
     value, bound
         Of the point, and on all points; -inf where there are none.
+    work
+        Seconds that the steps of the simplex method take, by a fixed rate.
     """
 
     amounts: Floats | None
@@ -35,6 +40,7 @@ class Solution:
     losses: Floats
     value: float
     bound: float
+    work: float
 
 
 @dataclass
@@ -75,13 +81,18 @@ class Program:
         return len(self.costs) - 1
 
     def solve(
-        self, seconds: float = math.inf, gap: float = 0.0, unit: float = 1.0, presolve: bool = True
+        self,
+        seconds: float = math.inf,
+        gap: float = 0.0,
+        unit: float = 1.0,
+        presolve: bool = True,
+        work: float = math.inf,
     ) -> Solution:
         """Return the solution; `unit`: what objectives are divided by for HiGHS, whose tolerances
         are absolute.
 
         presolve: whether to presolve. Integer programs are not where time is limited: it may take
-        many times as long.
+        many times as long. work: what nodes may take, by a fixed rate.
         """
         import highspy
 
@@ -117,6 +128,8 @@ class Program:
         ):
             if math.isfinite(value):
                 solver.setOptionValue(name, value)
+        if math.isfinite(work):
+            solver.setOptionValue("mip_max_nodes", max(0, int(work / SECONDS_PER_NODE)))
         solver.passModel(model)
         if (
             solver.run() == highspy.HighsStatus.kError
@@ -130,6 +143,7 @@ class Program:
             termination_of(solver.getModelStatus()),
         )
         value, bound = info.objective_function_value * unit, math.inf
+        work = SECONDS_PER_PROGRAM + SECONDS_PER_STEP * max(0, info.simplex_iteration_count)
         if ended is Termination.INFEASIBLE:
             bound = -math.inf
         elif any(self.whole) and ended is not Termination.INTERRUPTED:
@@ -137,6 +151,6 @@ class Program:
         elif ended is Termination.CONVERGED:
             bound = value
         if info.primal_solution_status != highspy.SolutionStatus.kSolutionStatusFeasible:
-            return Solution(None, np.zeros(0), np.zeros(0), -math.inf, bound)
+            return Solution(None, np.zeros(0), np.zeros(0), -math.inf, bound, work)
         duals, losses = np.array(found.row_dual) * unit, -np.array(found.col_dual) * unit
-        return Solution(np.array(found.col_value), duals, losses, value, bound)
+        return Solution(np.array(found.col_value), duals, losses, value, bound, work)

@@ -8,25 +8,30 @@ import math
 from collections import Counter
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
+from itertools import islice
 
 from specopt.models.placement.problem import PlacementProblem
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.placement.choice import Choice, choose
-from specopt.solvers.placement.first_plans import first_plans
-from specopt.solvers.placement.method import PlacementSearch, offer, sign, why_infeasible
-from specopt.solvers.placement.patterns import Pattern, all_patterns, count_all, undominated, valued
+from specopt.solvers.placement.choice import Choice, choose, counted
+from specopt.solvers.placement.first_plans import first_plans, shared
+from specopt.solvers.placement.listing import every
+from specopt.solvers.placement.method import PlacementSearch, offer, plain, sign, why_infeasible
+from specopt.solvers.placement.patterns import Pattern, all_patterns, undominated, valued
 from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, most_options, prepare
 from specopt.solvers.placement.relaxation import Duals, Relaxation
 from specopt.solvers.placement.rounding import completed, improved, nearest, whole_units
 
-FEW_PATTERNS = 60_000
-"""Patterns up to which all are listed: listing and choosing among them takes some seconds."""
+FEW_PATTERNS, MANY_PATTERNS = 10_000, 3_000_000
+"""Maximum number of patterns that are all listed at once, and after all boxes without a proof."""
 
 EXACT_CLIENTS, EXACT_OPTIONS = 64, 1_000_000
 """Clients, and options, up to which draft units of every size and largest context are told apart.
 """
+
+LISTED_CLIENTS = 2000
+"""Clients up to which it pays to list patterns near the prices; with more there are too many."""
 
 ROUNDED = 1.03
 """Ratio of the ends of boxes from which on plans are looked for in every round."""
@@ -63,8 +68,9 @@ class Refined(PlacementSearch):
 
     Few patterns: an integer program over all of them, of which the best with the same clients
     counts. Else the bound is that of fractional patterns, each bounded in a box of periods (or of
-    waits) that gets smaller round by round; plans are whole units and whole clients near the
-    fractional ones.
+    waits) that gets smaller round by round, and of whole numbers of units; plans are whole units
+    and whole clients near the fractional ones. An integer program chooses among the patterns near
+    the bound once the boxes are small, and at last among all, if these are up to millions.
     """
 
     name = "refined"
@@ -76,6 +82,9 @@ class Refined(PlacementSearch):
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
         """List patterns, or price them."""
+        if (simple := plain(problem)) is not problem:
+            small = prepare(simple, budget=budget)
+            offer(small, shared(small), budget)
         exact = sum(one.clients for one in problem.classes) <= EXACT_CLIENTS
         prepared = prepare(
             problem, exact and most_options(problem, exact=True) <= EXACT_OPTIONS, budget
@@ -83,8 +92,12 @@ class Refined(PlacementSearch):
         for used in first_plans(prepared):
             offer(prepared, used, budget)
         whole = all(draft.context is not None for draft in prepared.drafts)
-        listed = whole and count_all(prepared, FEW_PATTERNS) <= FEW_PATTERNS
-        stats = _listed(prepared, budget) if listed else _priced(prepared, whole, budget)
+        few = list(islice(all_patterns(prepared), FEW_PATTERNS + 1)) if whole else []
+        if whole and len(few) <= FEW_PATTERNS:
+            stats = _listed(prepared, undominated(prepared, valued(prepared, few)), budget)
+        else:
+            near = whole and sum(prepared.clients) <= LISTED_CLIENTS
+            stats = _priced(prepared, near, budget)
         proven = budget.is_proven(1e-9)
         if not proven:
             budget.check()  # HiGHS may have ended because the time is up
@@ -92,9 +105,8 @@ class Refined(PlacementSearch):
         return Outcome(plan=budget.incumbent, bound=budget.bound, termination=end, stats=stats)
 
 
-def _listed(prepared: Prepared, budget: Budget) -> dict[str, int]:
+def _listed(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> dict[str, int]:
     """Choose among all patterns; return what to count."""
-    patterns = undominated(prepared, valued(prepared, list(all_patterns(prepared))))
     budget.check()
     if not patterns and prepared.problem.objective != "capacity":
         raise why_infeasible(prepared)
@@ -124,7 +136,8 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
     """Price patterns in ever smaller boxes, and round what the master program uses; return what to
     count.
 
-    whole: whether draft units of every size, largest context and length are told apart.
+    whole: whether to list patterns, where draft units of every size, largest context and length are
+    told apart.
     """
     relaxation, rounds = Relaxation(prepared), 0
     if not relaxation.covers and prepared.problem.objective != "capacity":
@@ -142,16 +155,24 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
         rounds += 1
         if relaxation.missing > 1e-6 and rounds == 1:
             _check_feasible(prepared, budget)
+        if budget.is_proven(1e-9):
+            break
         if whole and narrow <= WHOLE_UNITS and _near(relaxation, duals, budget):
             break
+        of_units = prepared.problem.objective in ("cost", "energy")
         if narrow <= ROUNDED or budget.objective is None:
-            _round(relaxation, duals, budget)
-        if narrow <= WHOLE_UNITS and not budget.is_proven(1e-9):
+            quick = of_units and narrow > WHOLE_UNITS
+            _round(relaxation, duals, budget, BOXES[:1] if quick else BOXES)
+        if narrow <= (ROUNDED if of_units else WHOLE_UNITS) and not budget.is_proven(1e-9):
             last, bound = relaxation.last, relaxation.bound
             _branch(relaxation, budget, 0.3 * (narrow - 1.0))
             relaxation.last, relaxation.bound = last, bound  # a branch bounds only its own plans
         if budget.is_proven(1e-9):
             break
+    if whole and not budget.is_proven(1e-9):
+        patterns = every(prepared, MANY_PATTERNS)
+        if patterns is not None:
+            return _listed(prepared, patterns, budget)
     return {"rounds": rounds, "patterns": len(relaxation.columns)}
 
 
@@ -168,13 +189,16 @@ def _improve(budget: Budget, value: float) -> None:
     budget.improve_bound(problem.widened(sign(problem) * value, problem.scale))
 
 
-def _round(relaxation: Relaxation, duals: Duals, budget: Budget) -> None:
-    """Offer plans of whole units and clients near a solution of the master program."""
+def _round(relaxation: Relaxation, duals: Duals, budget: Budget, numbers: tuple[int, ...]) -> None:
+    """Offer plans of whole units and clients near a solution of the master program; numbers: of
+    boxes.
+    """
     prepared = relaxation.prepared
-    for boxes in BOXES:
+    for boxes in numbers:
         units = whole_units(relaxation, duals, boxes, min(SECONDS_PER_PLAN, 0.5 * budget.remaining))
         whole = completed(prepared, units)
-        if offer(prepared, whole, budget) is not None:
+        of_units = prepared.problem.objective in ("capacity", "cost")
+        if offer(prepared, whole, budget) is not None and not of_units:
             better: Counter[Pattern] = Counter()
             for one, number in whole.items():
                 better[improved(prepared, one)] += number
@@ -182,10 +206,11 @@ def _round(relaxation: Relaxation, duals: Duals, budget: Budget) -> None:
 
 
 def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
-    """Bound by whole numbers of units of every verifier: best node first, until no node is better
-    than the plan.
+    """Bound by whole numbers of units, of all and of every verifier, and for energy of those that
+    are always busy: best node first, until no node is better than the plan.
     """
     prepared, problem = relaxation.prepared, relaxation.prepared.problem
+    first = relaxation.least, relaxation.most
     nodes = [(-relaxation.bound, relaxation.least, relaxation.most)]
     ends: list[float] = []
     while nodes and len(ends) < LEAVES:
@@ -193,29 +218,35 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
         top = max(-value, *ends, -math.inf)
         _improve(budget, top)
         reached = _reached(budget)
-        if (ends and max(ends) >= -value) or -value <= reached + budget.gap * abs(reached):
+        enough = (
+            reached + max(budget.gap, 0.5e-9) * abs(reached) if reached > -math.inf else reached
+        )
+        if (ends and max(ends) >= -value) or -value <= enough:
             ends.append(-value)
             break
         relaxation.least, relaxation.most, relaxation.bound = least, most, -value
         duals = relaxation.solve(budget.check, gap)
         if relaxation.bound <= reached:
             continue
-        used = [0.0] * len(problem.verifiers)
+        used = [0.0] * len(least)
         for column, amount in relaxation.used:
-            used[prepared.sides[column.side].verifier] += amount
+            is_full = problem.objective == "energy" and column.is_full
+            for kind in counted(problem, prepared.sides[column.side].verifier, is_full):
+                used[kind] += amount
         apart = [abs(number - round(number)) for number in used]
-        v = max(range(len(used)), key=apart.__getitem__)
+        totals = [kind for kind in (len(used) // 2 - 1, len(used) - 1) if apart[kind] > 1e-6]
+        v = totals[0] if totals else max(range(len(used)), key=apart.__getitem__)
         if apart[v] <= 1e-6:
-            _round(relaxation, duals, budget)
             ends.append(relaxation.bound)
+            if relaxation.bound > enough:
+                _round(relaxation, duals, budget, BOXES)
             continue
         down, up = list(most), list(least)
         down[v], up[v] = math.floor(used[v]), math.ceil(used[v])
         heappush(nodes, (-relaxation.bound, least, down))
         heappush(nodes, (-relaxation.bound, up, most))
     _improve(budget, max(_reached(budget), *ends, *(-value for value, _, _ in nodes[:1])))
-    relaxation.least = [0 for _ in problem.verifiers]
-    relaxation.most = [one.units for one in problem.verifiers]
+    relaxation.least, relaxation.most = first
 
 
 def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:

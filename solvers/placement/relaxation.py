@@ -12,14 +12,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from specopt.models.errors import OutOfWork
 from specopt.models.fields import Floats
-from specopt.solvers.placement.boxes import covers, entries, room, width
-from specopt.solvers.placement.choice import Frame
-from specopt.solvers.placement.patterns import Pattern, valued
+from specopt.solvers.placement.boxes import Cover, covers, entries, room, width
+from specopt.solvers.placement.choice import Frame, all_units, counted
+from specopt.solvers.placement.listing import Lister
+from specopt.solvers.placement.patterns import Pattern
 from specopt.solvers.placement.prepare import Prepared, Side
 
 FEW_UNITS = 24
@@ -28,18 +30,18 @@ FEW_UNITS = 24
 SPARE = 4096
 """Halves of boxes of one side in one pricing, at most: then wider boxes bound."""
 
-MAX_NEAR = 200_000
-"""Whole patterns that are listed near the prices of the master program, at most."""
+MAX_NEAR = 300_000
+"""Maximum number of whole patterns that are seen near the prices of the master program."""
 
-MAX_ENTRIES = 12
-"""Maximum number of entries of a listed pattern; where one has more, the list is given up."""
+SECONDS_PER_OPTION = 5e-7
+"""Work of an option in a box."""
 
 PER_SIDE = 3
 """Patterns of one side from one pricing."""
 
 
 Duals = tuple[Floats, Floats, Floats]
-"""Prices of a client of every class, of a unit of every verifier, and of a client of every type of
+"""Prices of a client of every class, of units (see `counted`), and of a client of every type of
 draft units.
 """
 
@@ -52,6 +54,11 @@ class Column:
     box: tuple[bool, float, float, float, float]
     amounts: tuple[tuple[int, float], ...]
     value: float
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the unit is busy all the time."""
+        return self.box[0] or self.box[3] >= 1.0
 
 
 @dataclass
@@ -74,7 +81,7 @@ class Relaxation:
     penalty
         What a missing client or unit costs; 0: more than any client is worth.
     least, most
-        Units of every verifier that are used; by default none, and all.
+        Units (see `counted`) that are used; by default none, and all.
     """
 
     prepared: Prepared
@@ -92,9 +99,9 @@ class Relaxation:
     def __post_init__(self) -> None:
         problem = self.prepared.problem
         self.capacity = problem.objective == "capacity"
-        self.least = self.least or [0 for _ in problem.verifiers]
-        self.most = self.most or [one.units for one in problem.verifiers]
-        few = sum(self.most) <= FEW_UNITS
+        units = all_units(problem)
+        self.least, self.most = self.least or [0] * len(units), self.most or units
+        few = units[-1] <= FEW_UNITS
         self.classes = len(problem.classes) if few and not self.capacity else 0
         self.covers = list(covers(self.prepared))
         self.width = width(self.prepared, self.classes)
@@ -153,43 +160,23 @@ class Relaxation:
         self, check: Callable[[], None], of_classes: Floats, of_units: Floats, of_drafts: Floats
     ) -> tuple[float, list[Column]]:
         """Return the bound at dual prices, and patterns that the master program lacks."""
-        prepared, problem, kernels = self.prepared, self.prepared.problem, self.prepared.kernels
-        best = np.where(np.array(self.least) > 0, -np.inf, 0.0)
+        prepared, problem = self.prepared, self.prepared.problem
+        units = len(problem.verifiers)
+        best = np.where(np.array(self.least[:units]) > 0, -np.inf, 0.0)
         clients = np.array(prepared.clients, np.float64)
         found: list[Column] = []
         for cover in self.covers:
             check()
-            side = prepared.sides[cover.side]
-            prices = self._prices(side, of_classes, of_drafts)
-            threshold = of_units[side.verifier] + 1e-12 * abs(of_units[side.verifier])
-            sizes = kernels.Sizes(cover.base, cover.floor, self.narrow, threshold, self.classes)
-            columns = np.zeros(PER_SIDE, kernels.Column)
-            chosen, amounts = (
-                np.zeros((PER_SIDE, self.width), np.int64),
-                np.zeros((PER_SIDE, self.width)),
-            )
-            boxes = room(cover, SPARE)
-            top, count = kernels.search(
-                side.unit,
-                side.options,
-                prepared.trips,
-                prepared.objective,
-                sizes,
-                prices,
-                clients,
-                boxes,
-                columns,
-                chosen,
-                amounts,
-            )
-            best[side.verifier] = max(best[side.verifier], top)
-            for k in range(int(count)):
-                size, worth = int(columns[k]["count"]), float(columns[k]["worth"])
-                box = boxes[columns[k]["place"]].item()
-                found.append(Column(cover.side, box, entries(chosen[k], amounts[k], size), worth))
+            verifier = prepared.sides[cover.side].verifier
+            price = self._unit_price(verifier, of_units)
+            threshold = price + 1e-12 * abs(price)
+            top, columns = self._search(cover, (of_classes, of_units, of_drafts), threshold)
+            best[verifier] = max(best[verifier], top - of_units[units])
+            found += columns
+        prices = [*best.tolist(), *of_units[units:].tolist()]
         terms = [
-            b * (most if b > 0.0 else few)
-            for b, few, most in zip(best.tolist(), self.least, self.most, strict=True)
+            price * (most if price > 0.0 else few)
+            for price, few, most in zip(prices, self.least, self.most, strict=True)
         ]
         if not self.capacity:
             terms += (of_classes * clients).tolist()
@@ -201,53 +188,68 @@ class Relaxation:
             terms.append(pool.units * max(0.0, *gains, 0.0))
         return math.fsum(terms) + 1e-12 * math.fsum(map(abs, terms)), found
 
-    def near(self, duals: Duals, budget: float, check: Callable[[], None]) -> list[Pattern] | None:
-        """Return all whole patterns that lose at most a budget at dual prices; None if there are
-        too many.
+    def _search(
+        self, cover: Cover, duals: Duals, threshold: float, most: int = PER_SIDE
+    ) -> tuple[float, list[Column]]:
+        """Return the bound on the patterns of a side at dual prices, and the best in the `most`
+        best boxes.
         """
-        of_classes, of_units, of_drafts = duals
         prepared, kernels = self.prepared, self.prepared.kernels
-        clients = np.array(prepared.clients, np.float64)
-        found: list[Pattern] = []
+        side, boxes = prepared.sides[cover.side], room(cover, SPARE)
+        columns = np.zeros(most, kernels.Column)
+        chosen, amounts = np.zeros((most, self.width), np.int64), np.zeros((most, self.width))
+        top, count = kernels.search(
+            *(side.unit, side.options, prepared.trips, prepared.objective),
+            *(self._sizes(cover, threshold, duals[1]), self._prices(side, duals)),
+            *(np.array(prepared.clients, np.float64), boxes, columns, chosen, amounts),
+        )
+        looked = np.count_nonzero(boxes["low"] >= 0.0) * len(side.options)
+        prepared.budget.spend(SECONDS_PER_OPTION * float(looked))
+        found = []
+        for k in range(int(count)):
+            size, worth = int(columns[k]["count"]), float(columns[k]["worth"])
+            box = boxes[columns[k]["place"]].item()
+            found.append(Column(cover.side, box, entries(chosen[k], amounts[k], size), worth))
+        return top, found
+
+    def near(self, duals: Duals, budget: float, check: Callable[[], None]) -> list[Pattern] | None:
+        """Return all whole patterns that lose at most a budget at dual prices, of those that serve
+        the same clients the most valuable; None if there are too many.
+        """
+        prepared, lister = self.prepared, Lister(self.prepared, MAX_NEAR)
+        clients, found = np.array(prepared.clients, np.float64), list[Pattern]()
         for cover in self.covers:
             check()
             side = prepared.sides[cover.side]
-            threshold = float(of_units[side.verifier]) - budget
-            sizes = kernels.Sizes(cover.base, cover.floor, self.narrow, threshold, self.classes)
-            chosen, counts = np.zeros((2, MAX_NEAR, MAX_ENTRIES), np.int64)
-            entries = np.zeros(MAX_NEAR, np.int64)
-            prices = self._prices(side, of_classes, of_drafts)
-            number = kernels.near(
-                side.unit,
-                side.options,
-                prepared.trips,
-                prepared.objective,
-                sizes,
-                prices,
-                clients,
-                room(cover, SPARE),
-                chosen,
-                counts,
-                entries,
-            )
-            if number < 0 or len(found) + number > MAX_NEAR:
+            threshold = self._unit_price(side.verifier, duals[1]) - budget
+            most = len(cover.boxes) + SPARE
+            _, columns = self._search(cover, duals, threshold, most)
+            boxes = np.array([column.box for column in columns], cover.boxes.dtype)
+            sizes, prices = self._sizes(cover, threshold, duals[1]), self._prices(side, duals)
+            listed = lister.listed(cover.side, sizes, prices, clients, boxes)
+            if listed is None:
                 return None
-            for k in range(number):
-                pairs = zip(
-                    chosen[k, : entries[k]].tolist(), counts[k, : entries[k]].tolist(), strict=True
-                )
-                found.append(Pattern(cover.side, tuple(pairs)))
-        return valued(prepared, found) if found else []
+            found += listed
+        return found
+
+    def _sizes(self, cover: Cover, threshold: float, of_units: Floats) -> Any:
+        """Return what kernels know of the boxes of a side, at prices of units."""
+        v = self.prepared.sides[cover.side].verifier
+        full = self._unit_price(v, of_units, True) - self._unit_price(v, of_units)
+        return self.prepared.kernels.Sizes(
+            *(cover.base, cover.floor, self.narrow, threshold, full, self.classes)
+        )
+
+    def _unit_price(self, verifier: int, of_units: Floats, is_full: bool = False) -> float:
+        """Return the price of a unit."""
+        return float(of_units[counted(self.prepared.problem, verifier, is_full)].sum())
 
     @staticmethod
-    def _prices(side: Side, of_classes: Floats, of_drafts: Floats) -> Floats:
+    def _prices(side: Side, duals: Duals) -> Floats:
         """Return the prices of a client of every option."""
-        prices = of_classes[side.options["cls"]]
-        if len(of_drafts):
-            prices = prices + np.where(
-                side.options["draft"] >= 0, of_drafts[side.options["draft"]], 0.0
-            )
-        return np.asarray(prices)
+        of_classes, _, of_drafts = duals
+        of_pools = np.append(of_drafts, 0.0)[side.options["draft"]]  # -1: none
+        return np.asarray(of_classes[side.options["cls"]] + of_pools)
 
     # ------------------------------------------------------------------ the master program
 
@@ -259,7 +261,8 @@ class Relaxation:
         first = len(program.costs)
         for column in self.columns:
             side = prepared.sides[column.side]
-            sums = {frame.verifiers[side.verifier]: 1.0}
+            kinds = counted(prepared.problem, side.verifier, column.is_full)
+            sums = {frame.verifiers[kind]: 1.0 for kind in kinds}
             for option, amount in column.amounts:
                 way = side.ways[option]
                 rows = [
@@ -276,6 +279,7 @@ class Relaxation:
             if units:
                 program.column(-self.penalty, {row: 1.0})
         found = program.solve(prepared.budget.remaining)
+        prepared.budget.spend(found.work)
         if (
             found.amounts is None
         ):  # clients and units may be missing: HiGHS has given up on numbers that lie too close

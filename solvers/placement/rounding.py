@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 import numpy as np
 
 from specopt.models.fields import Floats
-from specopt.solvers.placement.choice import Frame
+from specopt.solvers.placement.choice import Frame, counted
 from specopt.solvers.placement.patterns import Pattern, valued
 from specopt.solvers.placement.prepare import Prepared, Side
 from specopt.solvers.placement.relaxation import Column, Duals, Relaxation
@@ -54,8 +54,9 @@ def whole_units(
     if prepared.problem.objective != "capacity":
         for row in frame.classes:
             program.column(-relaxation.penalty, {row: 1.0})
-    found = program.solve(seconds, gap=1e-3, unit=scale).amounts
-    patterns: Counter[Pattern] = Counter()
+    solved = program.solve(seconds, gap=1e-3, unit=scale)
+    prepared.budget.spend(solved.work)
+    found, patterns = solved.amounts, Counter[Pattern]()
     if found is None:
         return patterns
     for side, units, mine in placed:
@@ -82,7 +83,8 @@ def _groups(relaxation: Relaxation, duals: Duals, boxes: int) -> list[Group]:
             total -= amount * (
                 of_classes[way.cls] + (of_drafts[way.draft] if way.draft >= 0 else 0.0)
             )
-        return float(total - of_units[side.verifier])
+        kinds = counted(prepared.problem, side.verifier, column.is_full)
+        return float(total - of_units[kinds].sum())
 
     best: dict[Key, float] = {}
     used: dict[Key, set[int]] = {}
@@ -94,7 +96,9 @@ def _groups(relaxation: Relaxation, duals: Duals, boxes: int) -> list[Group]:
     for key in sorted(best, key=best.__getitem__, reverse=True)[:boxes]:
         index, box = key
         side, cover = prepared.sides[index], covers[index]
-        sizes = kernels.Sizes(cover.base, cover.floor, relaxation.narrow, 0.0, relaxation.classes)
+        sizes = kernels.Sizes(
+            *(cover.base, cover.floor, relaxation.narrow, 0.0, 0.0, relaxation.classes)
+        )
         worths, table, rhs = (
             np.empty(len(side.options)),
             np.empty((len(side.options), relaxation.width)),

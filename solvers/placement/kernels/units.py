@@ -223,22 +223,22 @@ Column = rows("Column", place="i8", count="i8", worth="f8", bound="f8")
 its clients.
 """
 
-Sizes = record("Sizes", base="f8", floor="f8", narrow="f8", threshold="f8", classes="i8")
+Sizes = record("Sizes", base="f8", floor="f8", narrow="f8", threshold="f8", full="f8", classes="i8")
 """base, floor: least time from pass to pass without waits, least pass. narrow: ratio of ends below
-which a box is not split. threshold: bounds below it are not looked at. classes: rows for clients of
-every class, or 0."""
+which a box is not split. threshold: bounds below it are not looked at. full: price of a unit that
+is always busy. classes: rows for clients of every class, or 0."""
 
 
 @helper
 def reach(unit, options, trips, objective, sizes, box, worths, shares, sums):
-    """Write what each option can add to the objective in a box, the least of its load, and of its
-    waits.
+    """Write what each option can add to the objective in a box, the least of its load, and the
+    least and the largest of its waits.
 
     What cannot reach its least rate is worth -inf.
     """
     for k in range(len(options)):
         o = options[k]
-        sums[k] = 0.0
+        sums[:, k] = 0.0
         if box.full:
             # periods are the longest that solve t = B(t): no batch that would form at a longer one
             # is late for it
@@ -256,7 +256,7 @@ def reach(unit, options, trips, objective, sizes, box, worths, shares, sums):
                 1.0, box.load_low
             )
             longest = late + p - 0.5 * p * p / (late + p) + box.high
-            sums[k] = 0.5 * p * p / (late + p)
+            sums[0, k], sums[1, k] = 0.5 * p * p / (late + p), 0.5 * p * p / (soon + p)
             if box.load_low < 1.0:
                 shares[k] = p / longest
             else:  # batches are below 1 in the end, though the load is not
@@ -270,6 +270,11 @@ def reach(unit, options, trips, objective, sizes, box, worths, shares, sums):
         if objective == ENERGY and not box.full and box.load_low < 1.0 and len(unit.beside) == 0:
             worths[k] -= (unit.busy - unit.idle) * shares[k]
 
+
+LACKING = 1e4
+"""What lacks in a row costs so many times more than an option is worth at most: the larger, the
+closer a bound may be, and the larger the errors of rounding.
+"""
 
 MAX_STEPS = 4000
 """Maximum number of steps of the simplex method in a box; a box that takes more has no bound."""
@@ -328,7 +333,7 @@ def limits(unit, options, trips, clients, sizes, box, shares, sums, rows, rhs):
         size += 1
     else:
         rhs[size] = box.high * (1.0 + 1e-12)
-        rows[:, size] = sums
+        rows[:, size] = sums[0]
         rhs[size + 1] = box.load_high * (1.0 + 1e-12) if box.load_low < 1.0 else 1.0
         rows[:, size + 1] = shares
         size += 2
@@ -340,7 +345,17 @@ def limits(unit, options, trips, clients, sizes, box, shares, sums, rows, rhs):
     for r in range(size):
         if rhs[r] < 0.0:
             return -1
+    if not box.full and len(unit.beside) == 0 and box.low > 0.0:  # the only row below 0, the last
+        rhs[size] = -box.low * (1.0 - 1e-12)
+        rows[:, size] = -sums[1]
+        size += 1
     return size
+
+
+@helper
+def is_full(box):
+    """Return whether a unit in a box is busy all the time."""
+    return box.full or box.load_low >= 1.0
 
 
 @helper
@@ -349,25 +364,31 @@ def own_worth(unit, objective, box):
     if objective == COST:
         return -unit.price
     if objective == ENERGY:
-        return -unit.busy if box.full or box.load_low >= 1.0 else -unit.idle
+        return -unit.busy if is_full(box) else -unit.idle
     return 0.0
 
 
 @helper
 def simplex(worths, rows, rhs, size, basis, amounts, duals):
-    """Maximise worths x over rows x <= rhs and x >= 0 by the primal simplex method; rhs >= 0.
+    """Maximise worths x over rows x <= rhs and x >= 0 by the primal simplex method.
 
-    rows: by option. basis, amounts: written, an entry per row, -1 - r for the slack of row r. Ties
-    go to the first after many steps. Returns the optimum; infinity without one.
+    What a row below 0 lacks costs `LACKING` times more than any option is worth: a bound in any
+    case, and the optimum where that is dear enough. rows: by option. basis, amounts: written, an
+    entry per row, -1 - r for the slack of row r or for what it lacks. Ties go to the first after
+    many steps. Returns the optimum; infinity without one.
     """
     count = len(rows)
     inverse, costs, direction = np.eye(size), np.zeros(size), np.zeros(size)
-    largest = 0.0
-    for r in range(size):
-        basis[r], amounts[r] = -1 - r, rhs[r]
+    largest = dearest = 0.0
     for k in range(count):
         largest = max(largest, worths[k])
-    tolerance = 1e-11 * largest
+        if worths[k] > -np.inf:
+            dearest = max(dearest, abs(worths[k]))
+    for r in range(size):
+        basis[r], amounts[r] = -1 - r, abs(rhs[r])
+        if rhs[r] < 0.0:
+            inverse[r, r], costs[r] = -1.0, LACKING * dearest / rhs[r]
+    tolerance = 1e-11 * (dearest if rhs[size - 1] < 0.0 else largest)
     for step in range(MAX_STEPS):
         for r in range(size):
             duals[r] = 0.0
@@ -378,7 +399,10 @@ def simplex(worths, rows, rhs, size, basis, amounts, duals):
             if -duals[r] > best:
                 entering, best = count + r, -duals[r]
         for k in range(count):
-            if worths[k] > best:
+            most = worths[k]  # no other row has entries below 0
+            if rhs[size - 1] < 0.0:
+                most -= rows[k, size - 1] * duals[size - 1]
+            if most > best:
                 reduced = worths[k]
                 for r in range(size):
                     reduced -= rows[k, r] * duals[r]
@@ -444,7 +468,7 @@ def search(
     patterns, and how many were found.
     """
     count, width = len(options), chosen.shape[1]
-    worths, shares, sums = np.empty(count), np.empty(count), np.empty(count)
+    worths, shares, sums = np.empty(count), np.empty(count), np.empty((2, count))
     table, rhs, duals = np.empty((count, width)), np.empty(width), np.empty(width)
     basis, levels = np.empty(width, np.int64), np.empty(width)
     bounds = np.full(len(boxes), -np.inf)
@@ -459,6 +483,8 @@ def search(
                 worths -= prices
                 bounds[k] = simplex(worths, table[:, :size], rhs, size, basis, levels, duals)
                 bounds[k] += own_worth(unit, objective, boxes[k])
+                if is_full(boxes[k]):
+                    bounds[k] -= sizes.full
         fresh = used
         best = np.argmax(bounds)
         top = bounds[best]
@@ -505,129 +531,8 @@ def program(unit, options, trips, objective, sizes, clients, box, worths, table,
     """Write the linear program of a box: worths and rows of options; return its rows, and the worth
     of the unit.
     """
-    shares, sums = np.empty(len(options)), np.empty(len(options))
+    shares, sums = np.empty(len(options)), np.empty((2, len(options)))
     reach(unit, options, trips, objective, sizes, box, worths, shares, sums)
     return limits(unit, options, trips, clients, sizes, box, shares, sums, table, rhs), own_worth(
         unit, objective, box
     )
-
-
-CLIENTS = 10_000
-"""Maximum number of clients of a pattern that is listed; with more the list is given up."""
-
-
-@helper
-def enumerate_box(table, rhs, losses, budget, chosen, counts, sizes, found):
-    """Write every whole pattern of a box that loses no more than a budget; return their number, -1
-    if too many.
-
-    losses: by option, what a client loses at the prices of rows. chosen, counts, sizes: patterns
-    from row `found` on. A pattern of more than `CLIENTS` clients, or of more entries than `chosen`
-    has columns, is one too many.
-    """
-    count, size = table.shape
-    most, width = chosen.shape
-    stack = np.empty(CLIENTS, np.int64)
-    left = rhs.copy()
-    depth, item = 0, 0
-    while True:
-        if item == count:
-            if depth == 0:
-                return found
-            depth -= 1
-            item = stack[depth]
-            budget += losses[item]
-            for r in range(size):
-                left[r] += table[item, r]
-            item += 1
-            continue
-        fits = losses[item] <= budget
-        for r in range(size):
-            if table[item, r] > left[r] + 1e-9 * rhs[r]:
-                fits = False
-        if not fits:
-            item += 1
-            continue
-        if found == most or depth == CLIENTS:
-            return -1
-        stack[depth] = item
-        depth += 1
-        budget -= losses[item]
-        for r in range(size):
-            left[r] -= table[item, r]
-        sizes[found] = 0
-        for d in range(depth):
-            if sizes[found] == 0 or chosen[found, sizes[found] - 1] != stack[d]:
-                if sizes[found] == width:
-                    return -1
-                chosen[found, sizes[found]], counts[found, sizes[found]] = stack[d], 0
-                sizes[found] += 1
-            counts[found, sizes[found] - 1] += 1
-        found += 1
-
-
-@kernel(
-    "i8(Unit, const Option[::1], const f8[::1], i8, Sizes, const f8[::1], const f8[::1], Box[::1],"
-    " i8[:, ::1], i8[:, ::1], i8[::1])"
-)
-def near(unit, options, trips, objective, sizes, prices, clients, boxes, chosen, counts, entries):
-    """Write every whole pattern of one side that may be worth more than a threshold at prices of
-    its clients.
-
-    boxes: as in `search`. Returns how many were written, some twice perhaps; -1 if there are too
-    many.
-    """
-    rows = len(unit.passes) * max(len(unit.beside), 1 + len(LATER))
-    count, width = len(options), 3 + rows + sizes.classes
-    worths, shares, sums = np.empty(count), np.empty(count), np.empty(count)
-    table, rhs, duals = np.empty((count, width)), np.empty(width), np.empty(width)
-    basis, levels, losses = np.empty(width, np.int64), np.empty(width), np.empty(count)
-    used, found, at = 0, 0, 0
-    while used < len(boxes) and boxes[used].low >= 0.0:
-        used += 1
-    while at < used:
-        box = boxes[at]
-        at += 1
-        reach(unit, options, trips, objective, sizes, box, worths, shares, sums)
-        size = limits(unit, options, trips, clients, sizes, box, shares, sums, table, rhs)
-        if size < 0:
-            continue
-        worths -= prices
-        spare = simplex(worths, table[:, :size], rhs, size, basis, levels, duals) + own_worth(
-            unit, objective, box
-        )
-        spare -= sizes.threshold
-        if not spare >= 0.0:
-            continue
-        split, loads = middle(box, sizes)
-        if split > 0.0 and used + 1 < len(boxes):
-            boxes[used], boxes[used + 1] = box, box
-            if loads:
-                boxes[used].load_high, boxes[used + 1].load_low = split, split
-            else:
-                boxes[used].high, boxes[used + 1].low = split, split
-            used += 2
-            continue
-        for k in range(count):
-            losses[k] = -worths[k]
-            for r in range(size):
-                losses[k] += table[k, r] * max(0.0, duals[r])
-            losses[k] = max(0.0, losses[k])
-        able = np.flatnonzero(losses <= spare)
-        before = found
-        found = enumerate_box(
-            table[able, :size],
-            rhs[:size].copy(),
-            losses[able],
-            spare,
-            chosen,
-            counts,
-            entries,
-            found,
-        )
-        if found < 0:
-            return -1
-        for row in range(before, found):
-            for k in range(entries[row]):
-                chosen[row, k] = able[chosen[row, k]]
-    return found

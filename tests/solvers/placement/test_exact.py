@@ -18,9 +18,17 @@ from small_instances.placement import INSTANCES, one_of_each, passes
 from specopt import PlacementProblem, Status, Unsupported
 from specopt.kinds.placement import strategies as strategies
 from specopt.solvers.placement import refined
+from specopt.solvers.placement.choice import counted
+from specopt.solvers.placement.listing import every as every_pattern
 from specopt.solvers.placement.method import sign
-from specopt.solvers.placement.patterns import all_patterns, count_all, plan_of, valued
-from specopt.solvers.placement.prepare import OBJECTIVES, prepare
+from specopt.solvers.placement.patterns import (
+    Pattern,
+    all_patterns,
+    count_exact,
+    plan_of,
+    valued,
+)
+from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, prepare
 from specopt.solvers.placement.program import Program
 from specopt.solvers.placement.relaxation import Relaxation
 
@@ -68,14 +76,15 @@ def test_no_method_is_wrong(problem: PlacementProblem, method: str) -> None:
 
 @pytest.mark.nightly
 @pytest.mark.slow
-@pytest.mark.parametrize("least", ["EXACT_CLIENTS", "FEW_PATTERNS"])
+@pytest.mark.parametrize("least", ["EXACT_CLIENTS", "FEW_PATTERNS", "MANY_PATTERNS"])
 @settings(max_examples=EXAMPLES // 3, deadline=None)
 @given(problem=st.sampled_from(OBJECTIVES).flatmap(strategies.problems))
 def test_bounds_hold_where_patterns_are_priced(least: str, problem: PlacementProblem) -> None:
     """Tests that tiny problems have no plan beyond the bounds of what is for large ones, and none
     that is too good.
     """
-    with mock.patch.object(refined, least, -1):
+    few = -1 if least == "MANY_PATTERNS" else refined.FEW_PATTERNS
+    with mock.patch.object(refined, "FEW_PATTERNS", few), mock.patch.object(refined, least, -1):
         result = solve(problem, "refined")
     check(problem, result)
 
@@ -97,6 +106,14 @@ def test_twenty_clients_are_proven() -> None:
     for units in (1, 2):
         result = solve(generate("placement/one-class", number_of_clients=20, units=units))
         assert result.status is Status.OPTIMAL
+
+
+def test_units_that_are_always_busy_are_whole() -> None:
+    """Tests that the watts of one unit that is busy are proven the least: half of it busy is no
+    plan.
+    """
+    result = solve(generate("placement/edge-cloud", number_of_clients=20, objective="energy"))
+    assert (result.status, result.objective) == (Status.OPTIMAL, pytest.approx(650.0))
 
 
 def test_branches_that_no_known_pattern_fits() -> None:
@@ -142,7 +159,7 @@ def test_patterns_are_worth_what_the_judge_says(objective: str, data: st.DataObj
     """Tests that a unit's value is the objective where its clients are all that there are."""
     problem = replace(data.draw(strategies.problems(objective)), overlap=True)
     prepared = prepare(problem, exact=True)
-    assume(count_all(prepared, 10_000) < math.inf)
+    assume(count_exact(problem, 10_000) < math.inf)
     every = valued(prepared, [one for one in all_patterns(prepared) if not one.drafted(prepared)])
     for one in every[:: len(every) // 20 + 1]:
         served = zip(problem.classes, one.served(prepared), strict=True)
@@ -153,22 +170,43 @@ def test_patterns_are_worth_what_the_judge_says(objective: str, data: st.DataObj
         assert one.value == pytest.approx(sign(problem) * found, rel=1e-9, abs=1e-12)
 
 
-def test_every_pattern_within_reach_is_listed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that all whole patterns that lose no more than a budget are listed: at no prices, all
-    that there are.
+@pytest.mark.slow
+@settings(max_examples=EXAMPLES // 2, deadline=None)
+@given(
+    problem=st.sampled_from(["goodput", "energy", "energy"]).flatmap(strategies.problems),
+    narrow=st.sampled_from([np.inf, 1.2, 1.05]),
+    prices=st.lists(st.floats(-2.0, 2.0), min_size=5, max_size=5),
+    share=st.floats(0.0, 1.0),
+)
+def test_every_pattern_within_reach_is_listed(
+    problem: PlacementProblem, narrow: float, prices: list[float], share: float
+) -> None:
+    """Tests that of the whole patterns that lose no more than a budget at any prices the best are
+    listed.
     """
-    prepared = prepare(INSTANCES["goodput"], exact=True)  # type: ignore[arg-type]
+    prepared = prepare(problem, exact=True)
     every = valued(prepared, list(all_patterns(prepared)))
-    monkeypatch.setattr("specopt.solvers.placement.relaxation.MAX_NEAR", 5000)
-    relaxation, best = Relaxation(prepared, narrow=np.inf), max(one.value for one in every)
+    assume(every)
+    scale = max(abs(one.value) for one in every)
+    relaxation, units = Relaxation(prepared, narrow=narrow), 2 * (1 + len(problem.verifiers))
+    of_classes = scale * np.array(prices[: len(problem.classes)])
+    of_units = np.zeros(units)
+    of_units[:2] = scale * np.array(prices[3:])
+    duals = of_classes, of_units, np.zeros(len(prepared.drafts))
     asked: list[int] = []
-    for unit, budget in ((0.0, 1e6), (best, 0.3 * best)):
-        listed = relaxation.near(
-            (np.zeros(2), np.full(1, unit), np.zeros(0)), budget, lambda: asked.append(1)
-        )
-        assert listed is not None and len(every) > 100
-        assert {one for one in every if one.value >= unit - budget} <= set(listed) <= set(every)
-    assert len(asked) == 2 * len(relaxation.covers), "every side asks for the time"
+    listed = relaxation.near(duals, share * scale, lambda: asked.append(1))
+    within = [
+        one
+        for one in every
+        if one.value - of_classes @ one.served(prepared)
+        >= of_units[counted(problem, prepared.sides[one.side].verifier)].sum() - share * scale
+    ]
+    assume(listed is not None)
+    assert listed is not None
+    expected, found = keyed(prepared, within), keyed(prepared, listed)
+    assert all(found[key].value >= one.value for key, one in expected.items())
+    assert {one.entries for one in listed} <= {one.entries for one in every}
+    assert len(asked) == len(relaxation.covers), "every side asks for the time"
 
 
 def test_patterns_of_many_classes_have_room() -> None:
@@ -179,7 +217,12 @@ def test_patterns_of_many_classes_have_room() -> None:
     data["classes"] = [data["classes"][0] | {"name": f"class {k}", "clients": 1} for k in range(70)]
     relaxation = Relaxation(prepare(PlacementProblem.from_dict(data), exact=True), narrow=np.inf)
     assert relaxation.classes == 70
-    assert relaxation.near((np.zeros(70), np.full(1, 1e9), np.zeros(0)), 0.0, lambda: None) == []
+    assert (
+        relaxation.near(
+            (np.zeros(70), np.array([1e9, 0.0, 0.0, 0.0]), np.zeros(0)), 0.0, lambda: None
+        )
+        == []
+    )
 
 
 def test_a_program_that_fails_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -197,3 +240,42 @@ def test_a_program_that_fails_proves_nothing(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(refined, "first_plans", lambda prepared: [{}])  # using nothing
     result = solve(INSTANCES["capacity"], "refined")
     assert result.bound >= optimum
+
+
+@pytest.mark.slow
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(problem=strategies.problems())
+def test_kernels_list_what_is_listed_one_by_one(problem: PlacementProblem) -> None:
+    """Tests that the best patterns with the same clients and draft units are those of a plain
+    enumeration, and that a pattern too many ends the list.
+    """
+    prepared = prepare(problem, exact=True)
+    plain = list(all_patterns(prepared))
+    expected = {key: one.value for key, one in keyed(prepared, valued(prepared, plain)).items()}
+    listed = every_pattern(prepared, len(plain))
+    assert listed is not None and len(listed) == len(expected)
+    assert {key: one.value for key, one in keyed(prepared, listed).items()} == expected
+    assert not expected or every_pattern(prepared, len(expected) - 1) is None
+
+
+def keyed(prepared: Prepared, patterns: list[Pattern]) -> dict[object, Pattern]:
+    """Return the most valuable pattern by verifier, clients and draft units."""
+    found: dict[object, Pattern] = {}
+    for one in sorted(patterns, key=lambda one: one.value):
+        ways = prepared.sides[one.side].ways
+        pooled: dict[int, list[tuple[int, int, int]]] = {}
+        for option, count in one.entries:
+            if ways[option].draft >= 0:
+                context = prepared.problem.classes[ways[option].cls].context_tokens
+                pooled.setdefault(ways[option].draft, []).append(
+                    (count, context, ways[option].length)
+                )
+        used = []
+        for draft, of in sorted(pooled.items()):
+            counts, contexts, lengths = zip(*of, strict=True)
+            wanted = prepared.drafts[draft]
+            met = max(contexts) == wanted.context, wanted.length in (None, max(lengths))
+            used.append((draft, sum(counts), *met))
+        key = prepared.sides[one.side].verifier, tuple(one.served(prepared)), tuple(used)
+        found[key] = one
+    return found

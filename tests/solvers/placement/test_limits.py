@@ -27,9 +27,10 @@ from specopt.models.result import Termination
 from specopt.solvers import highs
 from specopt.solvers.placement import refined
 from specopt.solvers.placement.choice import Choice, choose
+from specopt.solvers.placement.kernels import listing
 from specopt.solvers.placement.kernels import units as kernels
 from specopt.solvers.placement.milp import MilpPlacement
-from specopt.solvers.placement.patterns import all_patterns, valued
+from specopt.solvers.placement.patterns import all_patterns, undominated, valued
 from specopt.solvers.placement.prepare import draft_sizes, prepare
 from specopt.solvers.placement.program import Program, Solution
 from specopt.solvers.placement.relaxation import Relaxation
@@ -100,8 +101,9 @@ def test_converged_is_proven(case: str, method: str) -> None:
 
 def no_kernel_is_ready(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let no kernel be compiled or in the cache, and fail where one is called."""
-    for name in ("value", "values", "search", "near", "program"):
+    for name in ("value", "values", "search", "program"):
         monkeypatch.setattr(kernels, name, SimpleNamespace(is_ready=False))
+    monkeypatch.setattr(listing, "near", SimpleNamespace(is_ready=False))
 
 
 @pytest.mark.parametrize(("case", "method"), list(cases()))
@@ -184,7 +186,7 @@ def test_the_bound_outlives_an_integer_program_that_is_stopped(
 
     def stopped(self: Program, *arguments: Any, **named: Any) -> Solution:
         if any(self.whole):
-            return Solution(None, np.zeros(0), np.zeros(0), -math.inf, math.inf)
+            return Solution(None, np.zeros(0), np.zeros(0), -math.inf, math.inf, 0.0)
         return solved(self, *arguments, **named)
 
     monkeypatch.setattr(Program, "solve", stopped)
@@ -291,6 +293,7 @@ def test_draft_units_hold_what_verifiers_hold_for_capacity() -> None:
 LIMITS: dict[str, dict[str, Any]] = {
     "refined": {
         "FEW_PATTERNS": -1,
+        "MANY_PATTERNS": -1,
         "EXACT_CLIENTS": -1,
         "EXACT_OPTIONS": -1,
         "LEAVES": 1,
@@ -301,7 +304,8 @@ LIMITS: dict[str, dict[str, Any]] = {
         "ROUNDED": 0.0,
         "WHOLE_UNITS": 0.0,
     },
-    "relaxation": {"FEW_UNITS": 0, "SPARE": 2, "MAX_NEAR": 1, "PER_SIDE": 1, "MAX_ENTRIES": 1},
+    "relaxation": {"FEW_UNITS": 0, "SPARE": 2, "MAX_NEAR": 1, "PER_SIDE": 1},
+    "listing": {"MAX_KEPT": 1, "MAX_ENTRIES": 1, "CHUNK": 1},
     "rounding": {"OPTIONS": 0},
     "prepare": {"EXACT_SIZES": 0, "RANGE": 5.0},
     "first_plans": {"STEPS": 0, "CLIENTS": 1},
@@ -321,6 +325,8 @@ def test_no_limit_hides_in_a_certificate(
     search is.
     """
     monkeypatch.setattr(refined, "FEW_PATTERNS", -1)
+    if (module, name) != ("refined", "FEW_PATTERNS"):
+        monkeypatch.setattr(refined, "MANY_PATTERNS", -1)
     if module == "prepare":
         monkeypatch.setattr(refined, "EXACT_CLIENTS", -1)
     monkeypatch.setattr(f"specopt.solvers.placement.{module}.{name}", LIMITS[module][name])
@@ -337,21 +343,6 @@ def test_no_limit_hides_in_a_certificate(
         assert result.status is Status.FEASIBLE and result.termination is Termination.EXHAUSTED
 
 
-def test_too_many_clients_of_a_pattern_end_the_list(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that patterns are not listed where one has more clients than the list keeps: nothing is
-    left out.
-    """
-    monkeypatch.setattr(kernels, "CLIENTS", 50)
-    table, rhs = np.full((1, 1), 1.0), np.array([kernels.CLIENTS + 1.0])
-    chosen, counts, sizes = (
-        *np.zeros((2, kernels.CLIENTS + 9, 1), np.int64),
-        np.zeros(kernels.CLIENTS + 9, np.int64),
-    )
-    arguments = np.zeros(1), 0.0, chosen, counts, sizes, 0
-    assert kernels.enumerate_box(table, rhs, *arguments) == -1
-    assert kernels.enumerate_box(table, rhs - 1.0, *arguments) == kernels.CLIENTS
-
-
 def test_passes_of_many_pieces_are_listed() -> None:
     """Tests that a verifier whose passes have 30 pieces, which make more than 64 rows, has all its
     patterns listed.
@@ -366,19 +357,58 @@ def test_passes_of_many_pieces_are_listed() -> None:
     prepared = prepare(PlacementProblem.from_dict(data), exact=True)
     relaxation = Relaxation(prepared, narrow=np.inf)
     assert relaxation.width > 64
-    listed: Any = relaxation.near((np.zeros(1), np.zeros(1), np.zeros(0)), 1e6, lambda: None)
-    assert set(listed) >= set(valued(prepared, list(all_patterns(prepared))))
+    listed = relaxation.near((np.zeros(1), np.zeros(4), np.zeros(0)), 1e6, lambda: None)
+    assert listed is not None
+    every = undominated(prepared, valued(prepared, list(all_patterns(prepared))))
+    assert {one.value for one in undominated(prepared, listed)} == {one.value for one in every}
 
 
-def test_large_problems_have_no_plain_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that with no time nothing is tried where the options alone take time, and little where
-    judging does.
+def test_large_problems_have_a_plan_without_drafts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that with no time only plans without drafts are tried where the options alone take
+    time, and few where judging does.
     """
     no_kernel_is_ready(monkeypatch)
     problem = generate("placement/many-classes")
     assert solve(problem, "refined", time_limit=0.0).plan is not None
     monkeypatch.setattr("specopt.solvers.placement.method.PLAIN_PATTERNS", 1)
-    assert solve(problem, "refined", time_limit=0.0).plan is None
+    assert solve(problem, "all-beside", time_limit=0.0).plan is None
     monkeypatch.setattr("specopt.solvers.placement.method.PLAIN_PATTERNS", 3000)
     monkeypatch.setattr("specopt.solvers.placement.method.PLAIN_OPTIONS", 9)
-    assert solve(problem, "refined", time_limit=0.0).plan is None
+    assert solve(problem, "all-beside", time_limit=0.0).plan is None
+    assert {
+        one["place"]
+        for of in solve(problem, "refined", time_limit=0.0).terms["classes"].values()
+        for one in of
+    } == {"none"}
+
+
+def test_many_classes_share_the_units_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that the first plan of a problem with many options needs none of these: every unit
+    serves as many clients, without drafts.
+    """
+    made: list[PlacementProblem] = []
+
+    def prepared(problem: PlacementProblem, *more: Any, **named: Any) -> Any:
+        made.append(problem)
+        return prepare(problem, *more, **named)
+
+    monkeypatch.setattr("specopt.solvers.placement.method.PLAIN_OPTIONS", 9)
+    monkeypatch.setattr(refined, "prepare", prepared)
+    problem = generate("placement/many-classes", classes=40, number_of_clients=100, units=4)
+    result = solve(problem, "refined", callback=lambda progress: True)
+    assert [one.drafters for one in made[:1]] == [()]
+    assert isinstance(result.plan, PlacementPlan) and not problem.violations(result.plan)
+    served = [sum(one.per_unit for one in group.clients) for group in result.plan.groups]
+    assert sorted(served) == [25] * 4
+
+
+def test_work_is_limited_where_time_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that the default ends with a plan and a bound where its work is spent."""
+    problem = generate("placement/capacity", number_of_clients=3)
+    spent: list[float] = []
+    for limit in (0.05, 0.2):
+        monkeypatch.setattr("specopt.solvers.auto.WORK_SECONDS", limit)
+        result = solve(problem)
+        assert result.termination is Termination.WORK_LIMIT and result.plan is not None
+        spent.append(result.gap or math.inf)
+    assert spent[1] <= spent[0]
