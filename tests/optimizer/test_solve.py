@@ -62,7 +62,9 @@ def test_unknown_methods(small: ServingLatencyProblem) -> None:
     ):
         specopt.solve(small, "exakt")
     wrong: Any = 3
-    with pytest.raises(InvalidInput, match="method: expected a name, a method or a function, got 3"):
+    with pytest.raises(
+        InvalidInput, match="method: expected a name, a method or a function, got 3"
+    ):
         specopt.solve(small, wrong)
     with pytest.raises(InvalidInput, match="problem: expected a specopt problem, got 3"):
         specopt.solve(wrong)

@@ -84,6 +84,8 @@ TINY: dict[tuple[str, str], Any] = {
     ("draft_stopping/stopping", "REFINEMENTS"): (0.1,),
     ("draft_stopping/stopping", "MAX_NODES"): 1,
     ("fair_goodput/master", "PATIENCE"): 1,
+    ("fair_goodput/master", "WHOLE"): 0,
+    ("fair_goodput/column_generation", "SHORT"): 0,
     ("fair_goodput/convex", "FIRST_LINES"): 1,
     ("fair_goodput/dual", "SAMPLE"): 1,
     ("prompt_chunking/exact", "STAGES_PLAYED"): 1,

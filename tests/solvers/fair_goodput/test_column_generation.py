@@ -13,10 +13,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import fair_goodput as naive
 
-from specopt import FairGoodputPlan, FairGoodputProblem, Status, generate, solve
+from specopt import FairGoodputPlan, FairGoodputProblem, Progress, Status, generate, solve
+from specopt.api.library import load_saved
 from specopt.kinds.fair_goodput.strategies import problems as fair_goodputs
 from specopt.solvers.budget import Budget
-from specopt.solvers.fair_goodput.rounds import Rounds
+from specopt.solvers.fair_goodput.rounds import best_sum, rates_of
 
 
 def timed(**parameters: Any) -> FairGoodputProblem:
@@ -49,7 +50,7 @@ def test_the_best_round_is_exact(problem: FairGoodputProblem, data: st.DataObjec
     """
     size = problem.clients
     prices = np.array(data.draw(st.lists(st.floats(0.01, 10), min_size=size, max_size=size)))
-    worth, allocation = Rounds(problem).best_sum(prices, Budget(problem))
+    worth, allocation = best_sum(problem, prices, Budget(problem))
     form = problem.to_dict()
     assert worth == pytest.approx(float((prices @ naive.columns(form)).max()), rel=1e-12)
     assert worth == pytest.approx(float(prices @ naive.rates(form, allocation.tolist())), rel=1e-12)
@@ -138,17 +139,47 @@ def test_impossible_least_rates_are_named() -> None:
     assert (alone.explanation or "").startswith(
         "client 1 needs 500 tokens per second, and gains at most "
     )
-    most = [float(Rounds(problem).best_sum(np.eye(3)[i], Budget(problem))[0]) for i in range(3)]
+    most = [float(best_sum(problem, np.eye(3)[i], Budget(problem))[0]) for i in range(3)]
     together = solve(dataclasses.replace(problem, min_goodput=0.999 * np.array(most)))
     assert together.status is Status.INFEASIBLE
     assert "no mixture of rounds gives all minimum rates" in (together.explanation or "")
     assert "at best" in (together.explanation or "")
 
 
-def test_large_problems_are_refused_with_a_way_out() -> None:
-    """Tests that what is too large per second still has a method."""
-    problem = timed(clients=1000, budget=4000)
-    assert solve(problem, time_limit=600.0).plan is not None
+@pytest.mark.parametrize("name", ["fair-goodput/recorded/N900-g1", "fair-goodput/recorded/N900-g4"])
+def test_drafting_nothing_is_proven(name: str) -> None:
+    """Tests that 900 clients whose drafts cost more than they yield draft nothing, with proof."""
+    problem = load_saved(name)
+    assert isinstance(problem, FairGoodputProblem)
+    result = solve(problem)
+    assert result.status is Status.OPTIMAL and isinstance(result.plan, FairGoodputPlan)
+    assert not result.plan.mean_draft_tokens.any()
+
+
+@pytest.mark.parametrize("verify", [2e-4, 2e-6])
+@pytest.mark.parametrize("clients", [1000, 10000])
+def test_many_clients(clients: int, verify: float) -> None:
+    """Tests that the first plan of the default is at least every plain plan, and that few rounds
+    bring the bound next to the last.
+    """
+    problem = dataclasses.replace(
+        timed(clients=clients, budget=4 * clients), verify_seconds_per_token=verify
+    )
+    seen: list[Progress] = []
+
+    def stop(progress: Progress) -> bool:
+        seen.append(progress)
+        return progress.gap is not None and progress.gap <= 1e-3
+
+    result = solve(problem, callback=stop)
+    assert result.gap is not None and result.gap <= 1e-3 and len(seen) <= 20
+    assert isinstance(result.plan, FairGoodputPlan) and problem.violations(result.plan) == []
+    for tokens in range(5):
+        same = rates_of(problem, np.full(clients, tokens))
+        assert seen[0].objective is not None
+        assert (
+            seen[0].objective >= problem.utility(same) * (1.0 - 1e-12) or tokens == 3
+        )  # no power of two
 
 
 def test_least_rates_that_do_not_bind() -> None:

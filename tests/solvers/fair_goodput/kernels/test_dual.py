@@ -17,7 +17,7 @@ from specopt import FairGoodputProblem
 from specopt.kinds.fair_goodput.strategies import fairness, rates, weights
 from specopt.models.fields import Floats
 from specopt.solvers.budget import Budget
-from specopt.solvers.fair_goodput.rounds import Rounds
+from specopt.solvers.fair_goodput.rounds import best_utility
 
 
 def rate(a: float, s: float) -> float:
@@ -121,6 +121,6 @@ def test_no_round_is_worth_more_than_the_best_one(g: float) -> None:
         x = np.array([rate(a[i], s) for i, s in enumerate(allocation)]) / seconds
         return float(w @ (np.log(x) if g == 1.0 else x ** (1.0 - g) / (1.0 - g)))
 
-    found = tuple(Rounds(problem).best_utility(Budget(problem)).tolist())
+    found = tuple(best_utility(problem, Budget(problem)).tolist())
     every = [one for one in itertools.product(range(6), repeat=3) if sum(one) <= 5]
     assert sum(found) > 0 and worth(found) == pytest.approx(max(map(worth, every)), rel=1e-12)
