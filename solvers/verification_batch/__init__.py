@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-import numpy as np
-
 from specopt.models.verification_batch.problem import (
     VerificationBatchPlan,
     VerificationBatchProblem,
@@ -15,7 +13,7 @@ from specopt.solvers.auto import Auto
 from specopt.solvers.method import Method
 from specopt.solvers.verification_batch.baselines import BASELINES
 from specopt.solvers.verification_batch.brute_force import BruteForceBatch
-from specopt.solvers.verification_batch.method import plan_of
+from specopt.solvers.verification_batch.method import plain_plan, plan_of
 from specopt.solvers.verification_batch.milp import MilpBatch
 from specopt.solvers.verification_batch.pareto import Pareto
 from specopt.solvers.verification_batch.prepare import Prepared
@@ -24,9 +22,6 @@ from specopt.solvers.verification_batch.threshold import Threshold
 
 SWEPT = range(3000, 10_000)
 """Requests among which the sweep's plan comes well before the first good one of `threshold`."""
-
-PARTS = 8
-"""Of the requests, by their deadlines: the thresholds of plain plans."""
 
 
 @dataclass(frozen=True)
@@ -53,16 +48,8 @@ class AutoBatch(Auto):
         return plan_of(prepared.in_order(able, skip=True))
 
     def plain_plans(self, problem: VerificationBatchProblem) -> Iterator[VerificationBatchPlan]:
-        """Yield, for some thresholds, the requests worth most per second as long as they fit."""
-        prepared = Prepared(problem)
-        *columns, space = prepared.columns
-        for end in (len(prepared.items) * np.arange(1, PARTS + 1) // PARTS).tolist():
-            values, seconds, memory, rooms = (column[:end] for column in columns)
-            order = np.argsort(-values / np.maximum(seconds, 1e-300), kind="stable")
-            fits = (np.cumsum(seconds[order]) <= rooms[-1:]) & (np.cumsum(memory[order]) <= space)
-            batch = prepared.items[order[: int(np.argmin(np.append(fits, False)))]].tolist()
-            if prepared.admits(batch):
-                yield plan_of(batch)
+        """Yield the best of some greedy plans."""
+        yield plain_plan(Prepared(problem))
 
 
 METHODS = (

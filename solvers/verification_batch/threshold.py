@@ -43,8 +43,9 @@ FEW_REQUESTS = 16
 """Up to this many requests labels settle every threshold as fast without a good batch at the start,
 and the kernel that finds one need not be compiled."""
 
-SAMPLE = 16
-"""One threshold in this many is bounded before all of them are, among many requests."""
+MANY_REQUESTS = 10_000
+"""From this many requests on a good batch is the best subset of a core, without exchanges, and
+thresholds are settled by HiGHS alone."""
 
 
 @dataclass(frozen=True)
@@ -77,10 +78,7 @@ class Threshold(VerificationBatchMethod):
         few = prepared.problem.requests <= FEW_REQUESTS
         budget.offer_warm_start()
         if not few:  # above a good batch only do bounds need to be tight
-            some = prepared.ends[SAMPLE - 1 :: SAMPLE]
-            self._polish(
-                prepared, some, prepared.bounds(budget, self._enough(budget), some), 1, budget
-            )
+            self._polish(prepared, prepared.bounds(budget, self._enough(budget), 1), 1, budget)
         bound, per_second, per_byte = found = prepared.bounds(budget, self._enough(budget))
         assert budget.objective is not None
         stats: dict[str, Any] = {
@@ -91,13 +89,13 @@ class Threshold(VerificationBatchMethod):
         limit = max(budget.objective, float(bound.max(initial=0.0)))
         budget.improve_bound(limit)
         if not few:
-            self._polish(prepared, prepared.ends, found, self.polished - 1, budget)
+            self._polish(prepared, found, self.polished - 1, budget)
         order = np.argsort(-bound, kind="stable")
         alive = np.flatnonzero(bound > self._enough(budget))
         search = Labels(
             prepared, alive, per_second, per_byte, self._enough(budget), self.few_labels
         )
-        if search.run(budget):
+        if prepared.problem.requests < MANY_REQUESTS and search.run(budget):
             stats |= {"thresholds": len(alive), "labels": search.seen}
             budget.improve_bound(min(limit, search.bound))
             return Outcome(plan=budget.incumbent, bound=budget.bound, stats=stats)
@@ -129,14 +127,13 @@ class Threshold(VerificationBatchMethod):
         return enough(budget.objective, budget.gap)
 
     def _polish(
-        self, prepared: Prepared, ends: Ints, found: tuple[Floats, ...], most: int, budget: Budget
+        self, prepared: Prepared, found: tuple[Floats, ...], most: int, budget: Budget
     ) -> None:
         """Polish the thresholds whose bounds are best; `found`: bounds and prices."""
-        for bound, per_second, per_byte, end in sorted(
-            zip(*found, ends, strict=True), key=lambda row: -row[0]
-        )[:most]:
+        for k in np.argsort(-found[0], kind="stable")[:most].tolist():
+            bound, per_second, per_byte = (float(column[k]) for column in found)
             if bound > self._enough(budget):
-                polish(prepared, int(end), float(per_second), float(per_byte), budget)
+                polish(prepared, int(prepared.ends[k]), per_second, per_byte, budget)
 
     def _solve(
         self,
@@ -203,18 +200,11 @@ def polish(
     items = kernels.Items(*prepared.columns_within(SURE))
     taken = np.zeros(len(items.value), np.bool_)
     room = float(items.room[end - 1])
-    value = prepared.call(
-        budget,
-        kernels.polish,
-        end,
-        Threshold.core,
-        items,
-        room,
-        per_second,
-        per_byte,
-        taken,
-        partial=True,
-    )
+    arguments = end, Threshold.core, items, room, per_second, per_byte, taken
+    if prepared.problem.requests < MANY_REQUESTS:
+        value = prepared.call(budget, kernels.polish, *arguments, partial=True)
+    else:  # stopped before the exchanges
+        value = kernels.polish(*arguments, np.ones(1, np.uint8))
     if value >= 0:
         batch = [int(i) for i in prepared.items[taken]]
         if prepared.admits(batch):

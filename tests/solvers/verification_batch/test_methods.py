@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from hypothesis import given, settings
 from oracles import verification_batch as naive
 
 from specopt import (
+    Progress,
     Status,
     Unsupported,
     VerificationBatchPlan,
@@ -21,8 +23,10 @@ from specopt import (
     solve,
 )
 from specopt.kinds.verification_batch.strategies import problems as verification_batches
-from specopt.solvers.verification_batch import METHODS
+from specopt.solvers.budget import Budget
+from specopt.solvers.verification_batch import METHODS, prepare
 from specopt.solvers.verification_batch.baselines import Algorithm1
+from specopt.solvers.verification_batch.prepare import Prepared
 from specopt.solvers.verification_batch.threshold import Threshold
 
 FAMILIES = ("warm", "mixed", "tight", "memory-bound")
@@ -129,6 +133,43 @@ def test_a_thousand(family: str) -> None:
     """Tests that the default proves its plan for 1000 requests."""
     result = solve(make(family, requests=1000, seed=1), time_limit=600)
     assert result.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("levels", [1, 2, 9])
+def test_blocks_bound_each_of_their_deadlines(
+    family: str, levels: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that no batch is worth more than the bound of its tightest deadline, at every level."""
+    monkeypatch.setattr(prepare, "PARTS", 2)
+    for seed in range(3):
+        problem = make(family, requests=9, seed=seed)
+        prepared, budget = Prepared(problem), Budget(problem)
+        budget.offer(VerificationBatchPlan(batch=np.empty(0, np.int64)))
+        bound, _, _ = prepared.bounds(budget, 0.0, levels)
+        batches = (c for k in range(1, 10) for c in itertools.combinations(range(9), k))
+        for batch in filter(prepared.admits, batches):
+            last = max(prepared.items.tolist().index(i) for i in batch)
+            worth = float(problem.expected_tokens[list(batch)].sum())
+            assert worth <= bound[np.searchsorted(prepared.ends, last, side="right")] * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("family", ["warm", "memory-bound", "density-trap"])
+def test_a_hundred_thousand(family: str) -> None:
+    """Tests that the first plan is next to the best one, and that bounds of blocks prove it within
+    5 percent at once.
+    """
+    problem = make(family, requests=100_000)
+    seen: list[Progress] = []
+
+    def stop(progress: Progress) -> bool:
+        seen.append(progress)
+        return progress.gap is not None and progress.gap <= 0.05
+
+    result = solve(problem, callback=stop)
+    assert result.gap is not None and result.gap <= 0.05 and len(seen) <= 10
+    assert seen[0].objective is not None and result.bound is not None
+    assert seen[0].objective >= 0.9 * result.bound
 
 
 def two(**fields: Any) -> VerificationBatchProblem:
