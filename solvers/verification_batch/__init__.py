@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from specopt.models.verification_batch.problem import (
@@ -13,7 +12,7 @@ from specopt.solvers.auto import Auto
 from specopt.solvers.method import Method
 from specopt.solvers.verification_batch.baselines import BASELINES
 from specopt.solvers.verification_batch.brute_force import BruteForceBatch
-from specopt.solvers.verification_batch.method import plain_plan, plan_of
+from specopt.solvers.verification_batch.method import plan_of
 from specopt.solvers.verification_batch.milp import MilpBatch
 from specopt.solvers.verification_batch.pareto import Pareto
 from specopt.solvers.verification_batch.prepare import Prepared
@@ -46,10 +45,6 @@ class AutoBatch(Auto):
         prepared = Prepared(problem)
         able = [int(i) for i in plan.batch if i in set(prepared.items.tolist())]
         return plan_of(prepared.in_order(able, skip=True))
-
-    def plain_plans(self, problem: VerificationBatchProblem) -> Iterator[VerificationBatchPlan]:
-        """Yield the best of some greedy plans."""
-        yield plain_plan(Prepared(problem))
 
 
 METHODS = (

@@ -134,6 +134,7 @@ def test_a_spent_limit_without_a_choice_ends_the_method(
             np.ones(3),
             2.0,
             2.0,
+            0.0,
             Budget(generate("verification-batch/warm", requests=1)),
         )
 
