@@ -42,6 +42,9 @@ FEW_REQUESTS = 16
 """Up to this many requests labels settle every threshold as fast without a good batch at the start,
 and the kernel that finds one need not be compiled."""
 
+MEETING = 36
+"""Requests up to which all subsets of two halves are tried instead of an integer program."""
+
 ROUGH = 1e-4
 """Relative gap of the first program of each threshold, where there are several."""
 
@@ -167,7 +170,13 @@ class Threshold(VerificationBatchMethod):
             return len(left), self._enough(
                 budget
             )  # what a better batch would have to hold does not fit
-        chosen, most = knapsack(values[left], seconds[left], memory[left], room, space, gap, budget)
+        table = values[left], seconds[left], memory[left], room, space
+        if len(left) <= MEETING:
+            budget.spend(SECONDS_PER_NODE * 2.0 ** (0.5 * len(left) - 8.0))
+            bits = budget.load("verification_batch.labels").best_of_few(*table)
+            chosen, most = np.flatnonzero(bits >> np.arange(len(left)) & 1), None
+        else:
+            chosen, most = knapsack(*table, gap, budget)
         batch = [int(i) for i in prepared.items[np.concatenate([inside, left[chosen]])]]
         if prepared.admits(batch):
             budget.offer(plan_of(batch))

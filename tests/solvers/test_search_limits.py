@@ -77,6 +77,7 @@ TINY: dict[tuple[str, str], Any] = {
     ("verification_batch/prepare", "PASSES"): (1, 1),
     ("verification_batch/threshold", "FEW_REQUESTS"): 0,
     ("verification_batch/threshold", "MANY_REQUESTS"): 0,
+    ("verification_batch/threshold", "MEETING"): -1,
     ("verification_batch/threshold", "Threshold.few_labels"): 1,
     ("verification_batch/threshold", "Threshold.polished"): 1,
     ("verification_batch/threshold", "Threshold.core"): 1,

@@ -22,10 +22,12 @@ from specopt import (
     generate,
     solve,
 )
+from specopt.api.library import load_saved
 from specopt.kinds.verification_batch.strategies import problems as verification_batches
 from specopt.solvers.budget import Budget
-from specopt.solvers.verification_batch import METHODS, prepare
+from specopt.solvers.verification_batch import METHODS, prepare, threshold
 from specopt.solvers.verification_batch.baselines import Algorithm1
+from specopt.solvers.verification_batch.kernels.labels import best_of_few
 from specopt.solvers.verification_batch.prepare import Prepared
 from specopt.solvers.verification_batch.threshold import Threshold
 
@@ -278,6 +280,7 @@ def test_integer_programs_settle_it_too(family: str, monkeypatch: pytest.MonkeyP
     """Tests that without labels, and without polishing, HiGHS finds the same optimum."""
     monkeypatch.setattr(Threshold, "few_labels", -1)
     monkeypatch.setattr(Threshold, "polished", 0)
+    monkeypatch.setattr(threshold, "MEETING", -1)
     for seed in range(3):
         problem = make(family, requests=40, seed=seed)
         result = solve(problem)
@@ -285,12 +288,40 @@ def test_integer_programs_settle_it_too(family: str, monkeypatch: pytest.MonkeyP
         assert result.objective == pytest.approx(solve(problem, "pareto").objective, rel=1e-10)
 
 
-def test_integer_programs_run_beside_other_programs_of_highs() -> None:
+@pytest.mark.parametrize("seed", range(20))
+def test_two_halves_have_the_best_subset(seed: int) -> None:
+    """Tests that subsets of two halves, combined, are worth the best of all subsets."""
+    rng = np.random.default_rng(seed)
+    values, seconds, memory = rng.integers(1, 9, (3, seed % 12)).astype(np.float64)
+    room, space = rng.uniform(0.0, 0.7) * seconds.sum(), rng.uniform(0.2, 1.0) * memory.sum()
+    bits = int(best_of_few(values, seconds, memory, room, space))
+    chosen = [k for k in range(len(values)) if bits >> k & 1]
+    assert seconds[chosen].sum() <= room and memory[chosen].sum() <= space
+    every = (
+        c for k in range(len(values) + 1) for c in itertools.combinations(range(len(values)), k)
+    )
+    assert values[chosen].sum() == max(
+        values[list(c)].sum()
+        for c in every
+        if seconds[list(c)].sum() <= room and memory[list(c)].sum() <= space
+    )
+
+
+@pytest.mark.parametrize("name", ["n60-subset-sum", "n300-s2"])
+def test_correlated_batches_are_proven(name: str) -> None:
+    """Tests that batches that fill time to the last digit, or by their number alone, are proven."""
+    assert solve(load_saved(f"verification-batch/correlated/{name}")).status is Status.OPTIMAL
+
+
+def test_integer_programs_run_beside_other_programs_of_highs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Tests that HiGHS, whose threads belong to the process, solves here whatever number an earlier
     run asked for.
     """
     import highspy
 
+    monkeypatch.setattr(threshold, "MEETING", -1)
     highspy.Highs.resetGlobalScheduler(True)
     try:
         model = highspy.Highs()  # type: ignore[no-untyped-call]  # highspy's constructor has no annotations
