@@ -61,7 +61,8 @@ class Threshold(VerificationBatchMethod):
     Among many requests, the best thresholds are polished first: the best subset of the requests
     next to the prices, then exchanges. If few labels, as those of `pareto`, settle what is left,
     they do. Else prices fix each request whose exchange would cost more than the bound exceeds the
-    best batch known, and HiGHS solves the small programs that remain. A solution that the judge
+    best batch known. What remains is solved by combining subsets of its two halves if it is small,
+    else by HiGHS, roughly first where there are several thresholds. A solution that the judge
     refuses does not count: labels then search that threshold to the end.
     """
 
