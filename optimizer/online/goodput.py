@@ -54,7 +54,7 @@ from specopt.solvers.fair_goodput.policies import (
     first_facts,
     options_of,
 )
-from specopt.solvers.fair_goodput.rounds import Rounds
+from specopt.solvers.fair_goodput.rounds import best_sum
 from specopt.solvers.policy import as_policy
 
 Counts = Sequence[int] | Ints | Mapping[Key, int]
@@ -493,7 +493,7 @@ class GoodputScheduler(Online):
             + facts[:, col.PRESSURE]
         )
         prices = np.exp(logs - logs.max())
-        best = np.maximum(Rounds(one).best_sum(prices, Budget(one))[1], due)
+        best = np.maximum(best_sum(one, prices, Budget(one))[1], due)
         while best.sum() > self._budget:  # due drafts replace those of least value
             last = np.where(best > due, prices * facts[:, col.ESTIMATE] ** best, math.inf)
             best[last.argmin()] -= 1

@@ -22,7 +22,7 @@ class AutoGoodput(Auto):
 
     solves = FairGoodputProblem
     order = (Dual, ThresholdGreedy, ColumnGeneration)
-    instead = (BestConstant, TokensPerRound, Fixed)
+    instead = (Fixed,)
 
     def repaired(
         self, problem: FairGoodputProblem, plan: FairGoodputPlan

@@ -16,7 +16,7 @@ from specopt.solvers.fair_goodput.method import (
     drafts_at_most,
     offer_first_plan,
 )
-from specopt.solvers.fair_goodput.rounds import Rounds, mixture
+from specopt.solvers.fair_goodput.rounds import best_utility, mixture
 from specopt.solvers.method import Outcome
 
 
@@ -34,7 +34,7 @@ class BestConstant(FairGoodputMethod):
         """Find the allocation by greedy: the gains of a client's tokens fall."""
         offer_first_plan(problem, budget)
         if problem.per == "second":
-            allocation = Rounds(problem).best_utility(budget)
+            allocation = best_utility(problem, budget)
         else:
             allocation = best_allocation(problem, budget)
         plan = mixture(problem, np.ones(1), allocation[None])

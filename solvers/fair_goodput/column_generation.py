@@ -28,11 +28,10 @@ from specopt.solvers.fair_goodput.method import (
     PER_SECOND,
     FairGoodputMethod,
     admitted,
-    drafts_at_most,
     offer_first_plan,
 )
 from specopt.solvers.fair_goodput.region import LAST_DIGITS
-from specopt.solvers.fair_goodput.rounds import Rounds, mixture, rates_of
+from specopt.solvers.fair_goodput.rounds import best_sum, mixture, plain_plans, rates_of
 from specopt.solvers.fair_goodput.tokens_per_round import fair_per_round
 from specopt.solvers.method import Outcome
 
@@ -42,7 +41,10 @@ PROVEN = 2e-10
 DROPPED = 1e-11
 """Shares below it are left out of the plan."""
 
-_SECONDS_PER_CUBE = 3e-9  # of a mixture, by the cube of the clients, roughly
+SHORT = 100
+"""Entries up to which the rounds of the optimum per round join the first mixture."""
+
+_SECONDS_PER_NUMBER = 5e-9  # of a mixture, by clients times the square of its rounds, roughly
 
 
 @dataclass(frozen=True)
@@ -55,13 +57,8 @@ class ColumnGeneration(FairGoodputMethod):
         "own; paper 5 with the duration of rounds, simplicial decomposition with an exact oracle"
     )
     guarantee = "optimal, with the best round at the mixture's prices as proof"
-    complexity = "some 2 N rounds of O((N C)^2) at worst each, and O(N^3) per mixture"
-    takes = (PER_SECOND, drafts_at_most(300_000))
-    max_size = 256
-
-    def bytes_needed(self, problem: FairGoodputProblem) -> dict[str, float]:
-        """Return the bytes of the rounds of a mixture, too."""
-        return super().bytes_needed(problem) | {"clients": 2000.0 * problem.clients**2}
+    complexity = "O(N K^2 + K^3) per mixture of K rounds, and one best round for each"
+    takes = (PER_SECOND,)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Mix, price, add the best round, until none is worth more than the mixture."""
@@ -74,7 +71,6 @@ class Search:
     def __init__(self, problem: FairGoodputProblem, budget: Budget) -> None:
         self.problem = problem
         self.budget = budget
-        self.rounds = Rounds(problem)
         least = np.zeros(problem.clients) if problem.min_goodput is None else problem.min_goodput
         self.least = least * (1.0 - LAST_DIGITS)
         self.known: dict[bytes, int] = {}
@@ -90,30 +86,26 @@ class Search:
     def run(self) -> Outcome:
         """Return the best mixture with its proof."""
         problem, budget = self.problem, self.budget
-        none = np.zeros(problem.clients, np.int64)
-        equal = np.minimum(problem.budget_tokens // problem.clients, problem.max_tokens)
         offer_first_plan(problem, budget)
-        if problem.min_goodput is None:
-            self.add(self.rounds.best_utility(budget))
-            if self.is_best(
-                np.ones(1), np.zeros(problem.clients)
-            ):  # of few clients one round often is
-                return self.outcome()
-        for allocation in (none, equal):
-            self.add(allocation)
+        plans = plain_plans(problem)
         with contextlib.suppress(
             InvalidInput
         ):  # a utility of rates per round may be out of range: do without
-            fair, _ = fair_per_round(problem, budget)  # it may miss least rates: its rounds count
-            if not problem.violations(fair):
+            fair, bound = fair_per_round(problem, budget)  # it may miss least rates
+            budget.improve_bound(bound)
+            if problem.min_goodput is None or not problem.violations(fair):
                 budget.offer(fair)
-            for _, allocation in fair.schedule.allocations():
+            if len(fair.schedule) <= SHORT:  # clients with the same numbers take turns in it
+                plans.append(fair)
+        for plan in plans:
+            for _, allocation in plan.schedule.allocations():
                 self.add(allocation)
         if problem.min_goodput is not None:
-            self.add(self.rounds.best_utility(budget))
             self.reach_least()
         while True:
-            budget.spend(_SECONDS_PER_CUBE * problem.clients**3)
+            numbers = float(problem.clients * len(self.rates))
+            budget.hold("clients times rounds", 100.0 * numbers)
+            budget.spend(_SECONDS_PER_NUMBER * numbers * (len(self.rates) + 20.0))
             budget.check()
             table = np.array(self.rates).T
             found = fairest_mixture(table, problem.weight, problem.fairness, self.least)
@@ -131,7 +123,7 @@ class Search:
         budget.offer(mixture(problem, shares[used], np.array(self.allocations)[used]))
         x = np.array(self.rates).T @ shares
         prices = prices_at(problem, x) + extra
-        worth, allocation = self.rounds.best_sum(prices, budget)
+        worth, allocation = best_sum(problem, prices, budget)
         factor = max(1.0, worth - float(extra @ self.least))
         self.bound = min(self.bound, raised(problem, problem.utility(x), factor))
         budget.improve_bound(self.bound)
@@ -185,7 +177,7 @@ class Search:
         for client in due:
             price = np.zeros(self.problem.clients)
             price[client] = 1.0
-            best, allocation = self.rounds.best_sum(price, self.budget)
+            best, allocation = best_sum(self.problem, price, self.budget)
             self.add(allocation)
             if best < self.least[client] * (1.0 - TOLERANCE):
                 alone.append(
@@ -222,7 +214,7 @@ class Search:
             prices = np.zeros(self.problem.clients)
             prices[due] = np.maximum(0.0, -found.ineqlin.marginals) / size
             total = float(prices @ self.least)
-            best, allocation = self.rounds.best_sum(prices / total, self.budget)
+            best, allocation = best_sum(self.problem, prices / total, self.budget)
             if best < 1.0 - TOLERANCE:
                 names = ", ".join(
                     f"client {i} {self.least[i]:.6g}"

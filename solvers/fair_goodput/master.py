@@ -42,6 +42,11 @@ PATIENCE = 8
 CURVED = 0.3
 """Share of the gap that a step may leave as the error of its linear model."""
 
+WHOLE = 256
+"""Clients and rounds up to which Newton's equations are solved as they are. Among more, those of
+the clients are eliminated first: that is fast, and loses digits where rounds are nearly the same.
+"""
+
 ACCURATE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 """For HiGHS, whose own tolerances are 1e-7."""
 
@@ -258,6 +263,8 @@ class _Path:
             mu = gap / count * min(1.0, max(0.0, newton.gap_after(newton.longest(d), d) / gap)) ** 3
             d = newton.direction(mu - d[0] * d[1], mu - d[2] * d[3])
             t = newton.longest(d)
+        if not all(np.isfinite(change).all() for change in d):
+            return False
         if self.steep:
             p, x = self.y[:N], newton.x
             straight = x / (g * p) * d[2][:N]
@@ -267,13 +274,10 @@ class _Path:
                 if error <= max(CURVED * newton.gap_after(t, d), 1e-13 * float(p @ x)):
                     break
                 t *= 0.7
-        moved = [
+        self.theta, self.z, self.y, self.s = (
             value + t * change
             for value, change in zip((self.theta, self.z, self.y, self.s), d, strict=True)
-        ]
-        if not all(np.isfinite(value).all() for value in moved):
-            return False
-        self.theta, self.z, self.y, self.s = moved
+        )
         if not self.steep:
             self.y[:N] = self.slope(self.V @ self.theta)
         return True
@@ -299,29 +303,49 @@ class _Newton:
         self.lack_s = s - path.B @ theta
         self.lack_s[:N] = self.lack_s[:N] + x if path.steep else 0.0
         self.lack_z = 1.0 - path.B.T @ y - z
-        # the equations for (sqrt(pull) dy, dtheta / S): so scaled they stay solvable as theta z and
-        # y s vanish.
+        # The equations for (sqrt(pull) dy, dtheta / S) stay solvable as theta z and y s vanish:
+        # [[D, A], [-A', 1]] with D = 1 - bend root root'.
         self.E, self.S = E, S = 1.0 / np.sqrt(pull), np.sqrt(theta / z)
-        self.M = M = np.eye(rows + K)
-        M[:rows, rows:] = path.B * E[:, None] * S
-        M[rows:, :rows] = -M[:rows, rows:].T
-        if not path.steep:
-            root = np.sqrt(x * p)
-            M[:N, :N] -= (1.0 - g) * np.outer(root, root)
+        self.A = A = path.B * E[:, None] * S
+        self.bend, self.root = 0.0 if path.steep else 1.0 - g, np.zeros(rows)
+        self.root[:N] = np.sqrt(x * p)
+        self.straighten = self.bend / (1.0 - self.bend * float(self.root @ self.root))
+        self.is_whole = rows + K <= WHOLE
+        if self.is_whole:
+            M = np.eye(rows + K)
+            M[:rows, rows:], M[rows:, :rows] = A, -A.T
+            M[:rows, :rows] -= self.bend * np.outer(self.root, self.root)
+        else:  # what is left for dtheta; the inverse of D is 1 + straighten root root'
+            pressed = A.T @ self.root
+            M = np.eye(K) + A.T @ A + self.straighten * np.outer(pressed, pressed)
         self.factors, self.pivots, _ = dgetrf(M)
+
+    def solve(self, upper: Floats, lower: Floats) -> tuple[Floats, Floats]:
+        """Return the solution of the scaled equations."""
+        from scipy.linalg.lapack import dgetrs
+
+        if self.is_whole:
+            found = dgetrs(self.factors, self.pivots, np.concatenate((upper, lower)))[0]
+            return found[: len(upper)], found[len(upper) :]
+        root, A = self.root, self.A
+        straight = upper + self.straighten * float(root @ upper) * root
+        second = dgetrs(self.factors, self.pivots, lower + A.T @ straight)[0]
+        first = upper - A @ second
+        return first + self.straighten * float(root @ first) * root, second
 
     def direction(self, target: float | Floats, target_y: Floats) -> Direction:
         """Return the changes towards products of some size."""
-        from scipy.linalg.lapack import dgetrs
-
-        path, E, S = self.path, self.E, self.S
-        theta, z, y, s, first, rows = path.theta, path.z, path.y, path.s, path.first, len(path.y)
+        path, E, S, A = self.path, self.E, self.S, self.A
+        theta, z, y, s, first = path.theta, path.z, path.y, path.s, path.first
         upper = self.lack_s.copy()
         upper[first:] += (target_y / y - s)[first:]
-        right = np.concatenate((E * upper, S * (target / theta - z - self.lack_z)))
-        solved = dgetrs(self.factors, self.pivots, right)[0]
-        solved += dgetrs(self.factors, self.pivots, right - self.M @ solved)[0]
-        d_y, d_theta = E * solved[:rows], S * solved[rows:]
+        upper, lower = E * upper, S * (target / theta - z - self.lack_z)
+        d_y, d_theta = self.solve(upper, lower)
+        bent = self.bend * float(self.root @ d_y) * self.root
+        more_y, more_theta = self.solve(
+            upper - d_y + bent - A @ d_theta, lower + A.T @ d_y - d_theta
+        )
+        d_y, d_theta = E * (d_y + more_y), S * (d_theta + more_theta)
         d_s = (target_y - s * d_y) / y - s
         d_s[:first] = 0.0
         return d_theta, (target - z * d_theta) / theta - z, d_y, d_s

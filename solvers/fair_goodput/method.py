@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.region import Region, plan_of
-from specopt.solvers.fair_goodput.rounds import equal_drafts, useful_drafts
+from specopt.solvers.fair_goodput.rounds import plain_plans, useful_drafts
 from specopt.solvers.method import Condition, Method, Outcome, at_most, only
 
 PER_ROUND = only("per", "round", "rates per {}")
@@ -66,10 +66,11 @@ def admitted(problem: FairGoodputProblem, outcome: Outcome) -> Outcome:
 def offer_first_plan(
     problem: FairGoodputProblem, budget: Budget, region: Region | None = None
 ) -> None:
-    """Offer equal drafts, or what minimum rates need of a region, if these give the minimum
-    rates.
+    """Offer the best of the plain plans, or what minimum rates need of a region, if these give the
+    minimum rates.
     """
     is_free = problem.min_goodput is None
-    plan = equal_drafts(problem) if is_free or region is None else plan_of(problem, region.least)
-    if is_free or not problem.violations(plan):
-        budget.offer(plan)
+    plans = plain_plans(problem) if is_free or region is None else [plan_of(problem, region.least)]
+    fit = [plan for plan in plans if is_free or not problem.violations(plan)]
+    if fit:
+        budget.offer(max(fit, key=lambda plan: problem.log_common_rate(plan.goodput)))

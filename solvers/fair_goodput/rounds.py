@@ -1,17 +1,15 @@
 """Rounds in real time: the best single allocation per second, exactly, and plans made of a few
 rounds.
 
-A round lasts max_i(S_i draft_i + network_i) + overhead + verify sum S. Fix when drafting ends and
-how many tokens are verified: then the duration is fixed, every client has a cap, and taking the
-tokens by falling gain is optimal. Only the times at which some client finishes a token need to be
-tried.
+A round lasts max_i(S_i draft_i + network_i) + overhead + verify sum S. Fix when drafting ends: then
+every client has a cap, and taking the tokens by falling gain is optimal. Only the times at which
+some client finishes a token need to be tried. For a weighted sum per second one pass over these
+times suffices for each guess of the sum; for another utility each time needs its own pass.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 
@@ -23,128 +21,128 @@ from specopt.solvers.budget import Budget
 CHUNK = 10_000_000
 """Tokens looked at between two looks at the clock."""
 
+SECONDS_PER_TOKEN = 3e-7
+"""Of `best_sum`, roughly: what is allowed where work is limited."""
 
-@dataclass(frozen=True, eq=False)
-class Rounds:
-    """The single drafts of every client, end to end: what each gains and when it is done.
 
-    Parameters
-    ----------
-    problem
-        A problem per second.
+def best_sum(problem: FairGoodputProblem, prices: Floats, budget: Budget) -> tuple[float, Ints]:
+    """Return the largest sum of prices x rates per second over all allocations, or some last digits
+    more, and an allocation that has it.
     """
+    kernels = budget.load("fair_goodput.dual")
+    assert problem.draft_seconds_per_token is not None and problem.network_seconds is not None
+    assert problem.verify_overhead_seconds is not None
+    assert problem.verify_seconds_per_token is not None
+    rates, base = problem.acceptance_rates, float(prices.sum())
+    shortest = problem.round_seconds(np.zeros(problem.clients, np.int64))
+    # What ends later, or gains less, than rounds without drafts yield in that time is left out.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        end = float((prices / (1.0 - rates)).sum()) * shortest / base
+        end -= problem.verify_overhead_seconds
+        in_time = (end - problem.network_seconds) / problem.draft_seconds_per_token
+        paid = np.log(base / shortest * problem.verify_seconds_per_token / prices) / np.log(rates)
+    most = np.where(prices > 0, useful_drafts(problem), 0)
+    for limit in (in_time, paid):
+        most = np.where(limit < most, np.maximum(0.0, np.ceil(limit) + 1.0), most)
+    budget.hold("draft tokens", 80.0 * float(most.sum()))
+    budget.spend(SECONDS_PER_TOKEN * float(most.sum()))
+    clients, tokens = drafts_of(most.astype(np.int64))
+    gain = prices[clients] * rates[clients] ** tokens
+    finish = finish_of(problem, clients, tokens)
+    order = np.argsort(finish, kind="stable")  # within a client by rising token, too
+    best = np.empty(4)
+    kernels.best_ratio(
+        kernels.Tokens(
+            finish[order],
+            gain[order],
+            problem.verify_overhead_seconds,
+            problem.verify_seconds_per_token,
+            problem.budget_tokens,
+        ),
+        base,
+        float(problem.network_seconds.max()),
+        best,
+    )
+    able = np.flatnonzero(finish <= best[1])
+    taken = able[np.argsort(-gain[able], kind="stable")[: int(best[2])]]
+    return float(best[0] + best[3] / shortest), _allocation(problem, clients[taken])
 
-    problem: FairGoodputProblem
 
-    @cached_property
-    def clients(self) -> Ints:
-        """The client of each draft token that may be worth something."""
-        return np.repeat(np.arange(self.problem.clients), useful_drafts(self.problem))
+def best_utility(problem: FairGoodputProblem, budget: Budget) -> Ints:
+    """Return the single allocation of the largest utility.
 
-    @cached_property
-    def tokens(self) -> Ints:
-        """Which token of its client each one is, from 1."""
-        most = useful_drafts(self.problem)
-        return np.arange(int(most.sum())) - np.repeat(np.cumsum(most) - most, most) + 1
+    A steep utility of tokens, and of seconds, may each leave the range of numbers where that of
+    rates does not: both count in units amid those that occur.
+    """
+    kernels = budget.load("fair_goodput.dual")
+    assert problem.network_seconds is not None
+    assert problem.verify_overhead_seconds is not None
+    assert problem.verify_seconds_per_token is not None
+    g, weight = problem.fairness, problem.weight / problem.weight.sum()
+    useful = useful_drafts(problem)
+    clients, tokens = drafts_of(useful)
+    finish, rates = finish_of(problem, clients, tokens), problem.acceptance_rates[clients]
+    most = expected_tokens(problem.acceptance_rates, useful)
+    shortest = problem.round_seconds(np.zeros(problem.clients, np.int64))
+    seconds = math.sqrt(shortest * problem.round_seconds(useful))
+    unit = math.sqrt(float(most.max())) if g > 1.0 else 1.0
+    before = expected_tokens(rates, tokens - 1) / unit
+    gain = rates**tokens / unit
+    if g == 1.0:
+        gain = np.log1p(gain / before)
+    elif g != 0.0:
+        gain = before ** (1.0 - g) * np.expm1((1.0 - g) * np.log1p(gain / before)) / (1.0 - g)
+    if g > 1.0:
+        end = float((weight * (most / unit) ** (1.0 - g)).sum()) / (1.0 - g)
+    else:
+        end = 0.0 if g == 1.0 else 1.0 / (1.0 - g)
+    gain *= weight[clients]
+    order = np.argsort(-gain, kind="stable")  # within a client by rising token, too
+    order = order[gain[order] > 0]
+    finish, gain = finish[order], gain[order]
+    if g > 1.0:  # from the smallest up: no digits are lost
+        prefix = np.cumsum(np.concatenate(([end], -gain[::-1])))[::-1].copy()
+    else:
+        prefix = np.cumsum(np.concatenate(([end], gain)))
+    least = float(problem.network_seconds.max())
+    limits = np.concatenate(([least], np.unique(finish[finish > least])))
+    best = np.array([-math.inf, 0.0, 0.0])
+    rounds = kernels.Rounds(
+        finish=finish / seconds,
+        gain=gain,
+        prefix=prefix,
+        limits=limits / seconds,
+        overhead=problem.verify_overhead_seconds / seconds,
+        per_token=problem.verify_seconds_per_token / seconds,
+        weight=1.0,
+        g=g,
+        C=problem.budget_tokens,
+    )
+    chunk = max(1, CHUNK // (len(order) + 1))
+    for first in range(0, len(limits), chunk):
+        budget.check()
+        if kernels.best_round(rounds, first, min(first + chunk, len(limits)), best):
+            break
+    taken = order[finish <= limits[int(best[1])]][: int(best[2])]
+    return _allocation(problem, clients[taken])
 
-    @cached_property
-    def _finish(self) -> Floats:
-        problem = self.problem
-        assert problem.draft_seconds_per_token is not None and problem.network_seconds is not None
-        drafting: Floats = self.tokens * problem.draft_seconds_per_token[self.clients]
-        return drafting + problem.network_seconds[self.clients]
 
-    @cached_property
-    def _limits(self) -> Floats:
-        """The times at which drafting may end, rising: first that of a round without drafts."""
-        assert self.problem.network_seconds is not None
-        least = float(self.problem.network_seconds.max())
-        return np.concatenate(([least], np.unique(self._finish[self._finish > least])))
+def drafts_of(most: Ints) -> tuple[Ints, Ints]:
+    """Return client and number, from 1, of every draft token up to a limit of each client."""
+    clients = np.repeat(np.arange(len(most)), most)
+    return clients, np.arange(len(clients)) - np.repeat(np.cumsum(most) - most, most) + 1
 
-    @cached_property
-    def _chances(self) -> Floats:
-        return np.asarray(self.problem.acceptance_rates[self.clients] ** self.tokens, np.float64)
 
-    def best_sum(self, prices: Floats, budget: Budget) -> tuple[float, Ints]:
-        """Return the largest sum of prices x rates per second over all allocations, and an
-        allocation that has it.
-        """
-        return self._best(
-            prices[self.clients] * self._chances, float(prices.sum()), 0.0, 1.0, budget
-        )
+def finish_of(problem: FairGoodputProblem, clients: Ints, tokens: Ints) -> Floats:
+    """Return when the tokens of some clients are drafted, since the round began."""
+    assert problem.draft_seconds_per_token is not None and problem.network_seconds is not None
+    drafting: Floats = tokens * problem.draft_seconds_per_token[clients]
+    return drafting + problem.network_seconds[clients]
 
-    def best_utility(self, budget: Budget) -> Ints:
-        """Return the single allocation of the largest utility.
 
-        A steep utility of tokens, and of seconds, may each leave the range of numbers where that of
-        rates does not: both count in units amid those that occur.
-        """
-        g, weight = self.problem.fairness, self.problem.weight / self.problem.weight.sum()
-        rates = self.problem.acceptance_rates[self.clients]
-        most = expected_tokens(self.problem.acceptance_rates, useful_drafts(self.problem))
-        shortest = self.problem.round_seconds(np.zeros(self.problem.clients, np.int64))
-        longest = self.problem.round_seconds(useful_drafts(self.problem))
-        unit = math.sqrt(float(most.max())) if g > 1.0 else 1.0
-        before = expected_tokens(rates, self.tokens - 1) / unit
-        chances = self._chances / unit
-        if g == 1.0:
-            gain = np.log1p(chances / before)
-        elif g == 0.0:
-            gain = chances
-        else:
-            gain = (
-                before ** (1.0 - g) * np.expm1((1.0 - g) * np.log1p(chances / before)) / (1.0 - g)
-            )
-        if g > 1.0:
-            end = float((weight * (most / unit) ** (1.0 - g)).sum()) / (1.0 - g)
-        else:
-            end = 0.0 if g == 1.0 else 1.0 / (1.0 - g)
-        return self._best(
-            weight[self.clients] * gain, end, g, math.sqrt(shortest * longest), budget
-        )[1]
-
-    def _best(
-        self, gain: Floats, end: float, g: float, unit: float, budget: Budget
-    ) -> tuple[float, Ints]:
-        """Return the best allocation by its tokens' gains and seconds in a unit.
-
-        `end` is the value of no token, of all of them if g > 1.
-        """
-        kernels = budget.load("fair_goodput.dual")
-        problem = self.problem
-        assert (
-            problem.verify_overhead_seconds is not None
-            and problem.verify_seconds_per_token is not None
-        )
-        order = np.argsort(-gain, kind="stable")  # within a client by rising token, too
-        order = order[gain[order] > 0]
-        finish, gain = self._finish[order], gain[order]
-        if g > 1.0:  # from the smallest up: no digits are lost
-            prefix = np.cumsum(np.concatenate(([end], -gain[::-1])))[::-1].copy()
-        else:
-            prefix = np.cumsum(np.concatenate(([end], gain)))
-        best = np.array([-math.inf, 0.0, 0.0])
-        rounds = kernels.Rounds(
-            finish=finish / unit,
-            gain=gain,
-            prefix=prefix,
-            limits=self._limits / unit,
-            overhead=problem.verify_overhead_seconds / unit,
-            per_token=problem.verify_seconds_per_token / unit,
-            weight=1.0,
-            g=g,
-            C=problem.budget_tokens,
-        )
-        chunk = max(1, CHUNK // (len(order) + 1))
-        for first in range(0, len(self._limits), chunk):
-            budget.check()
-            last = min(first + chunk, len(self._limits))
-            if kernels.best_round(rounds, first, last, best):
-                break
-        taken = order[finish <= self._limits[int(best[1])]][: int(best[2])]
-        return float(best[0]), np.bincount(self.clients[taken], minlength=problem.clients).astype(
-            np.int64
-        )
+def _allocation(problem: FairGoodputProblem, clients: Ints) -> Ints:
+    """Return the allocation that has a draft token of each of these clients, who may repeat."""
+    return np.bincount(clients, minlength=problem.clients).astype(np.int64)
 
 
 def useful_drafts(problem: FairGoodputProblem) -> Ints:
@@ -172,8 +170,22 @@ def equal_drafts(problem: FairGoodputProblem) -> FairGoodputPlan:
     """Return the plan in which everybody drafts floor(C / N) tokens in every round, or up to the
     cap.
     """
-    allocation = np.minimum(problem.budget_tokens // problem.clients, problem.max_tokens)
-    return mixture(problem, np.ones(1), allocation[None])
+    return _same_drafts(problem, problem.budget_tokens // problem.clients)
+
+
+def plain_plans(problem: FairGoodputProblem) -> list[FairGoodputPlan]:
+    """Return plans in which everybody drafts the same number of tokens: floor(C / N), per second
+    also none and the powers of two, each up to the cap.
+    """
+    each = problem.budget_tokens // problem.clients
+    numbers = {each}
+    if problem.per == "second":
+        numbers |= {0, *(1 << k for k in range(each.bit_length()))}
+    return [_same_drafts(problem, number) for number in sorted(numbers)]
+
+
+def _same_drafts(problem: FairGoodputProblem, tokens: int) -> FairGoodputPlan:
+    return mixture(problem, np.ones(1), np.minimum(tokens, problem.max_tokens)[None])
 
 
 def declared(problem: FairGoodputProblem, schedule: Schedule) -> FairGoodputPlan:

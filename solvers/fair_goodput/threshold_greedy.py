@@ -15,10 +15,9 @@ from specopt.solvers.fair_goodput.method import (
     PER_SECOND,
     WEIGHTED_SUM,
     FairGoodputMethod,
-    drafts_at_most,
     offer_first_plan,
 )
-from specopt.solvers.fair_goodput.rounds import Rounds, mixture
+from specopt.solvers.fair_goodput.rounds import best_sum, mixture
 from specopt.solvers.method import Outcome
 
 
@@ -30,13 +29,13 @@ class ThresholdGreedy(FairGoodputMethod):
     exact = True
     source = "own; Eq. 5 of paper 5 under every cap on the duration of a round"
     guarantee = "optimal"
-    complexity = "O((N C)^2) at worst; most ends of drafting are ruled out at once"
-    takes = (PER_SECOND, NO_LEAST_RATES, WEIGHTED_SUM, drafts_at_most(1_000_000))
+    complexity = "O(E log E) for E draft tokens that may pay, some ten times"
+    takes = (PER_SECOND, NO_LEAST_RATES, WEIGHTED_SUM)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Find the best single round; mixing rounds cannot raise a weighted sum."""
         offer_first_plan(problem, budget)
-        best, allocation = Rounds(problem).best_sum(problem.weight, budget)
+        best, allocation = best_sum(problem, problem.weight, budget)
         plan = mixture(problem, np.ones(1), allocation[None])
         budget.offer(plan)
         return Outcome(plan=plan, bound=best)

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-
-import numpy as np
 
 from specopt.models.verification_batch.problem import (
     VerificationBatchPlan,
@@ -24,9 +21,6 @@ from specopt.solvers.verification_batch.threshold import Threshold
 
 SWEPT = range(3000, 10_000)
 """Requests among which the sweep's plan comes well before the first good one of `threshold`."""
-
-PARTS = 8
-"""Of the requests, by their deadlines: the thresholds of plain plans."""
 
 
 @dataclass(frozen=True)
@@ -51,18 +45,6 @@ class AutoBatch(Auto):
         prepared = Prepared(problem)
         able = [int(i) for i in plan.batch if i in set(prepared.items.tolist())]
         return plan_of(prepared.in_order(able, skip=True))
-
-    def plain_plans(self, problem: VerificationBatchProblem) -> Iterator[VerificationBatchPlan]:
-        """Yield, for some thresholds, the requests worth most per second as long as they fit."""
-        prepared = Prepared(problem)
-        *columns, space = prepared.columns
-        for end in (len(prepared.items) * np.arange(1, PARTS + 1) // PARTS).tolist():
-            values, seconds, memory, rooms = (column[:end] for column in columns)
-            order = np.argsort(-values / np.maximum(seconds, 1e-300), kind="stable")
-            fits = (np.cumsum(seconds[order]) <= rooms[-1:]) & (np.cumsum(memory[order]) <= space)
-            batch = prepared.items[order[: int(np.argmin(np.append(fits, False)))]].tolist()
-            if prepared.admits(batch):
-                yield plan_of(batch)
 
 
 METHODS = (

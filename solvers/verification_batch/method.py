@@ -15,10 +15,13 @@ from specopt.models.verification_batch.problem import (
 )
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
-from specopt.solvers.verification_batch.prepare import Prepared
+from specopt.solvers.verification_batch.prepare import SURE, Prepared
 
 SLACK = 1e-11
 """Relative: a bound that exceeds a plan by no more proves it optimal."""
+
+PLAIN = 32
+"""Deadlines, evenly among those of the requests, that a first plan is tried for."""
 
 
 @dataclass(frozen=True)
@@ -53,17 +56,33 @@ def plan_of(batch: Iterable[int]) -> VerificationBatchPlan:
     return VerificationBatchPlan(batch=np.array(sorted(batch), np.int64))
 
 
-def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
-    """Offer a plan that is quick to construct, and a bound that needs no search.
+def plain_plan(prepared: Prepared) -> VerificationBatchPlan:
+    """Return the best of plans that are quick to construct, without compiled code.
 
-    The plan takes requests by decreasing value per second; the first fits alone, so it is empty
-    only if nothing fits.
+    They take requests by decreasing value per second: among all, whoever fits; and for some
+    deadlines, among those that are due no earlier, until one does not fit. One takes the request of
+    the largest value alone. The plan is empty only if nothing fits.
     """
-    values, seconds, *_ = prepared.columns
+    values, seconds, memory, rooms, space = prepared.columns_within(SURE)
     with np.errstate(divide="ignore", over="ignore"):
-        order = prepared.items[np.argsort(-(values / seconds), kind="stable")]
-    budget.offer(plan_of(prepared.in_order(order.tolist(), skip=True)))
-    budget.improve_bound(math.fsum(values))
+        order = np.argsort(-(values / seconds), kind="stable")
+    skipping = prepared.in_order(prepared.items[order].tolist(), skip=True)
+    best, most = skipping, math.fsum(prepared.problem.expected_tokens[skipping])
+    if values.max(initial=0.0) > most:
+        best, most = [int(prepared.items[values.argmax()])], float(values.max())
+    for end in sorted({len(order) * part // PLAIN for part in range(1, PLAIN + 1)} - {0}):
+        inside = order[order < end]
+        fits = (np.cumsum(seconds[inside]) <= rooms[end - 1]) & (np.cumsum(memory[inside]) <= space)
+        inside = inside[: int(np.argmin(np.append(fits, False)))]
+        if (worth := math.fsum(values[inside])) > most:
+            best, most = prepared.items[inside].tolist(), worth
+    return plan_of(best)
+
+
+def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
+    """Offer a plan that is quick to construct, and a bound that needs no search."""
+    budget.offer(plain_plan(prepared))
+    budget.improve_bound(math.fsum(prepared.columns[0]))
     budget.check()
 
 

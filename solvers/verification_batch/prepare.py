@@ -21,6 +21,12 @@ from specopt.solvers.room import room
 LARGE = 2000
 """Requests from which on one compiled call may outlast a time limit: it is then watched."""
 
+PARTS = 8
+"""Blocks into which a block of thresholds is divided."""
+
+PASSES = 6, 30
+"""Bisections of the mix of time and memory for the bound of a block, and of a single threshold."""
+
 SURE, MOST = 0, 1
 """Which of two rooms: what fits the one is feasible, what does not fit the other is not."""
 
@@ -173,21 +179,48 @@ class Prepared:
         return batch
 
     def bounds(
-        self, budget: Budget, enough: float, ends: Ints | None = None
+        self, budget: Budget, enough: float, levels: float = math.inf
     ) -> tuple[Floats, Floats, Floats]:
         """Return a bound on every threshold and its prices of time and memory; tight only above
         `enough`.
 
-        Of some thresholds only, given by their ends, each counts the items of those left out before
-        it as its own.
+        Neighbours share a bound. Where it is above `enough` they are divided, level by level, until
+        each has its own or there were as many levels as asked for.
         """
         kernels = budget.load("verification_batch.bound")
-        ends = self.ends if ends is None else np.ascontiguousarray(ends)
-        count = len(ends)
-        found = np.empty(count), np.empty(count), np.empty(count)
-        items = kernels.Items(*self.columns)
-        self.call(budget, kernels.bound_thresholds, ends, items, enough, *found)
-        return found
+        items, count = kernels.Items(*self.columns), len(self.ends)
+        starts = np.concatenate((np.zeros(1, np.int64), self.ends))
+        found = np.zeros((3, count))
+        size = 1
+        while size * PARTS**2 <= count:
+            size *= PARTS
+        first = np.arange(0, count, size)
+        while len(first):
+            last = np.minimum(first + size, count)
+            passes = PASSES[size == 1]
+            own = np.empty((3, len(first)))
+            self.call(
+                budget,
+                kernels.bound_blocks,
+                starts[first],
+                starts[last],
+                items,
+                enough,
+                passes,
+                *own,
+            )
+            every = (first[:, None] + np.arange(size)).ravel()
+            inside = every < count
+            found[:, every[inside]] = np.repeat(own, size, axis=1)[:, inside]
+            assert budget.objective is not None
+            budget.improve_bound(max(budget.objective, float(found[0].max())))
+            levels -= 1
+            if size == 1 or levels == 0:
+                break
+            size //= PARTS
+            first = (first[own[0] > enough, None] + size * np.arange(PARTS)).ravel()
+            first = first[first < count]
+        return found[0], found[1], found[2]
 
     def call(
         self, budget: Budget, kernel: Callable[..., T], *arguments: Any, partial: bool = False

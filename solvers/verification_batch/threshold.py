@@ -23,7 +23,6 @@ from specopt.solvers.verification_batch.prepare import SURE, Prepared
 OPTIONS: dict[str, float | str] = {
     # not "threads": HiGHS refuses another number than that of its first run in the process
     "parallel": "off",
-    "mip_rel_gap": 0.0,
     "mip_abs_gap": 0.0,
     "dual_feasibility_tolerance": 1e-9,
     "presolve": "off",  # where rows are nearly met it loses feasible points, with any tolerance
@@ -43,8 +42,15 @@ FEW_REQUESTS = 16
 """Up to this many requests labels settle every threshold as fast without a good batch at the start,
 and the kernel that finds one need not be compiled."""
 
-SAMPLE = 16
-"""One threshold in this many is bounded before all of them are, among many requests."""
+MEETING = 36
+"""Requests up to which all subsets of two halves are tried instead of an integer program."""
+
+ROUGH = 1e-4
+"""Relative gap of the first program of each threshold, where there are several."""
+
+MANY_REQUESTS = 10_000
+"""From this many requests on a good batch is the best subset of a core, without exchanges, and
+thresholds are settled by HiGHS alone."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,8 @@ class Threshold(VerificationBatchMethod):
     Among many requests, the best thresholds are polished first: the best subset of the requests
     next to the prices, then exchanges. If few labels, as those of `pareto`, settle what is left,
     they do. Else prices fix each request whose exchange would cost more than the bound exceeds the
-    best batch known, and HiGHS solves the small programs that remain. A solution that the judge
+    best batch known. What remains is solved by combining subsets of its two halves if it is small,
+    else by HiGHS, roughly first where there are several thresholds. A solution that the judge
     refuses does not count: labels then search that threshold to the end.
     """
 
@@ -77,10 +84,7 @@ class Threshold(VerificationBatchMethod):
         few = prepared.problem.requests <= FEW_REQUESTS
         budget.offer_warm_start()
         if not few:  # above a good batch only do bounds need to be tight
-            some = prepared.ends[SAMPLE - 1 :: SAMPLE]
-            self._polish(
-                prepared, some, prepared.bounds(budget, self._enough(budget), some), 1, budget
-            )
+            self._polish(prepared, prepared.bounds(budget, self._enough(budget), 1), 1, budget)
         bound, per_second, per_byte = found = prepared.bounds(budget, self._enough(budget))
         assert budget.objective is not None
         stats: dict[str, Any] = {
@@ -91,33 +95,29 @@ class Threshold(VerificationBatchMethod):
         limit = max(budget.objective, float(bound.max(initial=0.0)))
         budget.improve_bound(limit)
         if not few:
-            self._polish(prepared, prepared.ends, found, self.polished - 1, budget)
-        order = np.argsort(-bound, kind="stable")
+            self._polish(prepared, found, self.polished - 1, budget)
         alive = np.flatnonzero(bound > self._enough(budget))
         search = Labels(
             prepared, alive, per_second, per_byte, self._enough(budget), self.few_labels
         )
-        if search.run(budget):
+        if prepared.problem.requests < MANY_REQUESTS and search.run(budget):
             stats |= {"thresholds": len(alive), "labels": search.seen}
             budget.improve_bound(min(limit, search.bound))
             return Outcome(plan=budget.incumbent, bound=budget.bound, stats=stats)
-        settled = 0.0  # the bound of the thresholds before
-        for k in order:
-            limit = max(
-                budget.objective, settled, float(bound[k])
-            )  # of this threshold and all that follow
-            if bound[k] <= self._enough(budget):
-                break
-            budget.improve_bound(limit)
-            budget.check()
-            stats["thresholds"] += 1
-            size, most = self._solve(
-                prepared, int(k), float(per_second[k]), float(per_byte[k]), float(bound[k]), budget
-            )
-            settled = max(settled, most)
-            stats["largest_program"] = max(stats["largest_program"], size)
-        else:
-            limit = max(settled, self._enough(budget))
+        # A good batch of any threshold rules out others: first they are solved roughly.
+        limits = bound.copy()
+        for gap in (ROUGH, 0.0) if len(alive) > 1 else (0.0,):
+            for k in np.argsort(-limits, kind="stable").tolist():
+                if limits[k] <= self._enough(budget):
+                    break
+                budget.improve_bound(max(budget.objective, float(limits.max())))
+                budget.check()
+                stats["thresholds"] += 1
+                prices = float(per_second[k]), float(per_byte[k])
+                size, most = self._solve(prepared, k, *prices, float(bound[k]), gap, budget)
+                limits[k] = min(limits[k], most)
+                stats["largest_program"] = max(stats["largest_program"], size)
+        limit = max(budget.objective, float(limits.max(initial=0.0)))
         budget.improve_bound(limit)
         if not budget.is_proven(self.tolerance):
             budget.check()  # HiGHS was stopped in one of the programs
@@ -129,14 +129,13 @@ class Threshold(VerificationBatchMethod):
         return enough(budget.objective, budget.gap)
 
     def _polish(
-        self, prepared: Prepared, ends: Ints, found: tuple[Floats, ...], most: int, budget: Budget
+        self, prepared: Prepared, found: tuple[Floats, ...], most: int, budget: Budget
     ) -> None:
         """Polish the thresholds whose bounds are best; `found`: bounds and prices."""
-        for bound, per_second, per_byte, end in sorted(
-            zip(*found, ends, strict=True), key=lambda row: -row[0]
-        )[:most]:
+        for k in np.argsort(-found[0], kind="stable")[:most].tolist():
+            bound, per_second, per_byte = (float(column[k]) for column in found)
             if bound > self._enough(budget):
-                polish(prepared, int(end), float(per_second), float(per_byte), budget)
+                polish(prepared, int(prepared.ends[k]), per_second, per_byte, budget)
 
     def _solve(
         self,
@@ -145,6 +144,7 @@ class Threshold(VerificationBatchMethod):
         per_second: float,
         per_byte: float,
         bound: float,
+        gap: float,
         budget: Budget,
     ) -> tuple[int, float]:
         """Offer the best batch of a threshold, if it is better than the best known; return its
@@ -171,7 +171,13 @@ class Threshold(VerificationBatchMethod):
             return len(left), self._enough(
                 budget
             )  # what a better batch would have to hold does not fit
-        chosen, most = knapsack(values[left], seconds[left], memory[left], room, space, budget)
+        table = values[left], seconds[left], memory[left], room, space
+        if len(left) <= MEETING:
+            budget.spend(SECONDS_PER_NODE * 2.0 ** (0.5 * len(left) - 8.0))
+            bits = budget.load("verification_batch.labels").best_of_few(*table)
+            chosen, most = np.flatnonzero(bits >> np.arange(len(left)) & 1), None
+        else:
+            chosen, most = knapsack(*table, gap, budget)
         batch = [int(i) for i in prepared.items[np.concatenate([inside, left[chosen]])]]
         if prepared.admits(batch):
             budget.offer(plan_of(batch))
@@ -203,18 +209,11 @@ def polish(
     items = kernels.Items(*prepared.columns_within(SURE))
     taken = np.zeros(len(items.value), np.bool_)
     room = float(items.room[end - 1])
-    value = prepared.call(
-        budget,
-        kernels.polish,
-        end,
-        Threshold.core,
-        items,
-        room,
-        per_second,
-        per_byte,
-        taken,
-        partial=True,
-    )
+    arguments = end, Threshold.core, items, room, per_second, per_byte, taken
+    if prepared.problem.requests < MANY_REQUESTS:
+        value = prepared.call(budget, kernels.polish, *arguments, partial=True)
+    else:  # stopped before the exchanges
+        value = kernels.polish(*arguments, np.ones(1, np.uint8))
     if value >= 0:
         batch = [int(i) for i in prepared.items[taken]]
         if prepared.admits(batch):
@@ -222,9 +221,18 @@ def polish(
 
 
 def knapsack(
-    values: Floats, seconds: Floats, memory: Floats, room: float, space: float, budget: Budget
+    values: Floats,
+    seconds: Floats,
+    memory: Floats,
+    room: float,
+    space: float,
+    gap: float,
+    budget: Budget,
 ) -> tuple[Ints, float | None]:
     """Return the positions of the best choice within room and space, by HiGHS from bare arrays.
+
+    A column counts the choice: HiGHS branches on it first where values are about proportional to
+    costs plus a constant, and the number of them decides.
 
     HiGHS may exceed a row by 1e-6, overlook what gains less, and be off by the tolerance of its
     duals per column: units are small beside that. Sums that meet a limit itself leave ten times as
@@ -233,8 +241,9 @@ def knapsack(
     Returns
     -------
     tuple
-        The best choice found; what no choice is worth more than, where time or work did not suffice
-        to prove it best. If HiGHS fails, no position and infinity.
+        The best choice found; what no choice is worth more than, where it is not proven best:
+        within a relative gap, or as far as time or work sufficed. If HiGHS fails, no position and
+        infinity.
 
     Raises
     ------
@@ -251,24 +260,31 @@ def knapsack(
     model = Highs()
     for name, value in OPTIONS.items():
         assert model.setOptionValue(name, value) == highspy.HighsStatus.kOk, name
+    model.setOptionValue("mip_rel_gap", gap)
     if math.isfinite(budget.remaining):
         model.setOptionValue("time_limit", budget.remaining)
     if math.isfinite(budget.work_left):
         model.setOptionValue("mip_max_nodes", int(budget.work_left / SECONDS_PER_NODE))
     model.setOptionValue("random_seed", budget.seed % 2**31)
     lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = count, 2
+    lp.num_col_, lp.num_row_ = count + 1, 3
     lp.sense_ = highspy.ObjSense.kMaximize
-    lp.col_cost_ = UNITS * (values / values.max())
-    lp.col_lower_, lp.col_upper_ = np.zeros(count), np.ones(count)
-    lp.integrality_ = [highspy.HighsVarType.kInteger] * count
-    lp.row_lower_ = np.full(2, -highspy.kHighsInf)
-    lp.row_upper_ = np.array([UNITS * float(room > 0), UNITS * float(space > 0)])
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    lp.a_matrix_.start_ = np.arange(0, 2 * count + 1, 2, dtype=np.int32)
-    lp.a_matrix_.index_ = np.tile(np.array([0, 1], np.int32), count)
-    lp.a_matrix_.value_ = (
-        UNITS * np.column_stack([seconds / (room or 1.0), memory / (space or 1.0)]).ravel()
+    lp.col_cost_ = np.append(UNITS * (values / values.max()), 0.0)
+    lp.col_lower_ = np.zeros(count + 1)
+    lp.col_upper_ = np.append(np.ones(count), float(count))  # the last: how many are chosen
+    lp.integrality_ = [highspy.HighsVarType.kInteger] * (count + 1)
+    lp.row_lower_ = np.array([-highspy.kHighsInf, -highspy.kHighsInf, 0.0])
+    lp.row_upper_ = np.array([UNITS * float(room > 0), UNITS * float(space > 0), 0.0])
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = np.array([0, count, 2 * count, 3 * count + 1], np.int32)
+    lp.a_matrix_.index_ = np.append(np.tile(np.arange(count), 3), count).astype(np.int32)
+    lp.a_matrix_.value_ = np.concatenate(
+        [
+            UNITS * seconds / (room or 1.0),
+            UNITS * memory / (space or 1.0),
+            np.ones(count),
+            [-1.0],
+        ]
     )
     model.passModel(lp)
     model.run()
@@ -279,6 +295,6 @@ def knapsack(
         return np.empty(0, np.int64), math.inf
     if info.primal_solution_status != FOUND:
         raise OutOfWork if is_spent else OutOfTime
-    chosen = np.flatnonzero(np.array(model.getSolution().col_value) > 0.5)
-    proven = ended is Termination.CONVERGED
+    chosen = np.flatnonzero(np.array(model.getSolution().col_value)[:count] > 0.5)
+    proven = ended is Termination.CONVERGED and gap == 0.0
     return chosen, None if proven else info.mip_dual_bound * float(values.max()) / UNITS

@@ -111,7 +111,6 @@ PLAIN = (
     "draft-allocation/paper-5/N8-C20-equal",
     "draft-control/paper-3/high-static-link",
     "prompt-chunking/paper-4/N100000",
-    "verification-batch/warm/n2000",
 )
 
 

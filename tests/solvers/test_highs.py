@@ -16,6 +16,7 @@ PROGRAM = """
 import ctypes, dataclasses, os, sys
 import specopt
 from specopt.solvers.highs import Highs
+from specopt.solvers.verification_batch import threshold
 from specopt.solvers.verification_batch.threshold import Threshold
 
 made = []
@@ -23,7 +24,7 @@ def counting(self, make=Highs.__init__):
     made.append(self)
     make(self)
 Highs.__init__ = counting
-Threshold.few_labels, Threshold.polished = -1, 0
+Threshold.few_labels, Threshold.polished, threshold.MEETING = -1, 0, -1
 fair = specopt.generate("fair-goodput/per-second", clients=2, seed=1)
 some = specopt.solve(fair).plan.goodput
 fair = dataclasses.replace(fair, min_goodput=tuple(0.5 * rate for rate in some))

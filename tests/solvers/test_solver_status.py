@@ -135,6 +135,7 @@ def test_a_spent_limit_without_a_choice_ends_the_method(
             np.ones(3),
             2.0,
             2.0,
+            0.0,
             Budget(generate("verification-batch/warm", requests=1)),
         )
 
@@ -150,6 +151,7 @@ def test_no_end_of_highs_loses_the_plan(monkeypatch: pytest.MonkeyPatch, name: s
     problem = generate("verification-batch/mixed", requests=12, seed=3)
     best = solve(problem).objective
     monkeypatch.setattr(Threshold, "few_labels", -1)
+    monkeypatch.setattr(threshold, "MEETING", -1)
     for found in (True, False):
         with monkeypatch.context() as patched:
             ended_by(patched, status, found=found)
@@ -188,6 +190,7 @@ def test_work_that_is_spent_in_highs_keeps_plan_and_bound(monkeypatch: pytest.Mo
     """
     problem = generate("verification-batch/mixed", requests=12, seed=3)
     monkeypatch.setattr(Threshold, "few_labels", -1)
+    monkeypatch.setattr(threshold, "MEETING", -1)
     monkeypatch.setattr("specopt.solvers.auto.WORK_SECONDS", 0.9 * threshold.SECONDS_PER_NODE)
     result = solve(problem)
     assert result.plan is not None and result.bound >= result.objective

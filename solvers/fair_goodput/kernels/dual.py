@@ -226,3 +226,74 @@ def best_round(rounds, first, last, best):
             ):  # a steep utility is what its tokens lack: summed up from none, it would cancel
                 value = prefix[k] - late
     return False
+
+
+Tokens = record("Tokens", finish="f8[::1]", gain="f8[::1]", overhead="f8", per_token="f8", C="i8")
+"""Tokens by the time at which they are drafted, and what each gains; the other times as in
+`Rounds`."""
+
+
+@helper
+def sift(heap, size, value):
+    """Replace the first and least of a heap by a value that is no less."""
+    at = 0
+    while 2 * at + 1 < size:
+        child = 2 * at + 1
+        if child + 1 < size and heap[child + 1] < heap[child]:
+            child += 1
+        if value <= heap[child]:
+            break
+        heap[at] = heap[child]
+        at = child
+    heap[at] = value
+
+
+@kernel("void(Tokens, f8, f8, f8[::1])")
+def best_ratio(tokens, base, first, best):
+    """Fill `best` = (value per second, end of drafting, tokens, excess) with the best round.
+
+    A round without drafts is worth `base` and ends drafting at `first`. Dinkelbach's method: where
+    a second costs what the best round so far yields per second, the tokens of the best round up to
+    an end of drafting are those that gain most beyond their own verification; a heap holds them
+    while the end moves on. No round exceeds its cost by more than the excess. Sums are Neumaier's.
+    """
+    finish, gain = tokens.finish, tokens.gain
+    heap = np.empty(min(len(gain), tokens.C))
+    best[0], best[1], best[2] = base / (first + tokens.overhead), first, 0.0
+    while True:
+        ratio = best[0]
+        cost = ratio * tokens.per_token
+        total, lost, size, at = base - ratio * (first + tokens.overhead), 0.0, 0, first
+        excess = max(0.0, total)
+        for k in range(len(gain)):
+            net = gain[k] - cost
+            if net <= 0.0 or tokens.C == 0:
+                continue
+            out = 0.0
+            if size < tokens.C:
+                child = size
+                size += 1
+                while child > 0 and heap[(child - 1) // 2] > net:
+                    heap[child] = heap[(child - 1) // 2]
+                    child = (child - 1) // 2
+                heap[child] = net
+            else:
+                out = heap[0]
+                if net <= out:
+                    continue
+                sift(heap, size, net)
+            later = max(at, finish[k])
+            for term in (net, -out, ratio * (at - later)):
+                new = total + term
+                lost += (total - new) + term if abs(total) >= abs(term) else (term - new) + total
+                total = new
+            at = later
+            if total + lost > excess:
+                excess = total + lost
+                best[1], best[2] = at, size
+        best[3] = excess
+        value = excess + ratio * (best[1] + tokens.overhead + tokens.per_token * best[2])
+        value /= best[1] + tokens.overhead + tokens.per_token * best[2]
+        if not value > ratio * (1.0 + 1e-15):
+            return
+        best[0] = value

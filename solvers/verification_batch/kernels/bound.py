@@ -10,9 +10,6 @@ from specopt.solvers.kernels.sorting import sort_by
 DIGIT = 2.3e-16
 """More than the relative error of two roundings: bounds are raised by those of their sums."""
 
-PASSES = 30
-"""Bisections of the mix of time and memory in `bound_thresholds`."""
-
 FEW = 10
 """Bisections below which `dual` does without memory alone."""
 
@@ -131,15 +128,14 @@ def dual(items, by_time, start, end, D, passes, order):
     return best, best_t, best_memory
 
 
-@kernel(
-    "void(i8[::1], Items, f8, f8[::1], f8[::1], f8[::1], u1[::1])",
-    steps=lambda ends, items, *_: 4 * len(ends) * len(items.value),
-)
-def bound_thresholds(ends, items, enough, bound, per_second, per_byte, stop):
-    """Fill a bound for every threshold of sorted items, and its prices; tight above `enough`.
+@kernel("void(i8[::1], i8[::1], Items, f8, i8, f8[::1], f8[::1], f8[::1], u1[::1])")
+def bound_blocks(starts, ends, items, enough, passes, bound, per_second, per_byte, stop):
+    """Fill a bound for every block of thresholds of sorted items, and its prices; tight above
+    `enough`.
 
-    Cheap bounds come first: the prices of the threshold before, then time alone, memory alone, and
-    mixes.
+    A block is the range of the items whose rooms are those of its thresholds: a batch takes one of
+    them at least, and no more than the largest of their rooms. Cheap bounds come first: the prices
+    of the block before, then time alone, memory alone, and mixes.
     """
     size = len(items.value)
     orders = np.empty((3, size), np.int64)
@@ -150,7 +146,7 @@ def bound_thresholds(ends, items, enough, bound, per_second, per_byte, stop):
     for j in range(len(ends)):
         if stop[0]:
             return
-        start, end, D = ends[j - 1] if j > 0 else 0, ends[j], items.room[ends[j] - 1]
+        start, end, D = starts[j], ends[j], items.room[starts[j]]
         bound[j] = np.inf
         too_much = True
         for attempt in range(4):
@@ -162,7 +158,7 @@ def bound_thresholds(ends, items, enough, bound, per_second, per_byte, stop):
             if attempt < 3:
                 found = lagrangian(items, start, end, D, a, b)
             else:
-                found, a, b = dual(items, by_time, start, end, D, PASSES, order)
+                found, a, b = dual(items, by_time, start, end, D, passes, order)
             if attempt == 0 or found < bound[j]:
                 bound[j], per_second[j], per_byte[j] = found, a, b
             if bound[j] <= enough or not too_much:

@@ -120,3 +120,53 @@ def extend(i, count, base, labels, items, thresholds, rest, enough, out, parents
             parents[nodes] = node
             nodes += 1
     return size, nodes, best, best_node
+
+
+@helper
+def sums(values, first, last):
+    """Return the sums of all subsets of a range of values, by their bits."""
+    found = np.zeros(1 << (last - first))
+    for k in range(last - first):
+        for mask in range(1 << k):
+            found[(1 << k) + mask] = found[mask] + values[first + k]
+    return found
+
+
+@kernel("i8(f8[::1], f8[::1], f8[::1], f8, f8)")
+def best_of_few(values, seconds, memory, room, space):
+    """Return the best subset within room and space, as bits.
+
+    Subsets of one half, by falling time, meet those of the other, by rising time: a Fenwick tree
+    holds the most valuable of those that fit by time, by their memory.
+    """
+    size, half = len(values), len(values) // 2
+    v, t, m = sums(values, 0, half), sums(seconds, 0, half), sums(memory, 0, half)
+    V, T, M = sums(values, half, size), sums(seconds, half, size), sums(memory, half, size)
+    by_time, by_memory = np.argsort(T), np.argsort(M)
+    place = np.empty(len(V), np.int64)
+    for k in range(len(V)):
+        place[by_memory[k]] = k + 1
+    tree = np.full(len(V) + 1, -1)
+    best, found, entered = 0.0, 0, 0
+    for first in np.argsort(-t):
+        while entered < len(V) and t[first] + T[by_time[entered]] <= room:
+            new = by_time[entered]
+            entered += 1
+            k = place[new]
+            while k < len(tree):
+                if tree[k] < 0 or V[tree[k]] < V[new]:
+                    tree[k] = new
+                k += k & -k
+        low, high = 0, len(V)  # how many of the other half fit by memory
+        while low < high:
+            middle = (low + high) // 2
+            if m[first] + M[by_memory[middle]] <= space:
+                low = middle + 1
+            else:
+                high = middle
+        while low > 0:
+            other = tree[low]
+            if other >= 0 and v[first] + V[other] > best:
+                best, found = v[first] + V[other], first + (other << half)
+            low -= low & -low
+    return found

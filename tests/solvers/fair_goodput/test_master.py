@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from specopt.solvers.fair_goodput import master
 from specopt.solvers.fair_goodput.master import _Path, fairest_mixture
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -96,3 +97,20 @@ def test_a_failure_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     found = fairest_mixture(rates, np.ones(2), 1.0, np.zeros(2))
     assert found.shares == pytest.approx([0.5, 0.5])
     assert found.lack == pytest.approx(0.5 * (3.0 / 2.0 + 1.0 / 1.5) - 1.0)
+
+
+@pytest.mark.parametrize("fairness", FAIRNESS[1:])
+def test_eliminating_the_clients_leads_there_too(
+    fairness: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that the smaller equations, which many clients take, lead to the same common rate."""
+    rng = np.random.default_rng(int(10 * fairness))
+    rates = np.exp(rng.normal(0.0, 0.3, (40, 9)))
+    weights = np.exp(rng.normal(0.0, 1.0, 40))
+    least = (rng.random(40) < 0.2) * 0.9 * (rates @ np.full(9, 1.0 / 9.0))
+    found = []
+    for limit in (0, 1000):
+        monkeypatch.setattr(master, "WHOLE", limit)
+        found.append(fairest_mixture(rates, weights, fairness, least))
+    assert all(mixture.lack <= 1e-11 for mixture in found)
+    assert found[0].shares == pytest.approx(found[1].shares, abs=1e-6)

@@ -24,7 +24,7 @@ from specopt.models.pass_time import VerificationTime
 from specopt.models.problem import exceeds
 from specopt.solvers.method import Method
 from specopt.solvers.room import room, whole_room
-from specopt.solvers.verification_batch import METHODS
+from specopt.solvers.verification_batch import METHODS, threshold
 from specopt.solvers.verification_batch.method import plan_of
 from specopt.solvers.verification_batch.prepare import Prepared
 from specopt.solvers.verification_batch.threshold import Threshold
@@ -219,13 +219,14 @@ def test_every_batch_is_as_the_judge_says(seed: int) -> None:
             assert prepared.admits(batch) == (problem.violations(plan_of(batch)) == [])
 
 
-@pytest.mark.parametrize("labels", [Threshold.few_labels, -1])
+@pytest.mark.parametrize(("labels", "meeting"), [(Threshold.few_labels, 0), (-1, 36), (-1, -1)])
 @pytest.mark.parametrize("part", range(4))
-def test_random(part: int, labels: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that random batches at the limits are those of rational enumeration, also where HiGHS
-    settles them.
+def test_random(part: int, labels: int, meeting: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that random batches at the limits are those of rational enumeration, also where subsets
+    of two halves or HiGHS settle them.
     """
     monkeypatch.setattr(Threshold, "few_labels", labels)
+    monkeypatch.setattr(threshold, "MEETING", meeting)
     first, count = (
         int(os.environ.get("SPECOPT_BATCHES_FROM", 0)),
         int(os.environ.get("SPECOPT_BATCHES", 40)),
@@ -240,4 +241,5 @@ def test_requests_of_the_threshold_itself(seed: int, monkeypatch: pytest.MonkeyP
     counted one already.
     """
     monkeypatch.setattr(Threshold, "few_labels", -1)
+    monkeypatch.setattr(threshold, "MEETING", -1)
     check(at_equality(seed), (Threshold,))
