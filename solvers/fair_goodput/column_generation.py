@@ -44,6 +44,10 @@ DROPPED = 1e-11
 SHORT = 100
 """Entries up to which the rounds of the optimum per round join the first mixture."""
 
+TURNS = 10_000
+"""Clients up to which the optimum per round is looked at: its schedule takes time by their square.
+"""
+
 _SECONDS_PER_NUMBER = 5e-9  # of a mixture, by clients times the square of its rounds, roughly
 
 
@@ -88,15 +92,15 @@ class Search:
         problem, budget = self.problem, self.budget
         offer_first_plan(problem, budget)
         plans = plain_plans(problem)
-        with contextlib.suppress(
-            InvalidInput
-        ):  # a utility of rates per round may be out of range: do without
-            fair, bound = fair_per_round(problem, budget)  # it may miss least rates
-            budget.improve_bound(bound)
-            if problem.min_goodput is None or not problem.violations(fair):
-                budget.offer(fair)
-            if len(fair.schedule) <= SHORT:  # clients with the same numbers take turns in it
-                plans.append(fair)
+        if problem.clients <= TURNS:
+            # A utility of rates per round may be out of range, and the plan miss least rates.
+            with contextlib.suppress(InvalidInput):
+                fair, bound = fair_per_round(problem, budget)
+                budget.improve_bound(bound)
+                if problem.min_goodput is None or not problem.violations(fair):
+                    budget.offer(fair)
+                if len(fair.schedule) <= SHORT:  # clients with the same numbers take turns in it
+                    plans.append(fair)
         for plan in plans:
             for _, allocation in plan.schedule.allocations():
                 self.add(allocation)

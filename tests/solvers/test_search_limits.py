@@ -152,6 +152,7 @@ NO_LIMITS = {
         "PRICES",
         "PLAIN_TOKENS",
         "PLAIN",
+        "TURNS",
         "FEW_TASKS",
         "AT_ONCE",
         "_HOPELESS",
