@@ -17,7 +17,14 @@ from helpers.results import check_result
 from helpers.untyped import generate, solve
 from rich.console import Console
 
-from specopt import DraftControlProblem, Problem, PromptChunkingProblem, Unsupported, methods
+from specopt import (
+    ContinuousServingProblem,
+    DraftControlProblem,
+    Problem,
+    PromptChunkingProblem,
+    Unsupported,
+    methods,
+)
 from specopt.solvers.auto import Auto
 from specopt.solvers.method import Method
 from specopt.solvers.serving_latency.milp import Milp
@@ -38,6 +45,9 @@ def large() -> list[Problem]:
         "fair-goodput/per-second",
     )
     state = {"uplink_bits_per_second": 5e4, "acceptance_rates": [0.5] * 2001}
+    long = {"mechanism": "autoregressive", "output_lengths": "known", "output_tokens": [900]}
+    one = generate("continuous-serving/paper-1", tasks=1, seed=1).to_dict() | long
+    one.pop("max_output_tokens", None)
     actions = {
         "draft_lengths": [0, 9999],
         "resolutions": [*range(1, 2002)],
@@ -50,6 +60,7 @@ def large() -> list[Problem]:
         generate(paper_1, tasks=4, max_output=8000),
         generate("continuous-serving/paper-1", tasks=5, max_input=40, max_output=24),
         generate("continuous-serving/paper-1", tasks=4, max_input=40, max_output=24),
+        ContinuousServingProblem.from_dict(one),
         generate(uniform, clients=100, budget=100),
         generate(fair, clients=20_001, budget=20_001),
         generate(timed, clients=1000, budget=20_000),

@@ -26,9 +26,9 @@ from specopt.models.reading import StrPath, opened
 from specopt.models.sweep import Sweep
 
 KNOWN = (
-    f"a CSV table ({', '.join(REQUIRED)}), results of vllm bench serve (JSON, or what it prints) or"
-    " vllm bench sweep, a report of GuideLLM, lines of SGLang's bench_serving, llama.cpp's"
-    " speed-bench, perf_results.csv of speculators, or a bundle of SpecForge"
+    f"a CSV table ({', '.join(REQUIRED)}), results of vllm bench serve (JSON or console) or vllm"
+    " bench sweep, a report of GuideLLM, lines of SGLang's bench_serving, llama.cpp's speed-bench,"
+    " perf_results.csv of speculators, or a bundle of SpecForge"
 )
 _HEAD = 4096
 """Bytes that tell JSON from a table."""

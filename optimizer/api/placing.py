@@ -171,8 +171,9 @@ def _headline(known: Deployment, problem: PlacementProblem, ranked: list[Figure]
 def _best_plan(
     problem: PlacementProblem, judge: PlacementProblem, result: Result, ranked: list[Figure]
 ) -> Result:
-    """Return a result with the best plan by passes as they were measured: its own, or one place for
-    all; of equal ones the one of fewer watts, then the one whose units serve most alike.
+    """Return a result with the best plan by the measured passes: its own, or one place for all.
+
+    Of equal plans, the one with fewer watts is returned, then the most balanced one.
     """
     (of,), (verifier,) = problem.classes, problem.verifiers
     plans: list[Any] = []

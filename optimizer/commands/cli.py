@@ -35,8 +35,8 @@ app = typer.Typer(
     help="Plan speculative decoding across edge and cloud, with proof of how good the plan is.",
     epilog=(
         "Exit codes: 0 a plan was found, 1 infeasible or none found, 2 bad input or usage, 70 an"
-        " internal error, 74 the output cannot be written (disk full), 130 interrupted, 143"
-        " terminated, 129 hung up (the best plan so far is written)."
+        " internal error, 74 the output cannot be written (disk full). 130 interrupted, 143"
+        " terminated, 129 hung up: the best plan so far is written."
     ),
     rich_markup_mode=None,  # plain help: importing rich would double the time of `specopt --help`
     pretty_exceptions_enable=False,

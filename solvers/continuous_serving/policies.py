@@ -20,7 +20,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.acceptance import all_decoding_steps
 from specopt.models.arguments import integer, one_of
 from specopt.models.continuous_serving.problem import (
     ContinuousServingPlan,
@@ -31,17 +30,11 @@ from specopt.models.continuous_serving.steps import ROUNDING
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import Floats, Ints
 from specopt.models.serving_data import Mechanism
-from specopt.models.serving_latency.problem import (
-    ServingLatencyProblem,
-    static_batches,
-)
-from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.prepare import Prepared, prepare
 from specopt.solvers.continuous_serving.rebatching import arrival_shares
 from specopt.solvers.continuous_serving.step_choice import Learned, StepChoice, Task
 from specopt.solvers.policy import Policy, refused
-from specopt.solvers.serving_latency.algorithm_1 import best_plan
-from specopt.solvers.serving_latency.prepare import prepare as prepare_static
+from specopt.solvers.serving_latency.lots import served_lot
 from specopt.solvers.simulation import Estimate, Replications, Simulation
 
 POLICIES = ("online", "continuous", "autoregressive", "algorithm-1")
@@ -328,44 +321,8 @@ def _repeat_static(prepared: Prepared, ready: Floats) -> Floats:
         if not len(chosen):
             clock = float(ready[waiting].min())
             continue
-        seconds, ends = _served_lot(problem, chosen)
+        seconds, ends = served_lot(problem, chosen)
         finish[chosen] = clock + ends
         waiting[chosen] = False
         clock += seconds
     return finish
-
-
-def _served_lot(problem: ContinuousServingProblem, chosen: Ints) -> tuple[float, Floats]:
-    """Return when all batches of the chosen tasks have ended, and when each of these tasks has its
-    own output.
-    """
-    lot = ServingLatencyProblem(
-        **problem.shared_fields()
-        | {
-            "mechanism": "pipelined",
-            "output_lengths": "conservative",
-            "output_samples": None,
-            "max_output_tokens": problem.longest_output,
-            "input_tokens": problem.input_tokens[chosen],
-            "output_tokens": problem.output_tokens[chosen],
-            "snr": problem.snr[chosen],
-            "acceptance_rate": problem.common_rate,
-        }
-    )
-    prepared = prepare_static(lot)
-    plan = best_plan(prepared, Budget(lot), prepared.shares)
-    outputs, length = problem.planned_output_tokens[chosen], plan.speculation_length
-    batches = static_batches(lot, plan, outputs[None])
-    n = np.arange(1.0, max(int(batch.steps[0]) for batch in batches) + 1.0)
-    times = []
-    for batch in batches:
-        stages = lot.stage_seconds(batch.size, batch.reached(n), length, n == 1)
-        active = n <= batch.steps[0]
-        times.append((stages[0] * active, stages[1] * active))
-    ends = [*prepared.completed(times, np.maximum)]
-    began = np.cumsum(ends[-1]) - ends[-1]
-    last = all_decoding_steps(outputs, lot.tokens_per_step(length)) - 1
-    finish = began[last]
-    for members, done in zip(map(list, plan.batches), ends, strict=True):
-        finish[members] += done[last[members]]
-    return float(ends[-1].sum()), finish

@@ -292,7 +292,7 @@ def test_results_without_a_plan_are_refused(
     path = tmp_path / "result.json"
     save(dataclasses.replace(solve(problem), plan=None, status=Status.NONE), path)
     assert run(["export", "csv", str(path)]) == 2
-    assert "plan: expected a plan, got none" in capsys.readouterr().err
+    assert "plan: the result has no plan" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("batches", [[[0, 7]], [[0, 2**64]], [[0, -1]], [[0, 1], [1]], [[0]], []])

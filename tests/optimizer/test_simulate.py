@@ -85,7 +85,7 @@ def test_one_shape(kind: Kind) -> None:
     assert data == found.to_dict() and data | {"seconds": 0} == again.to_dict() | {"seconds": 0}
     assert data["mean"] == found.mean and data["confidence_interval"] == [low, high]
     assert data["estimates"][found.quantity]["quantiles"] == data["quantiles"]
-    for word in (kind.name, "played 4 times", f"{found.mean:.6g}"):
+    for word in (kind.name, "simulated 4 times", f"{found.mean:.6g}"):
         assert word in str(found)
 
 
@@ -154,7 +154,7 @@ def test_command(cli: CommandLine, kind: Kind) -> None:
     for word in (
         kind.name,
         own.policies[0],
-        "played 3 times",
+        "simulated 3 times",
         "95 % confidence",
         "quantile",
         "95%",
@@ -171,7 +171,7 @@ def test_command(cli: CommandLine, kind: Kind) -> None:
             "serving-latency/paper-1 --param tasks=4 --param max_output=50 --seed 3",
             {"replications": 50},
             [
-                "played 50 times",
+                "simulated 50 times",
                 "95 % confidence",
                 "communication",
                 "model",
@@ -215,11 +215,11 @@ def test_command_plays_a_plan(
 
 
 def test_command_lets_finished_tasks_leave(cli: CommandLine) -> None:
-    """Tests that a plan is played 1000 times unless an option says how often."""
+    """Tests that a plan is simulated 1000 times unless an option says how often."""
     cli("generate serving-latency/paper-1 --param tasks=4 --param max_output=50 -o problem.json")
     cli("solve problem.json -o result.json")
     shown = cli("simulate problem.json result.json --drop-finished").out
-    assert "played 1000 times" in shown and "leave at once" in shown
+    assert "simulated 1000 times" in shown and "leave at once" in shown
 
 
 def test_command_sets_workload_and_seed(cli: CommandLine) -> None:

@@ -57,7 +57,7 @@ def test_work_is_limited_where_time_is_not(
     assert one.termination is Termination.WORK_LIMIT and one.gap > 0.0
     assert (one.objective, one.bound) == (two.objective, two.bound)
     assert one.plan.to_dict() == two.plan.to_dict()
-    assert "goes on" in str(one)
+    assert "to continue" in str(one)
 
 
 def test_an_infinite_limit_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:

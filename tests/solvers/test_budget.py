@@ -334,9 +334,10 @@ def test_an_error_in_a_call_is_raised() -> None:
 class Kernel:
     """A kernel that says in which thread it is compiled."""
 
-    def prepare(self) -> None:
+    def prepare_for(self, *_: Any) -> Kernel:
         """Compile."""
         self.prepared_in = threading.current_thread()
+        return self
 
     def __call__(self, stop: Any) -> threading.Thread:
         """Return the thread that runs it."""

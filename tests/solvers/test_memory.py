@@ -136,7 +136,7 @@ def test_what_is_free_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
             "continuous-serving/paper-1",
             {"output_lengths": "known"},
             "rebatching",
-            1e6,
+            3e7,
             "tasks times phases",
         ),
         ("verification-batch/memory-bound", {}, "pareto", 3e4, "requests times thresholds"),

@@ -34,8 +34,9 @@ Kept = record(
     left="f8[::1]",
     at="i8[::1]",
 )
-"""Patterns that are kept; a hash table of them (row + 1; 0: free), a power of two long; and where a
-list has paused: items and clients of the pattern at hand, and what it leaves of every row.
+"""Patterns that are kept, and a hash table of them (row + 1; 0: free), a power of two long.
+
+For a list that has paused: items and clients of its last pattern, and the rest of every row.
 """
 
 Rules = record("Rules", objective="i8", slack="f8", until="i8", is_valued="b1")

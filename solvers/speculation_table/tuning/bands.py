@@ -24,11 +24,11 @@ MISSES: Mapping[str, tuple[float, ...]] = {
     "gain": (0.017, 0.032, 0.033, 0.045, 0.051, 0.086, 0.12, 0.17, 0.19, 0.47),
     "row": (0.006, 0.019, 0.033, 0.047, 0.072, 0.097, 0.13, 0.18, 0.27, 0.46),
 }
-"""What the law missed in the measured tables of the project, in equal steps of the share that
-missed no more: "length", a draft length that was measured nowhere, but shorter and longer ones
-were; "end", a shorter or a longer one than all; "load", throughput at a load that was measured
-nowhere; "gain", its speed-up; "row", a draft length that was measured at other loads or workloads
-only."""
+"""Misses of the law in the measured tables of the project, as quantiles in equal steps.
+
+"length" is a draft length between measured ones, "end" one beyond them. "load" is throughput at a
+load that was measured nowhere, "gain" its speed-up. "row" is a draft length that was measured only
+at other loads or workloads."""
 
 _REFITS = 24  # without most of a row, at most
 _OWN = 3  # times that a miss of the table itself counts

@@ -1,8 +1,8 @@
 """The law of throughput: log(tokens of a step) less a cost, about no speculation.
 
 The log throughput of a request is that of no speculation at its place and load, plus log(1 + a +
-... + a^K) for K drafts accepted at the constant rate a, less a cost of K drafts that grows with the
-load. A place is a workload with a context. It has a logit of its own for the rate of acceptance,
+... + a^K), less a cost. Here K drafts are accepted at the constant rate a, and their cost grows
+with the load. A place is a workload with a context. It has a logit of its own for the rate of acceptance,
 held near the one of all places; measured acceptance lengths count as observations of it. All is
 fitted by least squares with these priors. What is left of measurements is added again, so that the
 law goes through them. Costs, and what is left, are linear in log(1 + K) and in the log of the load.

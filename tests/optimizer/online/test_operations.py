@@ -293,11 +293,11 @@ def test_serving_under_threads() -> None:
             scheduler.submit(f"{number} {turn}", input_tokens=5 + turn)
             try:
                 step = scheduler.next_step()
-            except InvalidInput:
-                json.dumps(scheduler.state())  # another thread's step runs
+                leaving = [key for batch in step.batches for key in batch.keys][: 1 + turn % 3]
+                scheduler.complete(finished=leaving)
+            except InvalidInput:  # another thread's step runs, or has finished all tasks
+                json.dumps(scheduler.state())
                 continue
-            leaving = [key for batch in step.batches for key in batch.keys][: 1 + turn % 3]
-            scheduler.complete(finished=leaving)
             finished.extend(leaving)
 
     with ThreadPoolExecutor(6) as threads:

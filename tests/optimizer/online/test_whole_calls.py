@@ -21,7 +21,13 @@ from specopt.instances.continuous_serving.paper_1 import paper_1
 from specopt.instances.prompt_chunking.workload import FIGURE_1
 from specopt.instances.verification_batch.workload import TABLE_12
 from specopt.models.errors import InvalidInput
-from specopt.online import GoodputScheduler, PromptMonitor, ServingScheduler, VerificationScheduler
+from specopt.online import (
+    GoodputScheduler,
+    PromptMonitor,
+    Refused,
+    ServingScheduler,
+    VerificationScheduler,
+)
 from specopt.online.verification import Batch
 from specopt.solvers.fair_goodput.kernels.columns import ESTIMATE
 
@@ -187,7 +193,10 @@ def prompts(monitor: PromptMonitor, data: st.DataObject, given: list[Any]) -> An
 def still_verifies(scheduler: VerificationScheduler, now: float = 1e100) -> list[Any]:
     """Serve a new request, and all that are before it."""
     scheduler.abandon()
-    scheduler.submit(**due("new"))
+    try:
+        scheduler.submit(**due("new"))
+    except (InvalidInput, Refused):  # it refuses late requests
+        return []
     served: list[Batch] = []
     while "new" in scheduler.pending:
         served.append(scheduler.next_batch(now))

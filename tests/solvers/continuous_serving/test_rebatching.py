@@ -190,8 +190,8 @@ def test_arrivals_between_bound_and_optimum(
 
 
 def test_long_prompts_bound_the_mean() -> None:
-    """Tests the bound of long prompts: the best order in which they are verified, then the steps of
-    each alone.
+    """Tests that long prompts are bounded by the best order in which they are verified, and
+    then by the steps of each alone.
     """
     problem = generate("continuous-serving/arrivals", tasks=4, seed=2)
     problem = dataclasses.replace(

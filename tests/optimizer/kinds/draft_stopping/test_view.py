@@ -24,4 +24,4 @@ def test_a_plan_is_a_row_per_node() -> None:
         return [line.split() for line in out.getvalue().splitlines()]
 
     assert shown(0)[1:] == [["0", "(start)", "1", "stop"], ["1", "stop", "stop"]]
-    assert shown(-1) == [["drafts", "nothing"]]
+    assert shown(-1) == [["drafts", "none"]]
