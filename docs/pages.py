@@ -229,11 +229,27 @@ class _Bare(str):
         return str(self)
 
 
+def _accepted(annotation: str) -> str:
+    """Return the type that the constructor accepts for a field: of `Given[held, accepted]` the
+    second.
+    """
+    if not annotation.startswith("Given["):
+        return annotation
+    depth = 0
+    for place, character in enumerate(annotation):
+        depth += (character == "[") - (character == "]")
+        if character == "," and depth == 1:
+            return annotation[place + 1 : -1].strip()
+    return annotation
+
+
 def _signature(name: str, of: Callable[..., Any]) -> str:
     """Return the signature of a function or class: in a line, or in one for each parameter."""
     signature = inspect.signature(of)
     shown = [
-        one.replace(annotation=_Bare(one.annotation)) if isinstance(one.annotation, str) else one
+        one.replace(annotation=_Bare(_accepted(one.annotation)))
+        if isinstance(one.annotation, str)
+        else one
         for one in signature.parameters.values()
         if one.name not in ("self", "cls")
     ]

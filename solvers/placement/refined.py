@@ -69,8 +69,9 @@ class Refined(PlacementSearch):
     Few patterns: an integer program over all of them, of which the best with the same clients
     counts. Else the bound is that of fractional patterns and of whole numbers of units. Each
     pattern is bounded in a box of periods (or of waits) that gets smaller round by round. Plans are
-    whole units and whole clients near the fractional ones. An integer program chooses among the patterns near
-    the bound once the boxes are small, and at last among all, if these are up to millions.
+    whole units and whole clients near the fractional ones. An integer program chooses among the
+    patterns near the bound once the boxes are small, and at last among all, if these are up to
+    millions.
     """
 
     name = "refined"

@@ -15,7 +15,8 @@ def test_every_public_name_is_on_the_page() -> None:
     """Tests that what `specopt` and `specopt.online` export is documented, and nothing twice."""
     named = re.findall(r"^### `(\S+)`$", PAGE, re.MULTILINE)
     assert len(named) == len(set(named))
-    assert {f"specopt.{name}" for name in dir(specopt)} - set(named) == set()
+    names = set(dir(specopt)) - {"online", "testing"}  # modules, each with its own section
+    assert {f"specopt.{name}" for name in names} - set(named) == set()
     classes = {
         name for name in specopt.online.__all__ if isinstance(getattr(specopt.online, name), type)
     }

@@ -255,7 +255,8 @@ def best_ratio(tokens, base, first, best):
     A round without drafts is worth `base` and ends drafting at `first`. Dinkelbach's
     method: a second costs as much as the best round so far yields per second. The tokens of the
     best round up to an end of drafting are then those that gain most beyond their own verification.
-    A heap holds them while the end moves on. No round exceeds its cost by more than the excess. Sums are Neumaier's.
+    A heap holds them while the end moves on. No round exceeds its cost by more than the excess.
+    Sums are Neumaier's.
     """
     finish, gain = tokens.finish, tokens.gain
     heap = np.empty(min(len(gain), tokens.C))

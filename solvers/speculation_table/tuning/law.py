@@ -2,7 +2,7 @@
 
 The log throughput of a request is that of no speculation at its place and load, plus log(1 + a +
 ... + a^K), less a cost. Here K drafts are accepted at the constant rate a, and their cost grows
-with the load. A place is a workload with a context. It has a logit of its own for the rate of acceptance,
+with the load. A place is a workload with a context. It has its own logit of the acceptance rate,
 held near the one of all places; measured acceptance lengths count as observations of it. All is
 fitted by least squares with these priors. What is left of measurements is added again, so that the
 law goes through them. Costs, and what is left, are linear in log(1 + K) and in the log of the load.
