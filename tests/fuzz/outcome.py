@@ -15,6 +15,7 @@ from specopt.models.files import result_from_dict
 from specopt.models.result import Result, Status
 
 MAX_CHARACTERS = 420
+COMPILING = re.compile(r"preparing .* kernels, once on this machine \.\.\.")
 PROGRESS = re.compile(r" *[0-9.]+ s  .*")
 
 
@@ -41,7 +42,11 @@ def check_result(path: Path, code: int, out: str, err: str) -> None:
     """Check a judged result: JSON alone on stdout, a feasible plan of the objective it claims, a
     bound that holds.
     """
-    strange = [line for line in err.splitlines() if not PROGRESS.fullmatch(line)]
+    strange = [
+        line
+        for line in err.splitlines()
+        if not (PROGRESS.fullmatch(line) or COMPILING.fullmatch(line))
+    ]
     assert not strange, f"stderr: {strange}"
     problem = load(path)
     assert isinstance(problem, Problem)
