@@ -42,11 +42,8 @@ def check_result(path: Path, code: int, out: str, err: str) -> None:
     """Check a judged result: JSON alone on stdout, a feasible plan of the objective it claims, a
     bound that holds.
     """
-    strange = [
-        line
-        for line in err.splitlines()
-        if not (PROGRESS.fullmatch(line) or COMPILING.fullmatch(line))
-    ]
+    known = (PROGRESS, COMPILING)
+    strange = [line for line in err.splitlines() if not any(one.fullmatch(line) for one in known)]
     assert not strange, f"stderr: {strange}"
     problem = load(path)
     assert isinstance(problem, Problem)
