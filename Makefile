@@ -5,15 +5,15 @@ INSTALL := -m pip install -q --disable-pip-version-check
 LOCKED := $(INSTALL) -c requirements.lock
 PLAYED := serving-latency continuous-serving prompt-chunking draft-control verification-batch fair-goodput placement
 PAIR := real
-BACKENDS := $(addprefix tests/,test_conformance.py::test_solves instances/acceptance \
+BACKENDS := $(addprefix tests/,test_conformance.py::test_answers instances/acceptance \
   solvers/drafting/test_predictors.py $(addprefix optimizer/,test_cli.py::test_demo test_cli.py::test_bad_usage \
-  test_export_command.py report/test_report.py views/test_chart.py comparison/test_compare.py::test_a_dask_cluster_of_processes))
+  test_export_command.py report/test_report.py kinds/test_chart.py comparison/test_compare.py::test_a_dask_cluster_of_processes))
 REACHED := dask,plot,predict,tables
 BOUNDS := $(addprefix tests/,fuzz/test_kernels.py fuzz/test_continuous_corner.py::test_bound_below_the_least_plan \
   $(addprefix optimizer/online/,test_goodput.py::test_clients_join_and_leave test_verification.py::test_state_round_trip) \
   $(addprefix solvers/,serving_latency/test_algorithm_1.py::test_pieces_that_change_at_a_step \
   continuous_serving/test_online.py::test_what_was_done_is_a_plan \
-  serving_latency/test_pipelined.py::test_orders_within_pools_are_enumerated \
+  serving_latency/test_pipelined.py::test_no_way_loses_the_optimum \
   placement/test_exact.py::test_patterns_of_many_classes_have_room))
 NUMERICS := $(addprefix tests/solvers/,$(addprefix fair_goodput/,test_master.py test_steep.py test_column_generation.py) draft_control)
 
