@@ -261,8 +261,9 @@ def write_bytes(path: StrPath, content: bytes) -> None:
         If the system fails to write it, for example because the disk is full.
     """
     expect_path(path)
+    replaced = is_replaced(path)
     try:
-        if not is_replaced(path):
+        if not replaced:
             with open(os.dup(stdout) if is_stdout(path) else path, "wb") as stream:
                 stream.write(content)
             return

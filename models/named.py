@@ -19,6 +19,7 @@ from specopt.models.fields import (
     is_unicode,
     read,
     refuse_denormal,
+    without_numpy,
 )
 from specopt.models.pass_time.pieces import PassPieces
 from specopt.models.rates import Rates
@@ -91,7 +92,7 @@ class NamedSeconds(Named[float]):
 
     @classmethod
     def _read(cls, data: object, where: str) -> float:
-        found: float = read(Amount, data.item() if isinstance(data, np.generic) else data, where)
+        found: float = read(Amount, without_numpy(data), where)
         refuse_denormal(found, where)
         return found
 
@@ -111,7 +112,7 @@ class NamedTrips(_NamedFloats):
 
     @classmethod
     def _read(cls, data: object, where: str) -> Floats:
-        given = data.tolist() if isinstance(data, np.ndarray | np.generic) else data
+        given = without_numpy(data)
         found: list[float] | float = read(list[Amount] | Amount, given, where)
         if found == []:
             raise InvalidInput(f"{where}: expected at least one value, got none")

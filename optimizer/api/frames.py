@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 from specopt.kinds import kinds
-from specopt.models.arrow import pyarrow
-from specopt.models.errors import InvalidInput, MissingDependency
+from specopt.models.errors import InvalidInput
+from specopt.models.extras import library, pyarrow
 from specopt.models.fields import describe
 from specopt.models.problem import Plan
 from specopt.models.result import Result
@@ -65,7 +64,7 @@ def to_pandas(value: Any) -> Any:
     MissingDependency
         If pandas is not installed.
     """
-    _require("pandas")
+    library("pandas", "this needs pandas: pip install pandas")
     return to_arrow(value).to_pandas()
 
 
@@ -77,11 +76,4 @@ def to_polars(value: Any) -> Any:
     MissingDependency
         If Polars is not installed.
     """
-    return _require("polars").from_arrow(to_arrow(value))
-
-
-def _require(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError:
-        raise MissingDependency(f"this needs {name}: pip install {name}") from None
+    return library("polars", "this needs polars: pip install polars").from_arrow(to_arrow(value))

@@ -17,8 +17,8 @@ from specopt.api.functions import MethodLike
 from specopt.api.scan import scan, solving
 from specopt.api.solve import check_arguments
 from specopt.models.arguments import sequence
-from specopt.models.arrow import pyarrow
 from specopt.models.errors import InvalidInput
+from specopt.models.extras import pyarrow
 from specopt.models.fields import without_numpy
 from specopt.models.late import Picture, Shown, late
 from specopt.models.problem import Problem

@@ -11,8 +11,8 @@ from typing import Any
 from specopt.api.scan import scan
 from specopt.api.simulate import simulate, simulator_of
 from specopt.models.arguments import sequence
-from specopt.models.arrow import pyarrow
 from specopt.models.errors import InvalidInput
+from specopt.models.extras import pyarrow
 from specopt.models.fields import describe
 from specopt.models.late import Shown
 from specopt.solvers.simulation import Estimate, Simulation

@@ -15,7 +15,8 @@ from specopt.api.generate import generate
 from specopt.api.solve import methods, solve
 from specopt.commands.shared import Seconds, check_picture, count
 from specopt.console.streams import write_error
-from specopt.models.errors import InvalidInput, MissingDependency
+from specopt.models.errors import MissingDependency
+from specopt.models.files import unwritten
 from specopt.models.judge import verify
 from specopt.models.result import Result
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
@@ -138,11 +139,12 @@ def _draw(
 
     try:
         picture.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise unwritten(picture, error) from None
+    try:
         pipeline_figure(problem, plan).save(picture)
     except MissingDependency as error:
         out.print(f"No picture: {error}", soft_wrap=True)
-    except OSError as error:
-        raise InvalidInput(f"{picture}: cannot be written ({error.strerror or error})") from None
     else:
         out.print(f"Picture of the pipeline: {picture}", soft_wrap=True)
 

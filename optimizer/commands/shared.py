@@ -15,6 +15,7 @@ from specopt.console.interrupts import INTERRUPTED as INTERRUPTED
 from specopt.console.stdout import stdout
 from specopt.console.streams import say
 from specopt.instances.checkpoints.model_config import read_model_config
+from specopt.kinds.chart import FORMS
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
 from specopt.models.files import (
@@ -186,7 +187,7 @@ def check_target(target: Path | None, source: Path | None = None) -> None:
 
 def check_picture(target: Path | None) -> None:
     """Refuse a picture in an unknown format, before the work is done."""
-    if target is not None and target.suffix.lower() not in (".png", ".pdf", ".svg"):
+    if target is not None and target.suffix[1:].lower() not in FORMS:
         raise InvalidInput(
             f"--picture: expected a file named .png, .pdf or .svg, got {str(target)!r}"
         )

@@ -25,7 +25,8 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from specopt.comparison.cell import FAILED, Cell, Record
-from specopt.models.errors import InvalidInput, MissingDependency
+from specopt.models.errors import InvalidInput
+from specopt.models.extras import library
 
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
@@ -274,10 +275,7 @@ def _local(jobs: int | None) -> Iterator[tuple[Executor, Workers]]:
 
 @contextmanager
 def _dask(address: str) -> Iterator[Executor]:
-    try:
-        import distributed
-    except ImportError:
-        raise MissingDependency("dask:// needs Dask: pip install 'specopt[dask]'") from None
+    distributed = library("distributed", "dask:// needs Dask: pip install 'specopt[dask]'")
     host, _, port = address.rpartition(":")
     if not (host and port.isdecimal()):
         raise InvalidInput(f"executor: expected dask://HOST:PORT, got 'dask://{address}'")
@@ -294,10 +292,7 @@ def _dask(address: str) -> Iterator[Executor]:
 
 @contextmanager
 def _ray() -> Iterator[Callable[..., Any]]:
-    try:
-        import ray
-    except ImportError:
-        raise MissingDependency("ray needs Ray: pip install 'specopt[ray]'") from None
+    ray = library("ray", "ray needs Ray: pip install 'specopt[ray]'")
     started = not ray.is_initialized()
     if started:
         ray.init(

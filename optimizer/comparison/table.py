@@ -13,8 +13,8 @@ from typing import Any
 from specopt.api.library import known_values
 from specopt.comparison.cell import Record
 from specopt.kinds import kind_of
-from specopt.models.arrow import pyarrow
 from specopt.models.errors import InvalidInput
+from specopt.models.extras import pyarrow
 from specopt.models.fields import describe
 from specopt.models.files import write_bytes
 from specopt.models.judge import proof_of

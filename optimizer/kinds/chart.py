@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from specopt.models.arguments import one_of
-from specopt.models.errors import MissingDependency
+from specopt.models.extras import library
 from specopt.models.files import write_bytes
 from specopt.models.reading import StrPath
 
@@ -216,11 +216,7 @@ def renderer() -> Any:
     MissingDependency
         If vl-convert-python is not installed.
     """
-    try:
-        import vl_convert
-    except ImportError:
-        raise MissingDependency(MISSING) from None
-    return vl_convert
+    return library("vl_convert", MISSING)
 
 
 def _round(value: Any) -> Any:

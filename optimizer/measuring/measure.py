@@ -19,7 +19,8 @@ from specopt.console.progress import end_progress, print_step
 from specopt.instances.checkpoints.model_config import ModelConfig
 from specopt.measuring.forward_pass import ForwardPass, OutOfMemory
 from specopt.models.arguments import boolean, integer, one_of
-from specopt.models.errors import InvalidInput, MissingDependency
+from specopt.models.errors import InvalidInput
+from specopt.models.extras import library
 from specopt.models.fields import MAX_TOKENS, describe
 from specopt.models.files import csv_text
 
@@ -227,10 +228,7 @@ def measure(
         If a decoder of such a shape cannot be made.
     """
     settings = settings or Settings()
-    try:
-        import torch
-    except ImportError:
-        raise MissingDependency("measuring needs PyTorch: pip install 'specopt[measure]'") from None
+    torch = library("torch", "measuring needs PyTorch: pip install 'specopt[measure]'")
     from specopt.measuring.torch_timer import TorchTimer
 
     before = torch.get_num_threads()
