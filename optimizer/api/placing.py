@@ -33,7 +33,7 @@ PLACES = {
 }
 """In words; of equal ones the first is the best: it takes the least."""
 
-LEAST_SECONDS, MOST_SECONDS, CLOSE = 1e-4, 10.0, 1.05
+MIN_SECONDS, MAX_SECONDS, CLOSE = 1e-4, 10.0, 1.05
 """Seconds between which break-evens are looked for, and how close a break-even is found, as a
 factor.
 """
@@ -250,9 +250,9 @@ def _turns(
             ("round_trip_seconds", "a mean round trip of {} ms", trip, near),
             ("device_seconds_per_token", "{} ms a draft token", each, fast),
         ):
-            turn = _last(holds, LEAST_SECONDS, MOST_SECONDS)
+            turn = _last(holds, MIN_SECONDS, MAX_SECONDS)
             until = (
-                f"not even best at {1e3 * LEAST_SECONDS:g}"
+                f"not even best at {1e3 * MIN_SECONDS:g}"
                 if turn is None
                 else f"best up to {1e3 * turn:.3g}"
             )

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from specopt.measuring.record import Record
     from specopt.solvers.speculation_table.held import OfSweep, Prediction
 
-MOST_PROMPTS = 512
+MAX_PROMPTS = 512
 """Of a trace."""
 
-MOST_LOADS = 4096
+MAX_LOADS = 4096
 """Requests at a time: each is a thread."""
 
 
@@ -149,7 +149,7 @@ def _load(given: Validate, prediction: Prediction, client: Client, record: Recor
 
     loads = prediction.loads if given.loads is None else numbers_of("--loads", given.loads)
     for load in loads:
-        integer("--loads", load, 1, MOST_LOADS)
+        integer("--loads", load, 1, MAX_LOADS)
     length, other = given.draft_length, None
     if given.load_generator != "own":
         other = External(given.load_generator, client, given.model or client.models()[0])
@@ -223,9 +223,9 @@ def _client(given: Validate) -> Client:
     prompts, tokens = PROMPTS, (given.tokens,)
     if given.trace is not None:
         trace, words = read_trace(given.trace), " ".join(PROMPTS).split()
-        sizes = enumerate(trace.input_tokens[:MOST_PROMPTS].tolist())
+        sizes = enumerate(trace.input_tokens[:MAX_PROMPTS].tolist())
         prompts = tuple(" ".join(islice(cycle(words), at, at + max(1, size))) for at, size in sizes)
-        tokens = tuple(max(1, size) for size in trace.output_tokens[:MOST_PROMPTS].tolist())
+        tokens = tuple(max(1, size) for size in trace.output_tokens[:MAX_PROMPTS].tolist())
     if given.prompts is not None:
         prompts = tuple(filter(str.strip, read_text(given.prompts).splitlines()))
     return Client(

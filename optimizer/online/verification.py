@@ -688,7 +688,7 @@ class VerificationScheduler(Online):
         scheduler._running, scheduler._next_serial = tuple(found.running), found.next_serial
         scheduler._work = np.array(found.work)
         scheduler._rule.tight[0] = found.tight_seconds
-        minimum = _kernels().LEAST_ERROR
+        minimum = _kernels().MIN_ERROR
         base.expect(
             found.calibration.error[0] >= minimum,
             "calibration.error",

@@ -22,11 +22,11 @@ def print_validation(data: Mapping[str, Any], out: Console) -> None:
     )
     out.print()
     sentence(out, f"Tokens per second; the median error is {data['median_error']:.1%}.")
-    told = (
+    shown = (
         f"{order['right']} of {order['separated']} pairs that the intervals tell apart are as"
         f" predicted{rest}."
     )
-    sentence(out, f"Order of options: {told}")
+    sentence(out, f"Order of options: {shown}")
     for note in data["notes"]:
         sentence(out, f"At {note}.")
     if data["acceptance"]:

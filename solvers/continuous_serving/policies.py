@@ -1,6 +1,6 @@
 """Policies that serve tasks as they arrive, played to the end: none knows what is to come.
 
-"online" plans every step anew (`StepChoice`). "continuous" is first-come continuous batching at one
+"online" plans every step (`StepChoice`). "continuous" is first-come continuous batching at one
 speculation length: prompts one by one, then batches by arrival as large as memory allows, one for
 each stage if stages overlap. "autoregressive" is the same without a draft model. "algorithm-1"
 serves what has arrived to the end, in static batches planned by Algorithm 1 with O_max, and

@@ -1,14 +1,14 @@
 """Plans by a scheduler that is played ahead of time, at every speculation length, and at each
 step's best: what a scheduler at the engine would do.
 
-Wherever a task finishes or joins, the tasks at hand are batched anew, contiguous in the tokens that
-they have reached, in rising or in falling order. Of every number of batches and every prefix of
-tasks the chain is kept that is verified first. First steps, whose tasks differ more, also try the
-shortest paths at several weights between the stages, each in the order of Johnson's rule. Newcomers
-form batches of their own in their first step. Between two such events all batches draft equally
-many tokens: of the lengths allowed, whichever gives most tokens per second at that step. Lengths
-chosen batch by batch, with the batches or after them, were tried: they gained next to nothing, and
-now and then lost.
+Wherever a task finishes or joins, the tasks at hand are batched again, contiguous in the tokens
+that they have reached, in rising or in falling order. Of every number of batches and every prefix
+of tasks the chain is kept that is verified first. First steps, whose tasks differ more, also try
+the shortest paths at several weights between the stages, each in the order of Johnson's rule.
+Newcomers form batches of their own in their first step. Between two such events all batches draft
+equally many tokens: of the lengths allowed, whichever gives most tokens per second at that step.
+Lengths chosen batch by batch, with the batches or after them, were tried: they gained next to
+nothing, and now and then lost.
 
 Bandwidth: the optimal shares of a common start (Eq. 27); of tasks that arrive one by one, those
 shares of all that may upload at one time.
@@ -228,7 +228,7 @@ class PhaseBuilder:
 
 @dataclass(frozen=True)
 class Rebatching(ContinuousServingMethod):
-    """Batches formed anew wherever a task finishes or joins; the best of all speculation
+    """Batches formed again wherever a task finishes or joins; the best of all speculation
     lengths.
     """
 

@@ -40,7 +40,7 @@ FIRST_LINES = 8
 
 CLARABEL_DEFAULT = 1e-8
 
-LEAST_RATE = 1.0
+MIN_RATE = 1.0
 """Tokens per round that everybody gets: the server's own."""
 
 NEAR_1 = 0.09
@@ -145,7 +145,7 @@ def solve_program(
         problem.fairness > 1.0 - NEAR_1
     ):  # the slope of the utility where its logarithm was maximised
         unit = float(
-            (problem.weight * np.maximum(x.value, LEAST_RATE) ** (1.0 - problem.fairness)).sum()
+            (problem.weight * np.maximum(x.value, MIN_RATE) ** (1.0 - problem.fairness)).sum()
         )
     return np.asarray(s.value, np.float64), unit * max(0.0, float(within_budget.dual_value)), status
 

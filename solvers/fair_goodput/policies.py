@@ -12,8 +12,8 @@ What `Robust` does differently, and why:
 * Eq. 3 forgets at a fixed pace, so that its estimates never settle, and is 0/0 for a client without
   drafts. Here every client's acceptance is counted with several memories side by side, from a few
   rounds to endless. Each memory is believed by its likelihood of the evidence so far; a share 1/t
-  of belief is spread anew in round t ("fixed share"). Clients that stay the same get estimates that
-  converge; of those that change, the pace is learned. No memory is set by hand.
+  of belief is redistributed in round t ("fixed share"). Clients that stay the same get estimates
+  that converge; of those that change, the pace is learned. No memory is set by hand.
 * Eq. 4 smooths realised goodput, whose noise enters the gradient. Here it takes the expected
   mu(alpha-hat, S), and averages over all rounds up to `horizon_rounds` since clients came or went.
   The ratio of all tokens to those expected corrects it where acceptance depends on the position or

@@ -1,4 +1,4 @@
-"""Which kernels there are, who is told that they are compiled, and the seconds that it takes: all
+"""Which kernels there are, who is informed of their compilation, and the seconds that it takes: all
 without Numba.
 """
 

@@ -115,8 +115,8 @@ def judged(prepared: Prepared, pattern: Pattern) -> Pattern:
 
 
 def count_exact(problem: PlacementProblem, enough: int) -> float:
-    """Return how many patterns memory holds, rates aside, where all sizes of draft units are told
-    apart; infinity for over `enough`.
+    """Return how many patterns memory holds, rates aside, with all sizes of draft units
+    distinguished; infinity for over `enough`.
     """
     if (
         most_options(problem, exact=True) > 10 * enough

@@ -27,8 +27,7 @@ FEW_PATTERNS, MANY_PATTERNS = 10_000, 3_000_000
 """Maximum number of patterns that are all listed at once, and after all boxes without a proof."""
 
 EXACT_CLIENTS, EXACT_OPTIONS = 64, 1_000_000
-"""Clients, and options, up to which draft units of every size and largest context are told apart.
-"""
+"""Clients, and options, up to which sizes and largest contexts of draft units are distinguished."""
 
 LISTED_CLIENTS = 2000
 """Clients up to which it pays to list patterns near the prices; with more there are too many."""
@@ -138,7 +137,7 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
     count.
 
     whole: whether to list patterns, where draft units of every size, largest context and length are
-    told apart.
+    distinguished.
     """
     relaxation, rounds = Relaxation(prepared), 0
     if not relaxation.covers and prepared.problem.objective != "capacity":

@@ -6,10 +6,10 @@ contiguous batches is their optimum. For the pipelined mechanism the search behi
 stopped before it enumerates: stage sums, then Lagrangian bounds over pipeline positions, see
 `specopt.solvers.serving_latency.pipelined`.
 
-Known output lengths need another argument: form the batches anew at every decoding step.
+Known output lengths need another argument: form new batches at every decoding step.
 
 A static plan's batches stay together until their longest member has finished. If tasks could be
-batched anew before every step, finished ones would leave at once and padding would shrink.
+batched again before every step, finished ones would leave at once and padding would shrink.
 
 Take any plan and a range of steps with first step a and last step z. The tasks that take part in
 all of them are A = {k : n_k >= z}. Remove all others from the plan's batches: sizes and maxima

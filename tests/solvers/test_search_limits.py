@@ -159,7 +159,7 @@ NO_LIMITS = {
         "USUAL_TOKENS",
         "WEIGHT",
     ),
-    "names, codes and parts of a model": ("LEAST_RATE", "FOUND", "SURE", "MOST", "_LEAST", "_END"),
+    "names, codes and parts of a model": ("MIN_RATE", "FOUND", "SURE", "MOST", "_LEAST", "_END"),
     "limits of simulators": (
         "MAX_REPLICATIONS",
         "MAX_ITERATIONS",

@@ -34,9 +34,9 @@ SLOT, ORDER, BEST_SLOT, BEST_ORDER = range(
 )  # rows of a plan: batch of each task, batches in pipeline order
 # moves of the annealer, the percentages of draws added up: one task (any, one of its batch's
 # longest output, that of its longest input), two swapped, tasks beyond a threshold to another
-# batch, two batches cut anew, all that another batch takes without growing in length, two merged,
-# one split, two exchanged in the order; the rest shifts one there. With other shares `length-aware`
-# ends with other plans of many tasks.
+# batch, two batches divided again, all that another batch takes without growing in length, two
+# merged, one split, two exchanged in the order; the rest shifts one there. With other shares
+# `length-aware` ends with other plans of many tasks.
 ANY, LONGEST_OUTPUT, LONGEST_INPUT, SWAP, BEYOND = 30, 36, 42, 57, 67
 CUT, ABSORB, MERGE, SPLIT, EXCHANGE = 77, 81, 85, 90, 95
 HEAD, AFTER, BEFORE, TARGET, MOVED, OLD_ORDER = range(6)  # rows of the annealer's lists
@@ -110,7 +110,7 @@ def collect(task, ranks, batches, lists, weight, limit, sign, strict, a, c, coun
 
 @helper
 def rebuild(task, batches, lists, a, c):
-    """Gather batches a and c anew from their tasks' targets."""
+    """Gather batches a and c again from their tasks' targets."""
     clear(batches, a)
     clear(batches, c)
     for s in (a, c):

@@ -185,7 +185,7 @@ def block_seconds(task, setting, runtimes, batches, order, M, lines, ends, sizes
     """Return T_inf of pipelined blocks in order: block m holds the sizes[m] tasks up to sorted
     position ends[m].
 
-    Blocks that `batches` holds already, from a call before, are not filled anew; order[m] = m.
+    Blocks that `batches` holds already, from a call before, are not filled again; order[m] = m.
     """
     for m in range(M):
         k = ends[m] - 1

@@ -225,7 +225,7 @@ def learn(search, value, draft, verify):
     " Workspace, f8[::1], f8[::1])",
 )
 def rebatching_ranges(first, stop, task, setting, runtimes, ends, by_output, room, search, seconds):
-    """Bound the ranges r = first..stop-1 of steps, with tasks batched anew in each.
+    """Bound the ranges r = first..stop-1 of steps, with tasks batched again in each.
 
     Range r are the steps ends[r]+1..ends[r+1]; its tasks are those that take part in all of them.
     The weight between the stages is the one that raises the bound most; search[VALUE_WEIGHT] is

@@ -96,8 +96,8 @@ class Law:
         mean[[0, -1 - places]] = y.mean(), _LOGIT
         logits: dict[Place, list[float]] = defaultdict(list)
         for point, length in lengths.items():
-            told = logit_rate(np.array([length]), np.array([float(point.draft_length or 0)]))
-            logits[place_of(point)].append(float(told[0]))
+            observed = logit_rate(np.array([length]), np.array([float(point.draft_length or 0)]))
+            logits[place_of(point)].append(float(observed[0]))
         seen = np.array([np.mean(several) for several in logits.values()])
         rows = np.zeros((len(logits), len(mean)))
         for row, place in zip(rows, logits, strict=True):

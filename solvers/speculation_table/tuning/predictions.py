@@ -89,10 +89,10 @@ class Predictor:
             for p, several in logs.items()
         }
         self._lengths = {
-            point: float(np.mean(told))
+            point: float(np.mean(lengths))
             for point, many in runs.items()
             if point.draft_length
-            and (told := [m.acceptance_length for m in many if m.acceptance_length])
+            and (lengths := [m.acceptance_length for m in many if m.acceptance_length])
         }
         self.has_acceptance = bool(self._lengths)
         self.noise = self._noise(list(logs.values()))

@@ -38,7 +38,7 @@ MEMORY, SHORT_MEMORY = 32.0, 8.0
 """Batches that the fit of their time looks back on: a few seconds of a busy verifier. After one
 that is further off than the bound as few as the latter, for the machine may have changed."""
 
-LEAST_ERROR, ERROR_STEP, MEDIAN = 0.01, 1.13, 0.67
+MIN_ERROR, ERROR_STEP, MEDIAN = 0.01, 1.13, 0.67
 """Least typical error; by what factor it rises or falls with every batch, so that MEDIAN times it
 is their median.
 """
@@ -497,7 +497,7 @@ def calibrate(costs, calibration, work, seconds):
     for j in range(4):
         squares[j] = keep * squares[j] + terms[j] * given * work / scale**2
     error[0] = max(
-        LEAST_ERROR, error[0] * (ERROR_STEP if abs(off) > MEDIAN * error[0] else 1.0 / ERROR_STEP)
+        MIN_ERROR, error[0] * (ERROR_STEP if abs(off) > MEDIAN * error[0] else 1.0 / ERROR_STEP)
     )
     prior = (error[0] / START_ERROR) ** 2  # times the variance of the factors among each other
     factors = np.ones(4)
