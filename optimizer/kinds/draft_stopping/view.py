@@ -10,6 +10,9 @@ from specopt.kinds.view import View
 from specopt.models.draft_stopping.problem import STOP, DraftStoppingPlan, DraftStoppingProblem
 
 MAX_SCORES = 8
+
+DRAFTING, STOPPING = "draft another token", "stop and verify"
+"""Actions after a score, in the legend of the chart."""
 """Maximum number of scores that are printed."""
 
 
@@ -33,18 +36,23 @@ def charts(problem: DraftStoppingProblem, plan: DraftStoppingPlan) -> tuple[Char
     """Return a chart of the next node of each node for each score."""
     goes = plan.next.rows if plan.start != STOP else plan.next.rows[:0]
     rows = [
-        {"node": node, "score": score, "then": "stop" if to == STOP else f"node {to}"}
+        {
+            "node": node,
+            "score": score,
+            "action": STOPPING if to == STOP else DRAFTING,
+            "next node": None if to == STOP else to,
+        }
         for node, targets in enumerate(goes.tolist())
         for score, to in enumerate(targets)
     ][:MAX_MARKS]
-    stops = {"test": "datum.then == 'stop'", "value": "var(--series-1)"}
+    scale = {"domain": [DRAFTING, STOPPING], "range": ["var(--series-0)", "var(--series-1)"]}
     marks = layer(
         {"type": "rect", "tooltip": TOOLTIP},
-        x=category("score"),
-        y=category("node", title="node (the number of tokens grows downwards)"),
-        color={"condition": stops, "value": "var(--series-0)"},
+        x=category("score", axis={"labelAngle": 0}),
+        y=category("node", axis={"labelOverlap": True, "ticks": False}),
+        color=category("action", title=None, scale=scale),
     )
-    note = "Blue: draft another token on this score. Red: stop drafting and verify."
+    note = "The next node of a node is always further down."
     return (Chart(title="Draft or stop, by node and score", note=note, rows=rows, spec=marks),)
 
 
