@@ -493,8 +493,8 @@ class VerificationScheduler(Online):
                 away = window - allowed[places]
                 facts = np.array([memory, served[_DUE], window, away, served[_SPEED]]).T
                 drop, prefixes = prefixes.served(keys, facts, seconds)
+                dropped = rows.places([key for key in drop if key in rows.serial_of])
                 dropped = dropped[status[dropped] == _WAITS]  # without a prefix none runs ahead
-                dropped = dropped[status[dropped] == _WAITS]  # without theirs they do not run ahead
         serials, totals = (
             tuple(rows.serials[places].tolist()),
             self._counted(put_back=len(self._running), evicted=len(drop)),
