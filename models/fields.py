@@ -554,7 +554,8 @@ def _scalar(name: str, expected: _Expected, value: Any) -> Any:
             raise InvalidInput(f"{name}: expected {words}, got {describe(value)}")
         return value
     if expected.item is not None:
-        value, fewest = tuple(value), fewest_entries(expected.hint)
+        value = tuple(value)
+        fewest = fewest_entries(expected.hint)
         if len(value) < fewest:
             raise InvalidInput(f"{name}: expected at least {fewest} entry, got {len(value)}")
         return value
@@ -645,10 +646,8 @@ def _explain(message: str, data: object, where: str, hint: Any, hints: Mapping[s
     """
     found = _AT.match(message)
     assert found is not None
-    text, path = (
-        found["text"].replace("`", "").replace("object | null", "object"),
-        (found["path"] or "").lstrip("."),
-    )
+    text = found["text"].replace("`", "").replace("object | null", "object")
+    path = (found["path"] or "").lstrip(".")
     unknown = re.match(r"Object contains unknown field (.*)", text, re.DOTALL)
     if unknown:
         key = unknown[1]

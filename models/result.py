@@ -170,7 +170,8 @@ class Result(Shown, Generic[P]):
     @property
     def by(self) -> str:
         """Method; for a portfolio, also the members that found the plan and the bound."""
-        plan, bound = self.stats.get("plan_by"), self.stats.get("bound_by")
+        plan = self.stats.get("plan_by")
+        bound = self.stats.get("bound_by")
         if plan is None and bound is None:
             return self.method
         return f"{self.method} ({plan if plan == bound else f'plan: {plan}, bound: {bound}'})"

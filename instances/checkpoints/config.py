@@ -48,7 +48,9 @@ class Config(Section):
 
     def __init__(self, data: object) -> None:
         super().__init__(data)
-        self.whole, self.notes, self.type = Section(data), dict[str, None](), UNLISTED["grouped"]
+        self.whole = Section(data)
+        self.notes = dict[str, None]()
+        self.type = UNLISTED["grouped"]
         path = next(filter(self.given, TABLE["inside"]["fields"]), "")
         if path:
             super().__init__(self.get(path), path)
@@ -67,7 +69,8 @@ class Config(Section):
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return a field of the decoder, or the default of its type, or the given one."""
-        value, around = super().get(name), self.whole.data.get(name)
+        value = super().get(name)
+        around = self.whole.data.get(name)
         if value is None and name == "tie_word_embeddings":
             value = around
         elif value is None and name in self.type["defaults"]:

@@ -83,7 +83,8 @@ class Section:
         self, name: str, default: tuple[int, ...] | None = None, size: int | None = None
     ) -> list[int]:
         """Return a list of integers >= 0; a string is one, with commas between its entries."""
-        value, where = self.get(name, default), self.path(name)
+        value = self.get(name, default)
+        where = self.path(name)
         items = sequence(where, value.split(",") if isinstance(value, str) else value, size)
         return [
             integer(where, int(item) if str(item).strip().isdecimal() else item, 0, MAX_TOKENS)
@@ -253,12 +254,12 @@ class Formulas(dict[str, Any]):
             if condition and not self.value(condition):
                 continue
             name, _, role = name.partition(" ")
-            shape, copies, active = self.value(f"({formula},)"), 1, 1
+            shape = self.value(f"({formula},)")
+            copies = 1
+            active = 1
             if role == "expert":
-                copies, field = (
-                    self["experts"],
-                    self.section.where + self.table["experts_per_token"],
-                )
+                copies = self["experts"]
+                field = self.section.where + self.table["experts_per_token"]
                 active = integer(field, self["experts_per_token"], 1, copies)
             role = role or ("linear" if len(shape) == 2 else "other")
             if all(shape):

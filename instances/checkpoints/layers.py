@@ -239,7 +239,8 @@ def read_layer(kind: Entry, sizes: Formulas, place: str) -> Layer:
     word = one_of(
         f"{sizes.section.where}layer_types[{sizes['index']}]", sizes["kind"], kind["attention"]
     )
-    form, names = ATTENTION[kind["attention"][word]], kind["names"]
+    form = ATTENTION[kind["attention"][word]]
+    names = kind["names"]
     sizes = sizes.having(form)
     weights = [*sizes.tensors(form["tensors"], f"{place}.{names.get('mixer', form['name'])}.")]
     weights += sizes.tensors(kind["layer"], f"{place}.")

@@ -194,7 +194,8 @@ def parse_model_config(
         If a field is missing, contradictory, or means a model whose counts are not known here.
     """
     config = Config(data)
-    storage, more = read_storage(config, value_bytes), dict[str, Any]()
+    storage = read_storage(config, value_bytes)
+    more = dict[str, Any]()
     name = _name(config, name)
     if config.is_listed:
         kind = head_kind(config)
@@ -325,7 +326,8 @@ def _vision_parameters(config: Config) -> int | None:
     """Return the parameters of an image encoder and its projector; None where there is none, or its
     type is unknown.
     """
-    part, entry = config.whole.get("vision_config"), VISION.get(str(config.whole.get("model_type")))
+    part = config.whole.get("vision_config")
+    entry = VISION.get(str(config.whole.get("model_type")))
     if not part or not entry:
         return None
     sizes = Formulas(

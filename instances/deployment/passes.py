@@ -107,7 +107,8 @@ class Passes:
             raise InvalidInput(
                 f"--peak: expected TFLOPS,GB/s, two numbers > 0, got {text!r}"
             ) from None
-        flop, byte = 1.0 / (COMPUTES * tflops * 1e12), 1.0 / (READS * gigabytes * 1e9)
+        flop = 1.0 / (COMPUTES * tflops * 1e12)
+        byte = 1.0 / (READS * gigabytes * 1e9)
         data: dict[str, Any] = {}
         for name, config in models.items():
             counted = _has_operations(config)

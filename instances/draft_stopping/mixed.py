@@ -47,9 +47,11 @@ def mixed(
     seed
         Not used; the instance is deterministic.
     """
-    easy, hard = number("easy", easy, 0, 1), number("hard", hard, 0, 1)
+    easy = number("easy", easy, 0, 1)
+    hard = number("hard", hard, 0, 1)
     share = round(number("easy_share", easy_share, 0, 1), 6)
-    signal, max_draft = number("signal", signal, 0, 100), integer("max_draft", max_draft, 1, 1000)
+    signal = number("signal", signal, 0, 100)
+    max_draft = integer("max_draft", max_draft, 1, 1000)
     classes = ((share, easy), (round(1.0 - share, 6), hard))
     return DraftStoppingProblem(
         name=f"mixed {easy:g}/{hard:g} signal {signal:g} L={max_draft}",

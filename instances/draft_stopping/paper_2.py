@@ -45,10 +45,8 @@ def paper_2(
     seed
         Not used; the instance is deterministic.
     """
-    false_accept, false_reject = (
-        number("false_accept", false_accept, 0, 1),
-        number("false_reject", false_reject, 0, 1),
-    )
+    false_accept = number("false_accept", false_accept, 0, 1)
+    false_reject = number("false_reject", false_reject, 0, 1)
     after = false_accept if goes_on_after is None else number("goes_on_after", goes_on_after, 0, 1)
     max_draft = integer("max_draft", max_draft, 1, 1000)
     rate = number("acceptance_rate", acceptance_rate, 0, 1)

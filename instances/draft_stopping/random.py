@@ -40,9 +40,11 @@ def random(
     seed
         Seed of `numpy.random.default_rng`.
     """
-    classes, bins = integer("classes", classes, 1, 1000), integer("bins", bins, 1, 1000)
+    classes = integer("classes", classes, 1, 1000)
+    bins = integer("bins", bins, 1, 1000)
     max_draft = integer("max_draft", max_draft, 1, 1000)
-    signal, drift = number("signal", signal, 0, 100), number("drift", drift, 0, 10)
+    signal = number("signal", signal, 0, 100)
+    drift = number("drift", drift, 0, 10)
     most_cost = number("most_cost", most_cost, 0)
     rng = random_generator(seed)
     odds = rng.normal(1.0, 1.2, (classes, 1)) + np.cumsum(

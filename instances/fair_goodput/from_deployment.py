@@ -30,8 +30,10 @@ def fair_goodput(known: Deployment, seed: int = 0) -> Proposal:
     (family,) = labelled(FAMILIES, "per-second")
     base = family.generate(seed=seed)
     assert isinstance(base, FairGoodputProblem)
-    clients, path = len(base.acceptance_rates), known.passes.path
-    draft, verify = known.passes.times["draft"], known.passes.times["verify"]
+    clients = len(base.acceptance_rates)
+    path = known.passes.path
+    draft = known.passes.times["draft"]
+    verify = known.passes.times["verify"]
     token = float(
         draft.seconds(np.ones(1), np.ones(1), np.array([known.context(draft)])).reshape(-1)[0]
     )

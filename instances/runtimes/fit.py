@@ -135,7 +135,9 @@ class RuntimeFit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of a fit's file."""
-        table, columns, validation = self.table, self.table.columns, self.cross_validation
+        table = self.table
+        columns = self.table.columns
+        validation = self.cross_validation
         worst = int(np.argmax(np.abs(self.relative_errors)))
         return {
             "form": self.form.name,
@@ -309,7 +311,8 @@ def _warnings(fit: RuntimeFit) -> list[str]:
         steepest = float(fit.coefficients[:, 0].max())
         least, most = MIN_SECONDS_PER_TOKEN, np.inf
         if fit.slope == "seconds_per_flop":
-            least, most = MIN_SECONDS_PER_FLOP, MAX_SECONDS_PER_FLOP
+            least = MIN_SECONDS_PER_FLOP
+            most = MAX_SECONDS_PER_FLOP
         if steepest == 0.0:
             found.append("the times do not grow with the work")
         elif not least <= steepest <= most:

@@ -269,7 +269,8 @@ class _Reader:
             raise self._refuse(
                 f"repeat: expected one of {', '.join(parts)[:300]}, got {describe(unknown)}"
             )
-        inputs, seconds = np.array(self.inputs), np.array(self.times)
+        inputs = np.array(self.inputs)
+        seconds = np.array(self.times)
         lines = np.array(self.numbers, np.int64)
         if columns.sum_over is not None:
             inputs, seconds, lines = self._summed(inputs, seconds, lines, parts)
@@ -325,7 +326,8 @@ class _Reader:
     def _apart(self, inputs: Floats, seconds: Floats) -> list[str]:
         _, where = np.unique(inputs, axis=0, return_inverse=True)
         where = where.reshape(-1)
-        least, most = np.full(where.max() + 1, np.inf), np.zeros(where.max() + 1)
+        least = np.full(where.max() + 1, np.inf)
+        most = np.zeros(where.max() + 1)
         np.minimum.at(least, where, seconds)
         np.maximum.at(most, where, seconds)
         apart = most / least

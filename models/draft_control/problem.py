@@ -232,7 +232,8 @@ class DraftControlProblem(Problem[DraftControlPlan]):
                 f"{where}.distribution_bits: expected {count} entries with the distribution code"
                 ' "support", got none'
             )
-        verify, shortest = self.verify_by_length, self.draft_lengths[0]
+        verify = self.verify_by_length
+        shortest = self.draft_lengths[0]
         if not verify[0] and not shortest and state.downlink_bits_per_second is None:
             raise InvalidInput(
                 "verify_seconds: expected a number > 0, because an iteration without drafts would"

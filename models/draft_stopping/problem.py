@@ -283,7 +283,8 @@ class DraftStoppingProblem(Problem):
                 np.bincount(move, distribution[score], len(moves))
                 for distribution in (scores.accepted, scores.first_rejection, scores.after)
             )
-            moved_alive, moved_rejected = np.zeros((len(nodes), len(rates))), np.zeros(len(nodes))
+            moved_alive = np.zeros((len(nodes), len(rates)))
+            moved_rejected = np.zeros(len(nodes))
             np.add.at(moved_alive, to, survives[node] * on[:, None])
             np.add.at(moved_rejected, to, fails[node] * on_rejected + rejected[node] * on_after)
             alive, rejected = moved_alive, moved_rejected

@@ -120,9 +120,8 @@ class Schedule(Custom):
             ("tokens", np.int64),
             ("full", np.bool_),
         ):
-            array = np.array(
-                getattr(self, name), dtype
-            )  # always a copy: the caller keeps its array
+            # always a copy: the caller keeps its array
+            array = np.array(getattr(self, name), dtype)
             object.__setattr__(self, name, frozen(array))
         self._check()
 
@@ -149,7 +148,8 @@ class Schedule(Custom):
         if not size:
             raise InvalidInput("schedule[0].draft_tokens: expected at least 1 entry, got 0")
         for entry in np.flatnonzero(self.full):
-            start, stop = self.starts[entry], self.starts[entry + 1]
+            start = self.starts[entry]
+            stop = self.starts[entry + 1]
             if stop - start != size:
                 raise InvalidInput(
                     f"schedule[{entry}].draft_tokens: expected {size} entries, as in schedule[0],"
@@ -253,7 +253,8 @@ class Schedule(Custom):
         clients: list[Sequence[int]] = []
         tokens: list[Sequence[int]] = []
         for index, entry in enumerate(entries):
-            in_full, changed = entry.draft_tokens, entry.changes
+            in_full = entry.draft_tokens
+            changed = entry.changes
             if isinstance(in_full, list) == isinstance(changed, list):
                 came = "both" if isinstance(in_full, list) else "neither"
                 raise InvalidInput(
@@ -335,9 +336,8 @@ class Schedule(Custom):
 _realised: WeakKeyDictionary[
     Schedule, tuple[weakref.ref[FairGoodputProblem], tuple[Floats, Floats]]
 ]
-_realised = (
-    WeakKeyDictionary()
-)  # the judge asks twice; schedules do not change and are dropped with their plans
+# the judge asks twice; schedules do not change and are dropped with their plans
+_realised = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -462,10 +462,8 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
             if self.per == "second":
                 quickest = self.round_seconds(np.zeros(self.clients, np.int64))
                 slowest = self._slowest_round()
-            least, most = (
-                1.0 / slowest,
-                float((1.0 / (1.0 - self.acceptance_rates)).max()) / quickest,
-            )
+            least = 1.0 / slowest
+            most = float((1.0 / (1.0 - self.acceptance_rates)).max()) / quickest
             weight = float(self.weight.sum())
             sizes = [
                 weight * rate**power
@@ -554,12 +552,13 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         """Return the logarithm of the certainty equivalent of some rates whose utility may lack
         digits.
         """
-        shares, logs, power = self.weight / self.weight.sum(), np.log(goodput), 1.0 - self.fairness
+        shares = self.weight / self.weight.sum()
+        logs = np.log(goodput)
+        power = 1.0 - self.fairness
         if power == 0.0:
             return float(shares @ logs)
-        if (
-            float(np.abs(power * logs).max()) < 0.5
-        ):  # close to fairness 1: without the 1 that all powers share
+        # close to fairness 1: without the 1 that all powers share
+        if float(np.abs(power * logs).max()) < 0.5:
             return math.log1p(float(shares @ np.expm1(power * logs))) / power
         parts = np.log(self.weight) + power * logs
         largest = float(parts.max())

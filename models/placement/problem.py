@@ -480,13 +480,15 @@ class PlacementProblem(Problem):
         InvalidInput
             If the group refers to something that does not exist.
         """
-        verifier, beside = self.verifier[group.verifier], group.beside
+        verifier = self.verifier[group.verifier]
+        beside = group.beside
         open_share = 1.0 - verifier.reserved_share
 
         def seconds(sequences: float, new: float, cached: float) -> float:
             total = verifier.passes.at(sequences, new, cached)
             if beside is not None:
-                drafter, k = self.drafter[beside.drafter], beside.draft_tokens
+                drafter = self.drafter[beside.drafter]
+                k = beside.draft_tokens
                 assert drafter.beside is not None, "the defects of the plan have been checked"
                 passes = drafter.beside.values[verifier.name]
                 if drafter.parallel:
@@ -499,12 +501,14 @@ class PlacementProblem(Problem):
 
     def entry(self, plan: PlacementPlan, group: UnitGroup, one: Served) -> Entry:
         """Return the data of a unit's entry that the judge needs."""
-        of, drafter, k = (
-            self.client_class[one.class_],
-            self.drafter_of(plan, group, one),
-            self.length_of(group, one),
-        )
-        trips, sent, drafting, ahead, held = np.zeros(1), 0.0, 0.0, 0.0, 0.0
+        of = self.client_class[one.class_]
+        drafter = self.drafter_of(plan, group, one)
+        k = self.length_of(group, one)
+        trips = np.zeros(1)
+        sent = 0.0
+        drafting = 0.0
+        ahead = 0.0
+        held = 0.0
         accepted = of.accepted(drafter.name, k) if drafter else []
         if one.place == "device":
             assert drafter is not None and of.round_trip_seconds is not None, (
@@ -544,7 +548,10 @@ class PlacementProblem(Problem):
         plus one running pass.
         """
         served = plan.draft_groups[index]
-        drafter, held, lengths, context = self.drafter[served.drafter], served.per_unit, [], []
+        drafter = self.drafter[served.drafter]
+        held = served.per_unit
+        lengths = []
+        context = []
         for group in plan.groups:
             for one in group.clients:
                 if one.place == "pool" and one.draft_group == index:
@@ -599,7 +606,8 @@ class PlacementProblem(Problem):
         found = []
         for g, draft in enumerate(plan.draft_groups):
             where = f"draft_groups[{g}]"
-            pool, drafter = self.pool.get(draft.pool), self.drafter.get(draft.drafter)
+            pool = self.pool.get(draft.pool)
+            drafter = self.drafter.get(draft.drafter)
             if pool is None or drafter is None:
                 field, name = ("pool", draft.pool) if pool is None else ("drafter", draft.drafter)
                 found.append(f"{where}.{field}: there is no {field} {name!r}")
@@ -677,10 +685,8 @@ class PlacementProblem(Problem):
             for e, (one, seconds) in enumerate(
                 zip(group.clients, self.unit(plan, group).seconds, strict=True)
             ):
-                rate, least = (
-                    self.entry(plan, group, one).tokens / seconds,
-                    self.client_class[one.class_],
-                )
+                rate = self.entry(plan, group, one).tokens / seconds
+                least = self.client_class[one.class_]
                 if exceeds(least.min_tokens_per_second, rate):
                     found.append(
                         f"groups[{g}].clients[{e}]: class {one.class_!r} gets {rate:.9g} tokens per"
@@ -692,10 +698,12 @@ class PlacementProblem(Problem):
         found = []
         for g, group in enumerate(plan.groups):
             verifier = self.verifier[group.verifier]
-            weights, each = verifier.weights_bytes, verifier.kv_bytes_per_token
+            weights = verifier.weights_bytes
+            each = verifier.kv_bytes_per_token
             if group.beside is not None:
                 drafter = self.drafter[group.beside.drafter]
-                weights, each = weights + drafter.weights_bytes, each + drafter.kv_bytes_per_token
+                weights = weights + drafter.weights_bytes
+                each = each + drafter.kv_bytes_per_token
             held = [
                 one.per_unit
                 * (self.client_class[one.class_].max_context + self.length_of(group, one) + 1)
@@ -767,8 +775,10 @@ def _evaluation(problem: PlacementProblem, plan: PlacementPlan, runs: list[Cycle
     for group, run in zip(plan.groups, runs, strict=True):
         busy[group.verifier].append((group.units, run))
         for one, seconds, period in zip(group.clients, run.seconds, run.periods, strict=True):
-            of, clients = problem.client_class[one.class_], group.units * one.per_unit
-            entry, drafter = problem.entry(plan, group, one), problem.drafter_of(plan, group, one)
+            of = problem.client_class[one.class_]
+            clients = group.units * one.per_unit
+            entry = problem.entry(plan, group, one)
+            drafter = problem.drafter_of(plan, group, one)
             rate = entry.tokens / seconds
             goodput.append(clients * of.weight * rate)
             fair.append(clients * of.weight * math.log(rate))

@@ -259,7 +259,9 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         self.expect_plan(plan)
         for chunk in self._events(plan):
             last = chunk
-        uploaded, processed, down = last.upload[1], last.processed, last.download[1]
+        uploaded = last.upload[1]
+        processed = last.processed
+        down = last.download[1]
         terms = {
             "upload_seconds": uploaded,
             "cloud_seconds": processed - uploaded,
@@ -304,7 +306,9 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         defects = self._defects(plan)
         if defects:
             raise InvalidInput(defects[0])
-        A, P, mu = self.bytes_per_token, self.pipeline_length, self.background_tokens
+        A = self.bytes_per_token
+        P = self.pipeline_length
+        mu = self.background_tokens
         w = self.cloud_delay.at(mu) / P
         local = up = down = f_1 = 0.0
         stages = _StagesInTurn(P - 1) if P <= MAX_STAGES_IN_TURN else _LongestWay(P - 1)

@@ -162,11 +162,14 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         if found or len(plan.batch) == 0:
             return found
         batch = plan.batch.tolist()
-        a, b_compute = self.estimator.seconds_per_new_token, self.estimator.seconds_per_interaction
-        b_read, c = self.estimator.seconds_per_cached_token, self.estimator.overhead_seconds
+        a = self.estimator.seconds_per_new_token
+        b_compute = self.estimator.seconds_per_interaction
+        b_read = self.estimator.seconds_per_cached_token
+        c = self.estimator.overhead_seconds
         linear, interactions, cached = 0, 0, 0
         for i in batch:
-            new, old = int(self.new_tokens[i]), int(self.cached_tokens[i])
+            new = int(self.new_tokens[i])
+            old = int(self.cached_tokens[i])
             linear += new
             interactions += (old + new) * new  # Eq. 18
             cached += old

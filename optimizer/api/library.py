@@ -330,7 +330,8 @@ def better_of(problem: Problem, old: BestKnown, new: BestKnown) -> BestKnown:
     """
     sign = 1.0 if problem.sense == "minimize" else -1.0
     rounding = TOLERANCE * abs(old.objective)
-    best, when = old, dict[str, Any](seconds=new.seconds, date=new.date, versions=new.versions)
+    best = old
+    when = dict[str, Any](seconds=new.seconds, date=new.date, versions=new.versions)
     if sign * new.objective < sign * old.objective - rounding:
         best = replace(
             best,

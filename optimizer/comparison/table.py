@@ -240,10 +240,8 @@ def without_refuted(record: Record, best: float | None, size: float = 0.0) -> Re
     if record.objective is None:
         return replace(record, status=Status.NONE.value, gap=None)
     gap = proof_of(kind, record.objective, record.bound, MIN_GAP, record.scale, size).gap
-    claimed, optimal = (
-        record.status == Status.OPTIMAL,
-        gap is not None and gap <= max(record.gap_limit, MIN_GAP),
-    )
+    claimed = record.status == Status.OPTIMAL
+    optimal = gap is not None and gap <= max(record.gap_limit, MIN_GAP)
     agrees = (
         gap is not None
         and record.gap is not None

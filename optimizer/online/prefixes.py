@@ -111,7 +111,8 @@ class Prefixes:
         place = self._places.get(key)
         if place is None:
             return
-        last, columns = self._keys[-1], self._columns[:, :-1].copy()
+        last = self._keys[-1]
+        columns = self._columns[:, :-1].copy()
         if last != key:
             columns[:, place] = self._columns[:, -1]
         self._keys[place], self._places[last], self._columns = last, place, columns

@@ -254,7 +254,8 @@ class VerificationScheduler(Online):
     def _change(self, name: str, value: Any) -> None:
         if name not in _CHANGES:
             super()._change(name, value)
-        value, prefixes = _checked(name, value), self._prefixes
+        value = _checked(name, value)
+        prefixes = self._prefixes
         if name == "cache_memory_bytes" and None in (value, self._cache_memory_bytes):
             raise InvalidInput(
                 "cache_memory_bytes: cannot change between a bounded and an unbounded cache; make a"
@@ -385,7 +386,8 @@ class VerificationScheduler(Online):
         values = (tokens, new, cached, deadline, due, math.nan, ahead, tau, allowed)
         if self._refuse_late:
             self._refuse(key, values, arrival_seconds)
-        serial, tight = self._next_serial + 1, float(self._rule.tight[0])
+        serial = self._next_serial + 1
+        tight = float(self._rule.tight[0])
         if allowed != _UNSEEN:
             tight = _kernels().tighter(tight, allowed)
         self._rows.append(key, self._next_serial, values, _WAITS)
@@ -467,9 +469,11 @@ class VerificationScheduler(Online):
             raise InvalidInput("next_batch: a batch is running; call complete first")
         rows, kernels = self._rows, _kernels()
         rows.compact_often()
-        columns, status = rows.columns[:, : rows.count], rows.status[: rows.count].copy()
+        columns = rows.columns[:, : rows.count]
+        status = rows.status[: rows.count].copy()
         status[status == _RUNS] = _WAITS  # a lost batch
-        latest, allowed = columns[_LATEST].copy(), columns[_ALLOWED].copy()
+        latest = columns[_LATEST].copy()
+        allowed = columns[_ALLOWED].copy()
         pending = kernels.Pending(*columns[:_LATEST], latest, columns[_AHEAD], status)
         rule = self._rule._replace(tight=self._rule.tight.copy())
         kernels.meet(now, rule, pending, columns[_SPEED], allowed)
@@ -495,10 +499,8 @@ class VerificationScheduler(Online):
                 drop, prefixes = prefixes.served(keys, facts, seconds)
                 dropped = rows.places([key for key in drop if key in rows.serial_of])
                 dropped = dropped[status[dropped] == _WAITS]  # without a prefix none runs ahead
-        serials, totals = (
-            tuple(rows.serials[places].tolist()),
-            self._counted(put_back=len(self._running), evicted=len(drop)),
-        )
+        serials = tuple(rows.serials[places].tolist())
+        totals = self._counted(put_back=len(self._running), evicted=len(drop))
         batch = Batch(keys=keys, seconds=seconds, serials=serials, drop=drop)
         columns[_LATEST], columns[_ALLOWED], columns[_AHEAD, dropped] = latest, allowed, 0.0
         rows.status[: rows.count] = status
@@ -552,7 +554,9 @@ class VerificationScheduler(Online):
             named = {key_of("batch", key) for key in batch}
             if not set(served) <= named or (named and not served):
                 raise InvalidInput("complete: expected the keys of the running batch")
-        costs, calibration, end = self._rule.costs, self._calibration, self._latest
+        costs = self._rule.costs
+        calibration = self._calibration
+        end = self._latest
         took = off = 0.0
         if self._running:
             expected = float(costs @ self._work)
@@ -572,7 +576,8 @@ class VerificationScheduler(Online):
         """Return the requests of a failed batch to their places in the queue, and return their
         keys.
         """
-        keys, status = self._running, self._rows.status[: self._rows.count]
+        keys = self._running
+        status = self._rows.status[: self._rows.count]
         totals = self._counted(put_back=len(keys))
         status[status == _RUNS] = _WAITS
         self._running, self._deadline_of_running, self._totals = (), math.inf, totals
@@ -641,7 +646,8 @@ class VerificationScheduler(Online):
         InvalidInput
             If the value is not the state of a scheduler.
         """
-        found, shift = _State.read(state), number("shift_seconds", shift_seconds, -LARGEST, LARGEST)
+        found = _State.read(state)
+        shift = number("shift_seconds", shift_seconds, -LARGEST, LARGEST)
         policy = {
             name: math.inf if value == "inf" else value for name, value in found.policy.items()
         }
@@ -663,7 +669,8 @@ class VerificationScheduler(Online):
         )
         if scheduler._prefixes is not None and found.prefixes is not None:
             scheduler._prefixes.restore(found.prefixes, shift)
-        running, last = set(base.distinct("running", found.running)), -1
+        running = set(base.distinct("running", found.running))
+        last = -1
         keys = base.distinct("requests", [one.key for one in found.requests])
         base.expect(running <= set(keys), "running", "keys of requests", found.running)
         for key, one in zip(keys, found.requests, strict=True):
@@ -722,17 +729,16 @@ class VerificationScheduler(Online):
         """Return the estimator's costs and calibration after learning the running batch's
         duration.
         """
-        costs, calibration = self._rule.costs.copy(), self._calibration
+        costs = self._rule.costs.copy()
+        calibration = self._calibration
         copy = type(calibration)(*(part.copy() for part in calibration))
         if all(1.0 / LARGEST < float(each @ self._work) < LARGEST for each in (costs, copy.given)):
             with np.errstate(all="ignore"):
                 _kernels().calibrate(costs, copy, self._work, seconds)
             if all(np.isfinite(part).all() for part in (costs, *copy)):
                 return costs, copy
-        return (
-            self._rule.costs,
-            calibration,
-        )  # outside the range of floating point, nothing can be learned
+        # outside the range of floating point, nothing can be learned
+        return (self._rule.costs, calibration)
 
     def _place(self, key: Key) -> int:
         """Return the row of a waiting request."""
@@ -775,11 +781,9 @@ class _Rows:
 
     def _allocate(self, size: int) -> None:
         """Allocate `size` rows and copy the existing ones."""
-        columns, serials, status = (
-            np.empty((9, size)),
-            np.empty(size, np.int64),
-            np.empty(size, np.int8),
-        )
+        columns = np.empty((9, size))
+        serials = np.empty(size, np.int64)
+        status = np.empty(size, np.int8)
         if self.count:
             for new, old in (
                 (columns, self.columns),
@@ -787,10 +791,8 @@ class _Rows:
                 (status, self.status),
             ):
                 new[..., : self.count] = old[..., : self.count]
-        batch, room = (
-            np.empty(size, np.int64),
-            _kernels().Sorting(np.empty(size), np.empty(size, np.int64)),
-        )
+        batch = np.empty(size, np.int64)
+        room = _kernels().Sorting(np.empty(size), np.empty(size, np.int64))
         self.columns: Floats = columns
         self.serials: Ints = serials
         self.status: NDArray[np.int8] = status

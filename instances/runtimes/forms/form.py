@@ -89,7 +89,8 @@ def nonnegative_least_squares(design: Floats, y: Floats) -> tuple[Floats, float]
     from scipy.optimize import nnls
 
     scale, level = (np.abs(one).max(axis=0) for one in (design, y))
-    scale, level = np.where(scale > 0.0, scale, 1.0), float(level) or 1.0
+    scale = np.where(scale > 0.0, scale, 1.0)
+    level = float(level) or 1.0
     reduced: Floats = np.asarray(
         np.linalg.qr(np.column_stack([design / scale, y / level]), mode="r")
     )

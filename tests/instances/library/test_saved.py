@@ -138,7 +138,8 @@ def test_the_default_method_reaches_the_best_known(name: str) -> None:
 @pytest.mark.parametrize(("name", "method"), SECOND_ROUTES)
 def test_a_second_method_agrees(name: str, method: str) -> None:
     """Tests that a method which shares no code with the first gives the saved optimum."""
-    best, result = best_known(name), solve(load_saved(name), method)
+    best = best_known(name)
+    result = solve(load_saved(name), method)
     assert best.method != method and best.bound_method != method
     assert result.status == Status.OPTIMAL
     assert result.objective == pytest.approx(best.objective, rel=1e-6, abs=1e-6)

@@ -63,7 +63,8 @@ def test_fixed_batches_as_one_phase_are_no_slower(
     free = ContinuousServingProblem(**problem.shared_fields())
     data = {name: value for name, value in plan.to_dict().items() if name != "batches"}
     one = ContinuousServingPlan.from_dict(data | {"phases": [phase(1, *map(list, plan.batches))]})
-    before, after = problem.evaluate(plan).objective, free.evaluate(one).objective
+    before = problem.evaluate(plan).objective
+    after = free.evaluate(one).objective
     assert after <= before * (1 + 1e-11)
     if (
         equal
@@ -211,7 +212,8 @@ def test_shares_held_at_one_time() -> None:
     """
     random = np.random.default_rng(0)
     for _ in range(50):
-        start, share = random.integers(0, 5, 6).astype(np.float64), random.random(6)
+        start = random.integers(0, 5, 6).astype(np.float64)
+        share = random.random(6)
         end = start + random.integers(1, 4, 6).astype(np.float64)
         held = max(share[(start <= t) & (t < end)].sum() for t in start)
         assert _max_total_share(start, end, share) == pytest.approx(held, rel=1e-12)

@@ -354,7 +354,8 @@ def test_the_slowest_of_a_batch() -> None:
     at = tiny(
         rounds="slowest", output_tokens=[9, 9], acceptance_rate=[0.1, 0.9], output_lengths="known"
     )
-    alone, slow = slowest_rounds([(9, 0.9)], 1), slowest_rounds([(9, 0.1)], 1)
+    alone = slowest_rounds([(9, 0.9)], 1)
+    slow = slowest_rounds([(9, 0.1)], 1)
     assert (alone, slow) == (6, 9)
     share = [0.5, 0.5]
     assert steps_per_batch(

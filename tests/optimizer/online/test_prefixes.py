@@ -42,7 +42,8 @@ def play(
     late at the end.
     """
     keys = [f"{kind} {i}" for i in range(devices) for kind in TAU]
-    done, kept = dict.fromkeys(keys, 0), dict.fromkeys(keys, 0)
+    done = dict.fromkeys(keys, 0)
+    kept = dict.fromkeys(keys, 0)
     arrivals = [(0.09, key) for key in keys]
     now, cold, served = 0.0, 0, 0
     while now < seconds:
@@ -62,7 +63,8 @@ def play(
             continue
         now += batch.seconds
         for key in map(str, batch.keys):
-            cold, served = cold + (kept[key] == 0), served + 1
+            cold = cold + (kept[key] == 0)
+            served = served + 1
             done[key] += 3
             kept[key] = 200 + done[key]
             arrivals.append((now + 0.1, key))
