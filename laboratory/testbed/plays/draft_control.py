@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from papers.lattice_points import nearest_counts, quantised
 
-from specopt.models.codes.lattice import nearest_counts, quantised
 from specopt.models.draft_control.problem import DraftControlPlan, DraftControlProblem
 from specopt.models.fields import Floats, Ints
 from testbed.codes.lattice_code import decode_lattice, encode_lattice
