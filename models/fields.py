@@ -230,7 +230,7 @@ def dump(obj: Any) -> dict[str, Any]:
         is_default = isinstance(value, (str, int, float, tuple)) and value == field.default
         if value is None or (is_default and not field.metadata.get("always")):
             continue
-        out[json_name(field.name)] = _plain(value)
+        out[json_name(field.name)] = plain(value)
     return out
 
 
@@ -613,7 +613,8 @@ def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
     return array
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a value of a field as it is written to JSON."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, Custom):
@@ -621,7 +622,7 @@ def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dump(value)
     if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value
 
 

@@ -192,6 +192,11 @@ class Problem(Filed, Shown, ABC, Generic[P]):
                 + ("; pass its plan" if hasattr(plan, "plan") else "")
             )
 
+    @staticmethod
+    def _refuse(defects: Sequence[str]) -> None:
+        if defects:
+            raise InvalidInput(defects[0])
+
     def plot(self, plan: Any) -> Picture:
         """Return a picture of a plan, or of the plan of a result. A notebook shows it, `save`
         writes it.

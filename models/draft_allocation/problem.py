@@ -117,9 +117,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
         sum_i w_i (a_i + ... + a_i^S_i).
         """
         self.expect_plan(plan)
-        defects = self._defects(plan)
-        if defects:
-            raise InvalidInput(defects[0])
+        self._refuse(self._defects(plan))
         w = self.weights
         a = self.acceptance_rates
         S = plan.draft_tokens

@@ -324,9 +324,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         The terms separate the server's own tokens, one per iteration, from the accepted drafts.
         """
         self.expect_plan(plan)
-        defects = self._defects(plan)
-        if defects:
-            raise InvalidInput(defects[0])
+        self._refuse(self._defects(plan))
         shares = self.stationary_distribution.tolist()
         tokens = math.fsum(
             shares[s] * self.iteration_tokens(s, choice) for s, choice in enumerate(plan.policy)

@@ -246,9 +246,7 @@ class DraftStoppingProblem(Problem):
         position.
         """
         self.expect_plan(plan)
-        defects = self.violations(plan)
-        if defects:
-            raise InvalidInput(defects[0])
+        self._refuse(self.violations(plan))
         rates, scores = self.acceptance_rates, self.scores
         next_node = plan.next.rows
         ended = np.zeros(

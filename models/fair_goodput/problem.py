@@ -467,15 +467,13 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
             weight = float(self.weight.sum())
             sizes = [
                 weight * rate**power
+                for power in (1.0 - self.fairness, 0.0, -self.fairness)
                 for rate in map(np.float64, (least, most))
-                for power in (0.0, -self.fairness, 1.0 - self.fairness)
             ]
-            smallest = [
-                weight * rate ** (1.0 - self.fairness) for rate in map(np.float64, (least, most))
-            ]
-        if not (max(slowest, 1.0 / quickest, *sizes) <= LARGEST and min(smallest) >= 1.0 / LARGEST):
-            name = "fairness" if max(slowest, 1.0 / quickest, weight) <= LARGEST else "weights"
-            name = name if max(slowest, 1.0 / quickest) <= LARGEST else "verify_overhead_seconds"
+        longest = max(slowest, 1.0 / quickest)
+        if not (max(longest, *sizes) <= LARGEST and min(sizes[:2]) >= 1.0 / LARGEST):
+            name = "fairness" if max(longest, weight) <= LARGEST else "weights"
+            name = name if longest <= LARGEST else "verify_overhead_seconds"
             raise InvalidInput(
                 f"{name}: expected rounds, weights and a utility in the range of floating-point"
                 f" numbers, got rounds of {quickest:g} to {slowest:g}, a total weight of"
@@ -583,9 +581,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
     def evaluate(self, plan: FairGoodputPlan) -> Evaluation:
         """Return the utility of the goodput that the schedule attains."""
         self.expect_plan(plan)
-        defects = self._defects(plan)
-        if defects:
-            raise InvalidInput(defects[0])
+        self._refuse(self._defects(plan))
         goodput, _ = self.realised(plan.schedule)
         if not (goodput > 0).all():
             raise InvalidInput("schedule: expected shares that give every client a positive rate")

@@ -550,18 +550,14 @@ class PlacementProblem(Problem):
         served = plan.draft_groups[index]
         drafter = self.drafter[served.drafter]
         held = served.per_unit
-        lengths = []
-        context = []
-        for group in plan.groups:
-            for one in group.clients:
-                if one.place == "pool" and one.draft_group == index:
-                    lengths.append(one.draft_tokens or 0)
-                    context.append(self.client_class[one.class_].context_tokens)
+        pooled = _pooled(plan, index)
+        length = max(one.draft_tokens or 0 for one in pooled)
+        context = max(self.client_class[one.class_].context_tokens for one in pooled)
         assert drafter.server is not None, "the defects of the plan have been checked"
         passes = drafter.server.values[served.pool]
         if drafter.parallel:
-            return 2.0 * passes.at(held, held * max(lengths), held * max(context))
-        return (draft_tokens + 1.0) * passes.at(held, held, held * max(context))
+            return 2.0 * passes.at(held, held * length, held * context)
+        return (draft_tokens + 1.0) * passes.at(held, held, held * context)
 
     def drafter_of(self, plan: PlacementPlan, group: UnitGroup, one: Served) -> Drafter | None:
         """Return the drafter of an entry; None without drafts."""
@@ -583,9 +579,7 @@ class PlacementProblem(Problem):
     def evaluate(self, plan: PlacementPlan) -> Evaluation:
         """Return the objective and the way in which each class is served."""
         self.expect_plan(plan)
-        defects = self._defects(plan)
-        if defects:
-            raise InvalidInput(defects[0])
+        self._refuse(self._defects(plan))
         return _evaluation(self, plan, [self.unit(plan, group) for group in plan.groups])
 
     def violations(self, plan: PlacementPlan) -> list[str]:
@@ -615,11 +609,7 @@ class PlacementProblem(Problem):
                 found.append(
                     f"{where}: drafter {draft.drafter!r} does not run on pool {draft.pool!r}"
                 )
-            if not any(
-                one.place == "pool" and one.draft_group == g
-                for of in plan.groups
-                for one in of.clients
-            ):
+            if not _pooled(plan, g):
                 found.append(f"{where}: no client refers to it")
         for g, group in enumerate(plan.groups):
             where = f"groups[{g}]"
@@ -716,14 +706,11 @@ class PlacementProblem(Problem):
                     f"{verifier.memory_bytes:.9g}"
                 )
         for g, draft in enumerate(plan.draft_groups):
-            drafter, most = self.drafter[draft.drafter], 0
-            for group in plan.groups:
-                for one in group.clients:
-                    if one.place == "pool" and one.draft_group == g:
-                        most = max(
-                            most,
-                            self.client_class[one.class_].max_context + (one.draft_tokens or 0),
-                        )
+            drafter = self.drafter[draft.drafter]
+            most = max(
+                self.client_class[one.class_].max_context + (one.draft_tokens or 0)
+                for one in _pooled(plan, g)
+            )
             needed = drafter.weights_bytes + drafter.kv_bytes_per_token * draft.per_unit * most
             if exceeds(needed, self.pool[draft.pool].memory_bytes):
                 found.append(
@@ -765,6 +752,16 @@ class PlacementProblem(Problem):
                     f" {draft.units} units), got {draft.per_unit}"
                 )
         return found
+
+
+def _pooled(plan: PlacementPlan, index: int) -> list[Served]:
+    """Return the clients that refer to a draft group."""
+    return [
+        one
+        for group in plan.groups
+        for one in group.clients
+        if one.place == "pool" and one.draft_group == index
+    ]
 
 
 def _evaluation(problem: PlacementProblem, plan: PlacementPlan, runs: list[Cycles]) -> Evaluation:

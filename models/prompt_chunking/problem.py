@@ -303,9 +303,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         """Yield the times of each chunk by the event model, line by line; the stages after the
         first one are processed at once.
         """
-        defects = self._defects(plan)
-        if defects:
-            raise InvalidInput(defects[0])
+        self._refuse(self._defects(plan))
         A = self.bytes_per_token
         P = self.pipeline_length
         mu = self.background_tokens

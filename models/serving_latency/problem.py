@@ -186,9 +186,7 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
         samples.
         """
         self.expect_plan(plan)
-        defects = self.defects(plan)
-        if defects:
-            raise InvalidInput(defects[0])
+        self._refuse(self.defects(plan))
         communication = float(
             self.uploads(self.mechanism_of(plan), plan.bandwidth_share).max()
         )  # Eq. 16

@@ -144,9 +144,7 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         The terms separate cold requests, without cached tokens, from warm ones.
         """
         self.expect_plan(plan)
-        defects = self._defects(plan)
-        if defects:
-            raise InvalidInput(defects[0])
+        self._refuse(self._defects(plan))
         cold, warm = 0.0, 0.0
         for request in plan.batch.tolist():
             if self.cached_tokens[request] == 0:
