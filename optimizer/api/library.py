@@ -27,19 +27,6 @@ from specopt.models.judge import proof_of, verify
 from specopt.models.problem import FORMAT, TOLERANCE, Plan, Problem
 from specopt.models.result import Result
 
-FIRST_NAMES = {
-    f"serving-latency-{label}": f"serving-latency/paper-1/{label}"
-    for label in (
-        "K7-68M-7B",
-        "K7-1.1B-7B",
-        "K20-1.1B-13B",
-        "K100-68M-7B",
-        "K100-1.1B-7B",
-        "K100-1.1B-13B",
-    )
-}
-"""Alternative names of some instances."""
-
 _NAMES = tuple(kind.name for kind in KINDS)
 
 
@@ -217,7 +204,6 @@ def saved_instance(name: str) -> SavedInstance:
     InvalidInput
         If the library has no instance of that name.
     """
-    name = FIRST_NAMES.get(name, name)
     kind = name.partition("/")[0]
     found = instances_of_kind(kind).get(name) if kind in _NAMES else None
     if found is None:

@@ -29,8 +29,6 @@ import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -43,7 +41,7 @@ from specopt.models.fields import MAX_TOKENS, Amount, Count, Floats, Ints, Numbe
 from specopt.models.pass_time import COEFFICIENTS, VerificationTime, features
 from specopt.online import base
 from specopt.online.base import Online, Refused, Saved, SavedTotals, Setting, Unbounded, locked
-from specopt.online.prefixes import Prefixes, SavedPrefixes
+from specopt.online.prefixes import Prefixes, SavedPrefixes, kernels
 from specopt.solvers.policy import as_policy
 from specopt.solvers.verification_batch.policies import NAMED, Policy, PolicyName
 
@@ -216,7 +214,7 @@ class VerificationScheduler(Online):
         self._rule = self._policy.rule(
             estimator, self._guard_seconds, self._memory_bytes, self._kv_bytes_per_token
         )
-        self._calibration = _kernels().calibration(self._rule.costs)
+        self._calibration = kernels().calibration(self._rule.costs)
         self._cache_memory_bytes = _checked("cache_memory_bytes", cache_memory_bytes)
         self._prefixes = (
             None if self._cache_memory_bytes is None else Prefixes(self._cache_memory_bytes)
@@ -389,7 +387,7 @@ class VerificationScheduler(Online):
         serial = self._next_serial + 1
         tight = float(self._rule.tight[0])
         if allowed != _UNSEEN:
-            tight = _kernels().tighter(tight, allowed)
+            tight = kernels().tighter(tight, allowed)
         self._rows.append(key, self._next_serial, values, _WAITS)
         self._next_serial, self._rule.tight[0] = serial, tight
 
@@ -409,21 +407,21 @@ class VerificationScheduler(Online):
         """Return the time at which a request with these values would be done, batch after batch by
         the policy.
         """
-        rows, kernels = self._rows, _kernels()
+        rows = self._rows
         waits = rows.status[: rows.count] == _WAITS
         columns = np.ascontiguousarray(
             np.column_stack([rows.columns[:, : rows.count][:, waits], values])
         )
         count = columns.shape[1]
         rule = self._rule._replace(tight=self._rule.tight.copy())
-        pending = kernels.Pending(*columns[: _AHEAD + 1], np.full(count, _WAITS, np.int8))
-        kernels.meet(now, rule, pending, columns[_SPEED], columns[_ALLOWED])
+        pending = kernels().Pending(*columns[: _AHEAD + 1], np.full(count, _WAITS, np.int8))
+        kernels().meet(now, rule, pending, columns[_SPEED], columns[_ALLOWED])
         if self._running:
             now = max(now, self._latest + float(rule.costs @ self._work))
         places = np.empty(count, np.int64)
         return float(
-            kernels.done_at(
-                now, rule, pending, kernels.Sorting(np.empty(count), places), places.copy()
+            kernels().done_at(
+                now, rule, pending, kernels().Sorting(np.empty(count), places), places.copy()
             )
         )
 
@@ -467,17 +465,18 @@ class VerificationScheduler(Online):
         now = number("now", now, -LARGEST, LARGEST)
         if self._running and now <= self._deadline_of_running:
             raise InvalidInput("next_batch: a batch is running; call complete first")
-        rows, kernels = self._rows, _kernels()
-        rows.compact_often()
+        rows = self._rows
+        if 2 * rows.gone > rows.count:  # at half of all rows: the cost per row is constant
+            rows.compact()
         columns = rows.columns[:, : rows.count]
         status = rows.status[: rows.count].copy()
         status[status == _RUNS] = _WAITS  # a lost batch
         latest = columns[_LATEST].copy()
         allowed = columns[_ALLOWED].copy()
-        pending = kernels.Pending(*columns[:_LATEST], latest, columns[_AHEAD], status)
+        pending = kernels().Pending(*columns[:_LATEST], latest, columns[_AHEAD], status)
         rule = self._rule._replace(tight=self._rule.tight.copy())
-        kernels.meet(now, rule, pending, columns[_SPEED], allowed)
-        taken = kernels.choose(now, rule, pending, rows.room, rows.batch)
+        kernels().meet(now, rule, pending, columns[_SPEED], allowed)
+        taken = kernels().choose(now, rule, pending, rows.room, rows.batch)
         places = rows.batch[:taken].copy()
         status[places] = _RUNS
         keys = tuple([rows.keys[place] for place in places.tolist()])
@@ -695,7 +694,7 @@ class VerificationScheduler(Online):
         scheduler._running, scheduler._next_serial = tuple(found.running), found.next_serial
         scheduler._work = np.array(found.work)
         scheduler._rule.tight[0] = found.tight_seconds
-        minimum = _kernels().MIN_ERROR
+        minimum = kernels().MIN_ERROR
         base.expect(
             found.calibration.error[0] >= minimum,
             "calibration.error",
@@ -734,7 +733,7 @@ class VerificationScheduler(Online):
         copy = type(calibration)(*(part.copy() for part in calibration))
         if all(1.0 / LARGEST < float(each @ self._work) < LARGEST for each in (costs, copy.given)):
             with np.errstate(all="ignore"):
-                _kernels().calibrate(costs, copy, self._work, seconds)
+                kernels().calibrate(costs, copy, self._work, seconds)
             if all(np.isfinite(part).all() for part in (costs, *copy)):
                 return costs, copy
         # outside the range of floating point, nothing can be learned
@@ -792,7 +791,7 @@ class _Rows:
             ):
                 new[..., : self.count] = old[..., : self.count]
         batch = np.empty(size, np.int64)
-        room = _kernels().Sorting(np.empty(size), np.empty(size, np.int64))
+        room = kernels().Sorting(np.empty(size), np.empty(size, np.int64))
         self.columns: Floats = columns
         self.serials: Ints = serials
         self.status: NDArray[np.int8] = status
@@ -822,18 +821,11 @@ class _Rows:
         self.serial_of[key] = serial
         self.count = at + 1
 
-    def compact_often(self) -> None:
-        """Drop removed rows if they are at least half of all rows, so that the cost per row is
-        constant.
-        """
-        if 2 * self.gone > self.count:
-            self.compact()
-
     def compact(self) -> None:
         """Drop removed rows; the others keep their order."""
         keys = list(self.keys_of(_WAITS, _RUNS))
         self.count, self.keys, self.gone = (
-            _kernels().compact(self.columns, self.serials, self.status, self.count),
+            kernels().compact(self.columns, self.serials, self.status, self.count),
             keys,
             0,
         )
@@ -850,10 +842,3 @@ def _checked(name: str, value: Any) -> Any:
     ):
         return value
     return number(name, value, 0)
-
-
-@cache
-def _kernels() -> ModuleType:
-    import specopt.solvers.verification_batch.kernels.simulation as kernels
-
-    return kernels

@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import continuous_serving as naive
 from small_instances.serving_latency import BY_HAND
+from strategies.serving_plans import changing as problems_with_plans
+from strategies.serving_plans import fixed as fixed_batches_with_plans
 
 from specopt import (
     ContinuousServingPlan,
@@ -20,8 +22,6 @@ from specopt import (
     ServingLatencyProblem,
     generate,
 )
-from specopt.kinds.continuous_serving.strategies import problems_with_plans
-from specopt.kinds.serving_latency import strategies as fixed_batches
 from specopt.models.continuous_serving.problem import _max_total_share
 
 GRID = {"batch": [1, 1], "new_tokens": [1, 2], "cached_tokens": [0, 0], "seconds": [1.0, 2.0]}
@@ -48,7 +48,7 @@ def test_judge_agrees_with_naive(case: Case) -> None:
 
 
 @settings(max_examples=60)
-@given(fixed_batches.problems_with_plans(max_output=20), st.booleans())
+@given(fixed_batches_with_plans(max_output=20), st.booleans())
 def test_fixed_batches_as_one_phase_are_no_slower(
     case: tuple[ServingLatencyProblem, ServingLatencyPlan], equal: bool
 ) -> None:

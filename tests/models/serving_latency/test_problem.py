@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from oracles import continuous_serving as naive_served
 from oracles import serving_latency as naive
 from small_instances.serving_latency import by_hand
+from strategies.serving_plans import fixed as problems_with_plans
 
 from specopt import (
     InvalidInput,
@@ -23,11 +24,7 @@ from specopt import (
     simulate,
     solve,
 )
-from specopt.kinds.serving_latency.strategies import (
-    plans,
-    problems_with_plans,
-    served_problems,
-)
+from specopt.kinds.serving_latency.strategies import plans, served_problems
 from specopt.models.acceptance import slowest_rounds
 from specopt.models.serving_latency.schedule import steps_per_batch
 
