@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from specopt.instances.draft_stopping.scores import normal_scores
 from specopt.models.arguments import integer, number, positive
-from specopt.models.draft_stopping.problem import AcceptanceRate, DraftStoppingProblem, RoundClass
+from specopt.models.draft_stopping.problem import DraftStoppingProblem, RoundClass
 
 
 def mixed(
@@ -58,12 +58,7 @@ def mixed(
         max_draft_tokens=max_draft,
         draft_seconds_per_token=number("draft_seconds_per_token", draft_seconds_per_token, 0),
         round_seconds=positive("round_seconds", round_seconds),
-        rounds=tuple(
-            RoundClass(
-                probability=part, acceptance_rate=AcceptanceRate.parse(rate, "acceptance_rate")
-            )
-            for part, rate in classes
-        ),
+        rounds=tuple(RoundClass(probability=part, acceptance_rate=rate) for part, rate in classes),
         scores=normal_scores(
             signal, integer("bins", bins, 1, 1000), number("after", after, -10, 10)
         ),

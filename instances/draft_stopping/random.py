@@ -6,7 +6,7 @@ import numpy as np
 
 from specopt.instances.draft_stopping.scores import as_probabilities
 from specopt.models.arguments import integer, number, random_generator
-from specopt.models.draft_stopping.problem import AcceptanceRate, DraftStoppingProblem, RoundClass
+from specopt.models.draft_stopping.problem import DraftStoppingProblem, RoundClass
 from specopt.models.drafting import Scores
 
 
@@ -62,9 +62,7 @@ def random(
         draft_seconds_per_token=round(seconds * rng.uniform(0.02 * most_cost, most_cost), 6),
         round_seconds=seconds,
         rounds=tuple(
-            RoundClass(
-                probability=part, acceptance_rate=AcceptanceRate.parse(rate, "acceptance_rate")
-            )
+            RoundClass(probability=part, acceptance_rate=rate)
             for part, rate in zip(
                 as_probabilities(rng.uniform(0.2, 1.0, classes)).tolist(), rates, strict=True
             )

@@ -28,8 +28,7 @@ def fair_goodput(known: Deployment, seed: int = 0) -> Proposal:
     its measured passes.
     """
     (family,) = labelled(FAMILIES, "per-second")
-    base = family.generate(seed=seed)
-    assert isinstance(base, FairGoodputProblem)
+    base: FairGoodputProblem = family.generate(seed=seed)
     clients = len(base.acceptance_rates)
     path = known.passes.path
     draft = known.passes.times["draft"]

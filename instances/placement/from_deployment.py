@@ -68,11 +68,10 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
         If the weights do not fit the memory, or if a minimum rate is needed but missing.
     """
     (family,) = labelled(FAMILIES, "one-class")
-    base = family.generate(seed=seed)
+    base: PlacementProblem = family.generate(seed=seed)
     fleet = known.fleet
     verify = known.verify
     draft = known.draft
-    assert isinstance(base, PlacementProblem)
     tpot = fleet.seconds_per_token
     price = fleet.price_per_second
     watts = fleet.watts
