@@ -328,12 +328,8 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
             f_1 = start + busy
             f_P = stages.leave(f_1, busy)
             back = max(f_P + self.link_latency_seconds, down)
-            if self.download == "all":
-                down = back + x * A / self.downlink_bytes_per_second
-            elif left == 0:
-                down = back + A / self.downlink_bytes_per_second
-            else:
-                down = back
+            returned = x if self.download == "all" else int(left == 0)  # tokens of the chunk
+            down = back + returned * A / self.downlink_bytes_per_second
             yield _ChunkEvents(
                 x, (begun, local), (sent, up), arrive, start, busy, f_P, (back, down)
             )
