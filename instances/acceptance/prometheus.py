@@ -167,7 +167,8 @@ def _counters(series: dict[str, dict[int, float]], where: str) -> Counters:
     for name in TOTALS:
         if name not in series:
             raise InvalidInput(f"{where}: expected a counter {PREFIX}{name}_total, got none")
-    return Counters(*(series[name][0] for name in TOTALS), tuple(at[j] for j in sorted(at)))
+    drafts, draft_tokens, accepted_tokens = (series[name][0] for name in TOTALS)
+    return Counters(drafts, draft_tokens, accepted_tokens, tuple(at[j] for j in sorted(at)))
 
 
 def _value(text: str, where: str, number: int) -> float:

@@ -157,8 +157,11 @@ def _plain(data: Mapping[str, Any], where: str) -> PositionAcceptance:
             )
     extends = boolean(f"{where}.extends", data.get("extends", single))
     try:
+        rates, lower, upper = (np.array(column, np.float64) for column in columns.values())
         return PositionAcceptance(
-            **{name: np.array(column, np.float64) for name, column in columns.items()},
+            rates=rates,
+            lower=lower,
+            upper=upper,
             extends=extends,
             tokens_lower=_tokens("tokens_lower", data),
             tokens_upper=_tokens("tokens_upper", data),
