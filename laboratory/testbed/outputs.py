@@ -178,7 +178,8 @@ def write_texts(
     verifier = Verifier(verify, tasks, asked, room=room, sampling=sampling)
 
     def coarse(laws: Floats) -> Floats:
-        return quantised(nearest_counts(laws, resolution))
+        found: Floats = quantised(nearest_counts(laws, resolution))
+        return found
 
     def answer(task: int) -> list[int]:
         found = verifier.tokens[task][len(asked[task]) :][:most_tokens]

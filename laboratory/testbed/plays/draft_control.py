@@ -137,7 +137,8 @@ def draft(session: Session, **content: Any) -> dict[str, Any]:
         def coarsen(laws: Floats, resolution: int = resolution, words: list[str] = words) -> Floats:
             counts = nearest_counts(laws, resolution)
             words.append(encode_lattice(counts[0]))
-            return quantised(counts)
+            found: Floats = quantised(counts)
+            return found
 
         drafts = drafter.draft(length, coarsen)
         drafted = time.monotonic()
