@@ -272,13 +272,7 @@ class PositionAcceptance(Immutable):
             values, np.full(longest - len(values), values[-1] if len(values) else 0.0)
         )
         tokens = np.concatenate(([1.0], 1.0 + np.cumsum(np.cumprod(values))))
-        known = (
-            None
-            if which == "rates"
-            else self.tokens_lower
-            if which == "lower"
-            else self.tokens_upper
-        )
+        known = {"lower": self.tokens_lower, "upper": self.tokens_upper}.get(which)
         if known is None:
             return tokens
         mean = self.expected_tokens(longest)
