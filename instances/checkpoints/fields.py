@@ -19,7 +19,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
 
 MAX_LAYERS = 10_000
-"""Largest number of layers that a config may have: each is counted by itself."""
+"""Maximum number of layers of a config, because every layer is counted separately."""
 
 
 class Section:
@@ -59,7 +59,7 @@ class Section:
         return self.get(name) is not None
 
     def path(self, name: str) -> str:
-        """Return what a message calls a field."""
+        """Return the name of a field in messages."""
         return self.where + name.partition("|")[0]
 
     def size(self, name: str, default: int | None = None, low: int = 1) -> int:
@@ -130,7 +130,7 @@ class Section:
 
 
 Entry = Mapping[str, Any]
-"""One entry of a part of the table; `fields.toml` says what its keys mean."""
+"""One entry of a part of the table; `fields.toml` explains its keys."""
 
 TABLE: dict[str, Any] = tomllib.loads(
     (resources.files(__package__) / "fields.toml").read_text(encoding="utf-8")
@@ -153,7 +153,7 @@ def _entries(name: str) -> dict[str, Entry]:
 
 
 ATTENTION = _entries("attention")
-"""Forms of attention: their tensors, and formulas of what they keep."""
+"""Forms of attention: their tensors, and formulas of the values that they cache."""
 HEADS = _entries("heads")
 """Draft heads by kind."""
 QUANTISATION = _entries("quantisation")
@@ -163,7 +163,7 @@ VISION = _entries("vision")
 MODEL_TYPES = _entries("types")
 """The types that are understood."""
 UNLISTED = {form: MODEL_TYPES.pop(form) for form in ("base", "grouped", "latent")}
-"""What is known of other types, by form of attention."""
+"""Fields and formulas for types outside the table, by form of attention."""
 del QUANTISATION["base"]
 
 

@@ -64,7 +64,7 @@ class ModelConfig(Part):
     dtype
         The data type that the config names, if any; the counts do not depend on it.
     notes
-        What a reader should know: defaults taken, parts not counted.
+        Notes for the reader: defaults used, parts that are not counted.
     """
 
     name: str
@@ -125,8 +125,8 @@ def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig
     path
         The file, in UTF-8 with or without a byte-order mark.
     dtype
-        One of `DTYPES`: what weights and cache are counted in; by default two bytes per value, or
-        what the config's quantisation says.
+        Data type of weights and cache, one of `DTYPES`; by default two bytes per value, or the
+        config's quantisation.
 
     Raises
     ------
@@ -186,7 +186,7 @@ def parse_model_config(
     name
         The model's name, where the config gives none.
     value_bytes
-        Bytes of a weight or cached value; None: 2, or what the config's quantisation says.
+        Bytes of a weight or cached value; None means 2, or the config's quantisation.
 
     Raises
     ------
@@ -263,7 +263,7 @@ def _built(config: Config, storage: Storage) -> Part:
     """Return a decoder that the table does not have, as `transformers` builds it on torch's meta
     device.
 
-    Its cache is what fields with the usual names say of it, or unknown.
+    Its cache is counted from fields with the usual names, or unknown.
 
     Raises
     ------
@@ -337,7 +337,7 @@ def _vision_parameters(config: Config) -> int | None:
 
 
 def _notes(found: ModelConfig, config: Config) -> Iterator[str]:
-    """Yield what the counts leave open."""
+    """Yield notes on the limits of the counts."""
     window = config.get("sliding_window")
     if (
         window is not None

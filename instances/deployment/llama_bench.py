@@ -29,7 +29,7 @@ def columns_by_model(path: StrPath, roles: Iterable[str]) -> dict[str, TableColu
     path
         The file.
     roles
-        "draft", "verify" or both: what the models are for.
+        Roles of the models: "draft", "verify" or both.
 
     Raises
     ------

@@ -189,10 +189,10 @@ def _has_operations(config: ModelConfig) -> bool:
 
 
 def _shape(model: Mapping[str, Any]) -> str:
-    """Return what a cost model says of a decoder, without its name."""
+    """Return a cost model as text, without its name."""
     return json.dumps({key: value for key, value in model.items() if key != "name"}, sort_keys=True)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
-    """Return an object of a file; what is none is refused where its fields are read."""
+    """Return an object of a file, or an empty one, whose missing fields are refused later."""
     return value if isinstance(value, Mapping) else {}

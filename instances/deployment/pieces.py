@@ -15,7 +15,7 @@ from specopt.models.pass_time.pieces import PassPieces
 MAX_PIECES = 4
 BATCHES = np.exp2(np.arange(11.0))
 CONTEXTS = (0.0, 512.0, 2048.0)
-"""Sampled where nothing says what was measured."""
+"""Contexts that are sampled if the measured range is unknown."""
 
 WORTH_A_PIECE, ROUNDING = 0.9, 1e-9
 """One more piece has to bring the error down to this share, and by more than rounding."""

@@ -34,7 +34,7 @@ _SUFFIX = re.compile(r"(?:^|[_. (\[])(us|µs|ms|ns|seconds|sec|s)[)\]]?$", re.AS
 
 @dataclass(frozen=True, kw_only=True)
 class TableColumns:
-    """Which columns of a table mean what.
+    """Roles of the columns of a table.
 
     Parameters
     ----------
@@ -249,7 +249,7 @@ class _Reader:
         return columns.repeats.get(name, default)
 
     def table(self, path: str) -> RuntimeTable:
-        """Return what was read."""
+        """Return the table that was read."""
         columns = self.columns
         if not self.times:
             if columns.where and self.rows:

@@ -14,7 +14,7 @@ from specopt.models.fields import Floats
 
 
 class Form(ABC):
-    """A family of functions, how to fit it, and what its coefficients are called."""
+    """A family of functions, its fit, and the names of its coefficients."""
 
     name: ClassVar[str]
     least_distinct: int
@@ -47,22 +47,22 @@ class Form(ABC):
 
     @abstractmethod
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
-        """Return what each coefficient is called, in order."""
+        """Return the names of the coefficients, in order."""
 
     @abstractmethod
     def to_json(self, coefficients: Floats, slope: Slope) -> dict[str, Any]:
         """Return the coefficients as problems take them."""
 
     def input_names(self, slope: Slope) -> tuple[str, ...]:
-        """Return what the inputs are called."""
+        """Return the names of the inputs."""
         return ("tokens" if slope == "seconds_per_token" else "flops",)
 
     def inputs(self, work: Work) -> Floats | None:
-        """Return what the form is fitted against; None if the table does not give it."""
+        """Return the inputs of the fit; None if the table lacks them."""
         return work.total
 
     def lacks(self, inputs: Floats) -> str | None:
-        """Return what inputs would need to have for a fit; None if they are enough."""
+        """Return the reason why inputs are too few for a fit; None if they suffice."""
         distinct = len(np.unique(inputs, axis=0))
         if distinct < self.least_distinct:
             return (

@@ -70,7 +70,7 @@ class Roofline(Form):
         return f"roofline, T = max({'c' if self.flat else f'a1 {work} + c1'}, a2 {work} + c2)"
 
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
-        """Return what each coefficient is called."""
+        """Return the names of the coefficients."""
         return tuple(
             f"piece {piece}, {name}" for piece in (1, 2) for name in (slope, "overhead_seconds")
         )
