@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
+from papers.lattice_points import nearest_counts
 from papers.softmax_pairs import softmax_pairs
 from table import Benchmark, Row, median_seconds
-
-from specopt.models.codes.lattice import nearest_counts
 
 
 def nearest(smoke: bool) -> list[Row]:

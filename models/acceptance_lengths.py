@@ -80,7 +80,8 @@ class AcceptanceLengths(Immutable):
         found = cls(lengths=lengths, tokens=means, lower=means, upper=means)
         falls = np.flatnonzero(np.diff(means) < 0.0)
         if falls.size:
-            low, high = lengths[falls[0]], lengths[falls[0] + 1]
+            low = lengths[falls[0]]
+            high = lengths[falls[0] + 1]
             notes = (
                 *notes,
                 (

@@ -37,7 +37,8 @@ class AcceptanceProcess(Immutable):
     transition: Floats
 
     def __post_init__(self) -> None:
-        rates, transition = _array("rates", self.rates, 3), _array("transition", self.transition, 2)
+        rates = _array("rates", self.rates, 3)
+        transition = _array("transition", self.transition, 2)
         if not ((rates >= 0.0) & (rates < 1.0)).all():
             raise InvalidInput(
                 "rates: expected acceptance rates in [0, 1), got"
@@ -71,7 +72,8 @@ class AcceptanceProcess(Immutable):
         period_rounds
             Number of rounds of one wave, at least 2.
         """
-        least, most = _array("low", low, 1), _array("high", high, 1)
+        least = _array("low", low, 1)
+        most = _array("high", high, 1)
         if len(least) != len(most):
             raise InvalidInput(f"high: expected {len(least)} entries, as in low, got {len(most)}")
         period_rounds = integer("period_rounds", period_rounds, 2, MAX_TOKENS)

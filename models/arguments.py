@@ -70,7 +70,8 @@ def number(
     Traceback (most recent call last):
     specopt.models.errors.InvalidInput: rate: expected a number in [0, 1), got 1
     """
-    least, most = low if above is None else above, high if below is None else below
+    least = low if above is None else above
+    most = high if below is None else below
     if is_number(value):
         try:
             found = float(value)

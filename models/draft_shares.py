@@ -116,7 +116,8 @@ def yield_limits(
     count = len(lowest)
     step = np.eye(count, k=-1)[1:]  # picks x_(j-1)
     order = np.concatenate((np.eye(count)[1:] - step, lowest[1:, None] * step - np.eye(count)[1:]))
-    fixed, ends = np.array([np.ones(count), np.eye(count)[0]]), np.array([tokens_per_draft, 1.0])
+    fixed = np.array([np.ones(count), np.eye(count)[0]])
+    ends = np.array([tokens_per_draft, 1.0])
 
     def smallest(x: int) -> float:
         found = linprog(np.eye(count)[x], order, np.zeros(len(order)), fixed, ends)
@@ -126,7 +127,8 @@ def yield_limits(
     highs = np.minimum(1.0, tokens_per_draft / np.arange(1.0, count + 1.0))  # as x falls
     survival = np.minimum.accumulate(np.divide(high, lows, out=np.ones(count), where=lows > high))
     upper = 1.0 + np.concatenate(([0.0], np.cumsum(survival)))
-    rows, right = [np.hstack((order, np.zeros((len(order), count))))], [np.zeros(len(order))]
+    rows = [np.hstack((order, np.zeros((len(order), count))))]
+    right = [np.zeros(len(order))]
     for x in range(count):  # y_x >= P_x (2 / at - x / at^2), the tangent of P_x / x
         at = np.geomspace(max(lows[x], 1e-6), max(highs[x], 1e-6), TANGENTS)
         cut = np.zeros((TANGENTS, 2 * count))

@@ -170,8 +170,11 @@ def first_flag_round(
     0.5
     """
     _check_rate(acceptance_rate)
-    f, g, h = predictor.false_accept, predictor.false_reject, predictor.after
-    p, q = acceptance_rate * (1.0 - g), (1.0 - acceptance_rate) * f
+    f = predictor.false_accept
+    g = predictor.false_reject
+    h = predictor.after
+    p = acceptance_rate * (1.0 - g)
+    q = (1.0 - acceptance_rate) * f
     tokens = [
         expected_tokens_per_step(p, max_tokens - 1 - j) for j in range(max_tokens)
     ]  # S(p, Kmax - j), Eq. 7

@@ -230,7 +230,7 @@ def dump(obj: Any) -> dict[str, Any]:
         is_default = isinstance(value, (str, int, float, tuple)) and value == field.default
         if value is None or (is_default and not field.metadata.get("always")):
             continue
-        out[json_name(field.name)] = _plain(value)
+        out[json_name(field.name)] = plain(value)
     return out
 
 
@@ -554,7 +554,8 @@ def _scalar(name: str, expected: _Expected, value: Any) -> Any:
             raise InvalidInput(f"{name}: expected {words}, got {describe(value)}")
         return value
     if expected.item is not None:
-        value, fewest = tuple(value), fewest_entries(expected.hint)
+        value = tuple(value)
+        fewest = fewest_entries(expected.hint)
         if len(value) < fewest:
             raise InvalidInput(f"{name}: expected at least {fewest} entry, got {len(value)}")
         return value
@@ -612,7 +613,8 @@ def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
     return array
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """Return a value of a field as it is written to JSON."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, Custom):
@@ -620,7 +622,7 @@ def _plain(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return dump(value)
     if isinstance(value, (tuple, list)):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     return value
 
 
@@ -645,10 +647,8 @@ def _explain(message: str, data: object, where: str, hint: Any, hints: Mapping[s
     """
     found = _AT.match(message)
     assert found is not None
-    text, path = (
-        found["text"].replace("`", "").replace("object | null", "object"),
-        (found["path"] or "").lstrip("."),
-    )
+    text = found["text"].replace("`", "").replace("object | null", "object")
+    path = (found["path"] or "").lstrip(".")
     unknown = re.match(r"Object contains unknown field (.*)", text, re.DOTALL)
     if unknown:
         key = unknown[1]

@@ -70,7 +70,8 @@ class Seen:
         table.
         """
         drafts, tokens, *_ = self.load.counted or (1.0, self.configured or 0.0)
-        length, mean = self.configured, tokens / max(drafts, 1.0)
+        length = self.configured
+        mean = tokens / max(drafts, 1.0)
         return self.concurrency, round(mean) if length and abs(mean - length) > HALF else length
 
 

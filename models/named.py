@@ -17,6 +17,7 @@ from specopt.models.fields import (
     Floats,
     describe,
     is_unicode,
+    plain,
     read,
     refuse_denormal,
     without_numpy,
@@ -51,7 +52,7 @@ class Named(Custom, Generic[V]):
 
     def dump(self) -> dict[str, Any]:
         """Return the object."""
-        return {name: self._written(value) for name, value in self.values.items()}
+        return {name: plain(value) for name, value in self.values.items()}
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
@@ -61,10 +62,6 @@ class Named(Custom, Generic[V]):
     @classmethod
     def _read(cls, data: object, where: str) -> V:
         raise NotImplementedError
-
-    @classmethod
-    def _written(cls, value: V) -> Any:
-        return value
 
     @classmethod
     def _schema(cls) -> dict[str, Any]:
@@ -77,10 +74,6 @@ class NamedPasses(Named[PassPieces]):
     @classmethod
     def _read(cls, data: object, where: str) -> PassPieces:
         return data if isinstance(data, PassPieces) else PassPieces.parse(data, where)
-
-    @classmethod
-    def _written(cls, value: PassPieces) -> Any:
-        return value.dump()
 
     @classmethod
     def _schema(cls) -> dict[str, Any]:
@@ -101,13 +94,7 @@ class NamedSeconds(Named[float]):
         return {"type": "number", "minimum": 0}
 
 
-class _NamedFloats(Named[Floats]):
-    @classmethod
-    def _written(cls, value: Floats) -> Any:
-        return value.tolist()
-
-
-class NamedTrips(_NamedFloats):
+class NamedTrips(Named[Floats]):
     """Round trips by machine: seconds, or equally likely values in a list."""
 
     @classmethod
@@ -128,7 +115,7 @@ class _ClosedRates(Rates):
     closed = True
 
 
-class NamedRates(_NamedFloats):
+class NamedRates(Named[Floats]):
     """Acceptance by drafter: one probability for all positions, or one for each."""
 
     @classmethod

@@ -195,11 +195,9 @@ class PositionAcceptance(Immutable):
         shares = share_limits(mean, np.concatenate((lower, unseen)))
         tokens = None
         if shares is None:
-            least, most_shares, rates = (
-                seen / n,
-                np.ones(len(n)),
-                np.maximum(seen / n, seen[0] / n[0]),
-            )
+            least = seen / n
+            most_shares = np.ones(len(n))
+            rates = np.maximum(seen / n, seen[0] / n[0])
             cause = (
                 "more was accepted than lengths independent of the tokens allow, for example"
                 " because drafting stops when in doubt: any rate above the lower limits is possible"
@@ -274,13 +272,7 @@ class PositionAcceptance(Immutable):
             values, np.full(longest - len(values), values[-1] if len(values) else 0.0)
         )
         tokens = np.concatenate(([1.0], 1.0 + np.cumsum(np.cumprod(values))))
-        known = (
-            None
-            if which == "rates"
-            else self.tokens_lower
-            if which == "lower"
-            else self.tokens_upper
-        )
+        known = {"lower": self.tokens_lower, "upper": self.tokens_upper}.get(which)
         if known is None:
             return tokens
         mean = self.expected_tokens(longest)
@@ -312,7 +304,8 @@ class PositionAcceptance(Immutable):
 
 def _counts(reached: ArrayLike, accepted: ArrayLike, level: float) -> tuple[Floats, Floats]:
     """Return counts up to the last position that was reached."""
-    n, k = np.asarray(reached, np.float64), np.asarray(accepted, np.float64)
+    n = np.asarray(reached, np.float64)
+    k = np.asarray(accepted, np.float64)
     if n.ndim != 1 or n.shape != k.shape or not len(n):
         raise InvalidInput(
             "counts: expected one number of drafts and one of accepted tokens per position"
@@ -342,7 +335,8 @@ def _conditional(cumulative: Floats) -> Floats:
     previous = np.concatenate(([1.0], cumulative[:-1]))
     known = previous > 0.0
     if not known.all():  # the rates end where a position is never reached
-        cumulative, previous = cumulative[: int(known.argmin())], previous[: int(known.argmin())]
+        cumulative = cumulative[: int(known.argmin())]
+        previous = previous[: int(known.argmin())]
     return np.asarray(np.minimum(1.0, cumulative / previous), np.float64)
 
 

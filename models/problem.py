@@ -104,9 +104,8 @@ class Plan(Checked, Shown):
     __hash__ = None  # type: ignore[assignment]  # arrays inside; equal plans need no common hash
 
 
-if (
-    TYPE_CHECKING
-):  # defaults of type variables come with Python 3.13; type checkers know them by this name
+# defaults of type variables come with Python 3.13; type checkers know them by this name
+if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
     P = TypeVar("P", bound=Plan, default=Plan, covariant=True)
@@ -163,10 +162,8 @@ class Problem(Filed, Shown, ABC, Generic[P]):
         super().__init_subclass__(**arguments)
         if "kind" in cls.__dict__:
             held = _TYPES.setdefault(cls.kind, cls)
-            if (held.__module__, held.__qualname__) == (
-                cls.__module__,
-                cls.__qualname__,
-            ):  # a dataclass decorator may define the class again
+            # a dataclass decorator may define the class again
+            if (held.__module__, held.__qualname__) == (cls.__module__, cls.__qualname__):
                 _TYPES[cls.kind] = cls
 
     def __post_init__(self) -> None:
@@ -194,6 +191,11 @@ class Problem(Filed, Shown, ABC, Generic[P]):
                 f"plan: expected a {self.plan_type.__name__}, got {describe(plan)}"
                 + ("; pass its plan" if hasattr(plan, "plan") else "")
             )
+
+    @staticmethod
+    def _refuse(defects: Sequence[str]) -> None:
+        if defects:
+            raise InvalidInput(defects[0])
 
     def plot(self, plan: Any) -> Picture:
         """Return a picture of a plan, or of the plan of a result. A notebook shows it, `save`
@@ -255,7 +257,8 @@ class Problem(Filed, Shown, ABC, Generic[P]):
         size
             Sum of the absolute terms of the objective, with which an objective of 0 is compared.
         """
-        objective, bound = cls.worth(objective, scale), cls.worth(bound, scale)
+        objective = cls.worth(objective, scale)
+        bound = cls.worth(bound, scale)
         if objective == bound:
             return 0.0
         size = abs(objective) or abs(size)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any, Generic
 from weakref import WeakValueDictionary
@@ -170,7 +170,8 @@ class Result(Shown, Generic[P]):
     @property
     def by(self) -> str:
         """Method; for a portfolio, also the members that found the plan and the bound."""
-        plan, bound = self.stats.get("plan_by"), self.stats.get("bound_by")
+        plan = self.stats.get("plan_by")
+        bound = self.stats.get("bound_by")
         if plan is None and bound is None:
             return self.method
         return f"{self.method} ({plan if plan == bound else f'plan: {plan}, bound: {bound}'})"
@@ -214,22 +215,11 @@ class Result(Shown, Generic[P]):
         """Return the result as JSON-like data."""
         return {
             "format": FORMAT,
-            "kind": self.kind,
-            "problem_sha256": self.problem_sha256,
-            "method": self.method,
-            "options": self.options,
+            **{one.name: getattr(self, one.name) for one in fields(self)},
             "status": self.status.value,
             "termination": self.termination.value,
-            "objective": self.objective,
-            "bound": self.bound,
-            "gap": self.gap,
-            "seconds": self.seconds,
             "plan": None if self.plan is None else self.plan.to_dict(),
-            "terms": self.terms,
-            "stats": self.stats,
-            "explanation": self.explanation,
             "conflict": [one.to_dict() for one in self.conflict] or None,
-            "versions": self.versions,
         }
 
     def __eq__(self, other: object) -> bool:

@@ -119,7 +119,8 @@ def range_of(body: Schema) -> str:
         return f"object of: {range_of(body['additionalProperties'])}"
     if kind == "array":
         items = body.get("items") or (body.get("prefixItems") or [{}])[0]
-        least, most = body.get("minItems", 0), body.get("maxItems")
+        least = body.get("minItems", 0)
+        most = body.get("maxItems")
         count = f"{least}" if least == most else f"{least} or more"
         return f"list of {count}: {range_of(items)}"
     signs = (

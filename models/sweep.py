@@ -123,7 +123,8 @@ class Measurement:
     also: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     def __post_init__(self) -> None:
-        condition, length = self.point.condition, self.point.draft_length
+        condition = self.point.condition
+        length = self.point.draft_length
         integer("concurrency", condition.concurrency, 1, MAX_CONCURRENCY)
         integer("context_tokens", condition.context_tokens, 0, MAX_TOKENS)
         if length is not None:
@@ -264,7 +265,8 @@ class Sweep:
         most, unit = 0.0, self.energy.replace(" ", "_")
         for setup, length, speed, per in sorted(means, key=lambda one: (-one[2], -one[3])):
             if per > most:
-                most, name = per, "none" if length is None else length
+                most = per
+                name = "none" if length is None else length
                 rows.append(
                     {**vars(setup), "draft_length": name, "tokens_per_second": speed, unit: per}
                 )

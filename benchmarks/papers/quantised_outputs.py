@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from papers.lattice_points import nearest_counts, quantised
 from papers.speculative_sampling import acceptance_rate, output_law, total_variation
-from specopt.models.codes.lattice import nearest_counts, quantised
 from specopt.models.fields import Floats
 
 

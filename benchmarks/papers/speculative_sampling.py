@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.codes.lattice import checked_distributions
+from papers.lattice_points import checked_distributions
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
 

@@ -8,14 +8,14 @@ rate alpha, and is not used.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
 from specopt.models.arguments import number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
-from specopt.models.position_acceptance import LEVEL, PositionAcceptance
+from specopt.models.position_acceptance import PositionAcceptance
 
 PREFIX = "spec_decode_"
 RATES = f"{PREFIX}per_position_acceptance_rates"
@@ -23,14 +23,14 @@ MOST = 1e18
 """No count is larger."""
 
 
-def is_bench(data: object) -> bool:
+def is_bench(data: object) -> TypeGuard[Mapping[str, Any]]:
     """Return whether data looks like the result of a benchmark with speculation."""
     return isinstance(data, Mapping) and any(
         isinstance(key, str) and key.startswith(PREFIX) for key in data
     )
 
 
-def from_bench(data: Mapping[str, Any], where: str, level: float = LEVEL) -> PositionAcceptance:
+def from_bench(data: Mapping[str, Any], where: str) -> PositionAcceptance:
     """Return the acceptance that a benchmark measured; with ``spec_decode_num_drafts``, also how
     sure it is.
 
@@ -46,7 +46,8 @@ def from_bench(data: Mapping[str, Any], where: str, level: float = LEVEL) -> Pos
         [number(f"{where}.{RATES}[{i}]", rate, 0, 1) for i, rate in enumerate(rates)]
     )
     drafts = _count(data, "num_drafts", where)
-    tokens, accepted = _count(data, "draft_tokens", where), _count(data, "accepted_tokens", where)
+    tokens = _count(data, "draft_tokens", where)
+    accepted = _count(data, "accepted_tokens", where)
     if drafts is None:
         return known
     if drafts == 0.0:
@@ -58,7 +59,7 @@ def from_bench(data: Mapping[str, Any], where: str, level: float = LEVEL) -> Pos
             f" {drafts:.0f} drafts, got {accepted:.0f}"
         )
     return PositionAcceptance.from_totals(
-        drafts, drafts * len(rates) if tokens is None else tokens, counts, level, name=where
+        drafts, drafts * len(rates) if tokens is None else tokens, counts, name=where
     )
 
 

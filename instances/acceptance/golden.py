@@ -9,7 +9,7 @@ JSON.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from specopt.models.position_acceptance import LEVEL
 OWN = {"acceptance_lengths", "lower", "upper", "level", "extrapolate", "notes"}
 
 
-def is_golden(data: object) -> bool:
+def is_golden(data: object) -> TypeGuard[Mapping[Any, Any]]:
     """Return whether data looks like models with modes with a table by draft length."""
     return (
         isinstance(data, Mapping)

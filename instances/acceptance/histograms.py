@@ -24,6 +24,9 @@ from specopt.models.position_acceptance import LEVEL, PositionAcceptance
 KEY = "acceptance_histogram"
 BY_LENGTH = "acceptance_histogram_by_draft_length"
 DRAFTED, ACCEPTED = "per_step_drafted", "per_step_accepted"
+APART_LEVEL = 1.0 - (1.0 - LEVEL) / 10.0
+"""Draft lengths differ if their intervals of this confidence do not overlap."""
+
 MAX_POSITIONS = 1000
 
 ByLength = dict[int, Floats]
@@ -44,7 +47,7 @@ def histograms_in(data: object, where: str) -> Iterator[tuple[str, Mapping[str, 
             stack.extend((f"{path}[{i}]", item) for i, item in reversed(list(enumerate(value))))
 
 
-def from_histograms(data: object, where: str, level: float = LEVEL) -> PositionAcceptance:
+def from_histograms(data: object, where: str) -> PositionAcceptance:
     """Return the acceptance of all requests together.
 
     Raises
@@ -65,7 +68,7 @@ def from_histograms(data: object, where: str, level: float = LEVEL) -> PositionA
         reached, accepted = at_risk(known)
         if not len(reached) or not reached[0]:
             raise InvalidInput(f"{where}: expected steps with drafts, got none")
-        return PositionAcceptance.from_counts(reached, accepted, level, length_notes(known, level))
+        return PositionAcceptance.from_counts(reached, accepted, notes=length_notes(known))
     drafts = tokens = 0.0
     accepted = np.zeros(0)
     for path, request, lengths in totals:
@@ -75,7 +78,7 @@ def from_histograms(data: object, where: str, level: float = LEVEL) -> PositionA
         drafts, tokens = drafts + steps, tokens + drafted
     if not drafts:
         raise InvalidInput(f"{where}: expected steps with drafts, got none")
-    return PositionAcceptance.from_totals(drafts, tokens, accepted, level, name=where)
+    return PositionAcceptance.from_totals(drafts, tokens, accepted, name=where)
 
 
 def at_risk(known: ByLength) -> tuple[Floats, Floats]:
@@ -90,14 +93,12 @@ def at_risk(known: ByLength) -> tuple[Floats, Floats]:
     return reached, accepted
 
 
-def length_notes(known: ByLength, level: float = LEVEL) -> tuple[str, ...]:
+def length_notes(known: ByLength) -> tuple[str, ...]:
     """Return a note where a position's acceptance differs between draft lengths by more than chance
     explains.
     """
     rates = {
-        length: PositionAcceptance.from_counts(
-            *at_risk({length: counts}), level=1.0 - (1.0 - level) / 10.0
-        )
+        length: PositionAcceptance.from_counts(*at_risk({length: counts}), level=APART_LEVEL)
         for length, counts in known.items()
         if length and counts.sum() > 0.0
     }
@@ -108,21 +109,21 @@ def length_notes(known: ByLength, level: float = LEVEL) -> tuple[str, ...]:
         low, worst = min(here, key=lambda entry: entry[1].upper[position])
         high, best = max(here, key=lambda entry: entry[1].lower[position])
         if worst.upper[position] < best.lower[position]:
-            return (
-                (
-                    f"acceptance depends on the draft length: position {position + 1} has"
-                    f" {best.rates[position]:.3f} in drafts of {high} and"
-                    f" {worst.rates[position]:.3f} in drafts of {low}; the rates are means over the"
-                    " lengths that were drafted"
-                ),
+            note = (
+                f"acceptance depends on the draft length: position {position + 1} has"
+                f" {best.rates[position]:.3f} in drafts of {high} and"
+                f" {worst.rates[position]:.3f} in drafts of {low}; the rates are means over the"
+                " lengths that were drafted"
             )
+            return (note,)
     return ()
 
 
 def _by_length(path: str, request: Mapping[str, Any]) -> ByLength | None:
     """Return counts by draft length; None: the request has totals only."""
     if request.get(BY_LENGTH) is not None:
-        found, name = request[BY_LENGTH], f"{path}.{BY_LENGTH}"
+        found = request[BY_LENGTH]
+        name = f"{path}.{BY_LENGTH}"
         if isinstance(found, list):  # a row's length says that of the drafts
             rows = [(len(row) - 1 if isinstance(row, list) else 0, row) for row in found]
         elif isinstance(found, Mapping) and all(str(key).isdecimal() for key in found):
@@ -139,7 +140,8 @@ def _by_length(path: str, request: Mapping[str, Any]) -> ByLength | None:
                 )
             known[length] = known.get(length, 0.0) + counts
         return known
-    drafted, accepted = request.get(DRAFTED), request.get(ACCEPTED)
+    drafted = request.get(DRAFTED)
+    accepted = request.get(ACCEPTED)
     if drafted is None or accepted is None:
         return None
     lengths, taken = (
@@ -150,10 +152,8 @@ def _by_length(path: str, request: Mapping[str, Any]) -> ByLength | None:
             f"{path}.{ACCEPTED}: expected one count per step, at most what was drafted"
         )
     return {
-        int(length): (
-            np.bincount(taken[lengths == length], minlength=int(length) + 1).astype(np.float64)
-        )
-        for length in np.unique(lengths)
+        length: np.bincount(taken[lengths == length], minlength=length + 1).astype(np.float64)
+        for length in np.unique(lengths).tolist()
     }
 
 
@@ -165,7 +165,8 @@ def _totals(path: str, request: Mapping[str, Any]) -> tuple[float, float, Floats
             f"{path}.{KEY}: expected counts of steps with 0, 1, ... accepted drafts, got"
             f" {len(histogram)} entries"
         )
-    steps, accepted = float(histogram.sum()), np.cumsum(histogram[::-1])[::-1][1:]
+    steps = float(histogram.sum())
+    accepted = np.cumsum(histogram[::-1])[::-1][1:]
     tokens = request.get("num_draft_tokens", steps * len(accepted))
     return steps, number(f"{path}.num_draft_tokens", tokens, 0, below=1e18), accepted
 

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from specopt.instances.acceptance.histograms import KEY, from_histograms
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
-from specopt.models.position_acceptance import LEVEL, PositionAcceptance
+from specopt.models.position_acceptance import PositionAcceptance
 
-RATES, COUNTS = "conditional_accept_rates", "acceptance_length_histogram"
+RATES = "conditional_accept_rates"
+COUNTS = "acceptance_length_histogram"
 
 
-def is_profile(data: object) -> bool:
+def is_profile(data: object) -> TypeGuard[Mapping[str, Any]]:
     """Return whether data looks like a profile."""
     return isinstance(data, Mapping) and RATES in data and "schema_version" in data
 
 
-def from_profile(data: Mapping[str, Any], where: str, level: float = LEVEL) -> PositionAcceptance:
+def from_profile(data: Mapping[str, Any], where: str) -> PositionAcceptance:
     """Return the acceptance that was measured; with counts, also how sure it is.
 
     A step that yields 1, 2, ... tokens had 0, 1, ... accepted ones.
@@ -30,11 +31,10 @@ def from_profile(data: Mapping[str, Any], where: str, level: float = LEVEL) -> P
         If it was not measured, or holds no counts.
     """
     if data.get("measured") is not True:
-        got = describe(data.get("measured"))
-        raise InvalidInput(f"{where}.measured: expected true, got {got}")
+        raise InvalidInput(f"{where}.measured: expected true, got {describe(data.get('measured'))}")
     counts = data.get(COUNTS)
     if not isinstance(counts, Mapping):
         return PositionAcceptance.exactly(data[RATES])
     drafts = integer(f"{where}.num_speculative_tokens", data.get("num_speculative_tokens"), 1, 1000)
     lengths = map(str, range(1, drafts + 2))
-    return from_histograms({KEY: [counts.get(length, 0) for length in lengths]}, where, level)
+    return from_histograms({KEY: [counts.get(length, 0) for length in lengths]}, where)

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.position_acceptance import LEVEL, PositionAcceptance
+from specopt.models.position_acceptance import PositionAcceptance
 
 PREFIX = "vllm:spec_decode_num_"
+TOTALS = ("drafts", "draft_tokens", "accepted_tokens")
 _SAMPLE = re.compile(
     r"(?P<name>[A-Za-z_:][\w:]*)\s*(?:\{(?P<labels>(?:[^\"}]|\"(?:[^\"\\]|\\.)*\")*)\})?\s+(?P<value>\S+)"
     r"(?:\s+[-+]?\d+(?:\.\d+)?)?\s*\Z",
@@ -27,8 +28,7 @@ _SAMPLE = re.compile(
 _LABEL = re.compile(r"([A-Za-z_]\w*)\s*=\s*\"((?:[^\"\\]|\\.)*)\"", re.ASCII)
 
 
-@dataclass(frozen=True)
-class Counters:
+class Counters(NamedTuple):
     """The counters of one model: drafts, drafted and accepted tokens, and accepted tokens by
     position.
     """
@@ -115,9 +115,7 @@ def counters(text: str, where: str, model: str | None = None) -> Counters:
     return _counters(found[model], where)
 
 
-def from_scrapes(
-    before: Counters | None, after: Counters, where: str, level: float = LEVEL
-) -> PositionAcceptance:
+def from_scrapes(before: Counters | None, after: Counters, where: str) -> PositionAcceptance:
     """Return the acceptance between two scrapes, or since the engine's start if there is none
     before.
 
@@ -126,26 +124,20 @@ def from_scrapes(
     InvalidInput
         If a counter went down, nothing was drafted, or the counters contradict each other.
     """
-    if before is None:
-        before = Counters(0.0, 0.0, 0.0, (0.0,) * len(after.accepted_at))
-    pairs = (
-        ("drafts", before.drafts, after.drafts),
-        ("draft_tokens", before.draft_tokens, after.draft_tokens),
-        ("accepted_tokens", before.accepted_tokens, after.accepted_tokens),
-    )
-    for name, old, new in pairs:
+    before = before or Counters(0.0, 0.0, 0.0, ())
+    for name, old, new in zip(TOTALS, before[:3], after[:3], strict=True):
         if new < old:
             raise InvalidInput(
                 f"{where}: {PREFIX}{name} went down from {old:.0f} to {new:.0f}: "
                 "the scrapes are in the wrong order, or the engine restarted between them"
             )
-    old_at = np.zeros(len(after.accepted_at))
-    if len(before.accepted_at) > len(old_at):
+    further = len(after.accepted_at) - len(before.accepted_at)
+    if further < 0:
         raise InvalidInput(
-            f"{where}: expected at least {len(before.accepted_at)} positions, got {len(old_at)}"
+            f"{where}: expected at least {len(before.accepted_at)} positions, got"
+            f" {len(after.accepted_at)}"
         )
-    old_at[: len(before.accepted_at)] = before.accepted_at
-    accepted = np.array(after.accepted_at) - old_at
+    accepted = np.array(after.accepted_at) - np.pad(before.accepted_at, (0, further))
     drafts = after.drafts - before.drafts
     if drafts <= 0.0:
         raise InvalidInput(f"{where}: expected drafts between the scrapes, got none")
@@ -161,28 +153,22 @@ def from_scrapes(
             " were accepted in all"
         )
     return PositionAcceptance.from_totals(
-        drafts, after.draft_tokens - before.draft_tokens, accepted, level, name=where
+        drafts, after.draft_tokens - before.draft_tokens, accepted, name=where
     )
 
 
 def _counters(series: dict[str, dict[int, float]], where: str) -> Counters:
-    def total(name: str) -> float:
-        if name not in series:
-            raise InvalidInput(f"{where}: expected a counter {PREFIX}{name}_total, got none")
-        return series[name][0]
-
     at = series.get("accepted_tokens_per_pos", {})
     if sorted(at) != list(range(len(at))) or not at:
         raise InvalidInput(
             f"{where}: expected {PREFIX}accepted_tokens_per_pos_total for the positions 0, 1, ..., "
             f"got {', '.join(map(str, sorted(at))) or 'none'}"
         )
-    return Counters(
-        total("drafts"),
-        total("draft_tokens"),
-        total("accepted_tokens"),
-        tuple(at[j] for j in sorted(at)),
-    )
+    for name in TOTALS:
+        if name not in series:
+            raise InvalidInput(f"{where}: expected a counter {PREFIX}{name}_total, got none")
+    drafts, draft_tokens, accepted_tokens = (series[name][0] for name in TOTALS)
+    return Counters(drafts, draft_tokens, accepted_tokens, tuple(at[j] for j in sorted(at)))
 
 
 def _value(text: str, where: str, number: int) -> float:

@@ -22,7 +22,7 @@ from specopt.models.arguments import boolean, is_number, number, only_fields, se
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, describe
 from specopt.models.files import refuse_constant
-from specopt.models.position_acceptance import LEVEL, PositionAcceptance
+from specopt.models.position_acceptance import PositionAcceptance
 from specopt.models.reading import StrPath, read_text
 
 KNOWN = (
@@ -53,7 +53,6 @@ def read_acceptance(
     model: str | None = None,
     mode: str | None = None,
     extrapolate: bool = False,
-    level: float = LEVEL,
 ) -> Acceptance:
     """Return acceptance by draft position, or by draft length, from what an engine reported.
 
@@ -76,8 +75,6 @@ def read_acceptance(
     extrapolate
         Answer for drafts that were not measured, too: positions beyond the last have its rate,
         lengths are interpolated and continued.
-    level
-        Confidence of the intervals.
 
     Raises
     ------
@@ -85,28 +82,23 @@ def read_acceptance(
         If a file cannot be read or is none of these; the message names what was expected and what
         came.
     """
-    found = _read(path, before, model, mode, level)
+    found = _read(path, before, model, mode)
     if not extrapolate:
         return found
     change = {"extends": True} if isinstance(found, PositionAcceptance) else {"extrapolate": True}
     return replace(found, **change)  # type: ignore[arg-type]  # each has its own field
 
 
-def _read(
-    path: StrPath,
-    before: StrPath | None,
-    model: str | None,
-    mode: str | None,
-    level: float,
-) -> Acceptance:
+def _read(path: StrPath, before: StrPath | None, model: str | None, mode: str | None) -> Acceptance:
     text = read_text(path)
+    where = str(path)
     if is_scrape(text) and not text.lstrip().startswith(("{", "[")):
         earlier = None if before is None else counters(read_text(before), str(before), model)
-        return from_scrapes(earlier, counters(text, str(path), model), str(path), level)
+        return from_scrapes(earlier, counters(text, where, model), where)
     if is_gauges(text) and before is None:
-        return from_gauges(text, str(path))
+        return from_gauges(text, where)
     if is_acceptance_table(text):
-        return from_acceptance_table(text, str(path), mode, level)
+        return from_acceptance_table(text, where, mode)
     if before is not None:
         raise InvalidInput(
             f"{path}: expected a Prometheus scrape, to take the difference to {before}"
@@ -120,9 +112,8 @@ def _read(
             raise InvalidInput(f"{path}: expected {KNOWN}; got an empty file")
         documents = documents_in(text, path, KNOWN, refuse_constant)
         data = documents[0] if len(documents) == 1 else documents
-    if (
-        isinstance(data, list) and data and all(is_bench(run) for run in data)
-    ):  # vllm bench serve --append-result
+    # vllm bench serve --append-result
+    if isinstance(data, list) and data and all(map(is_bench, data)):
         if len(data) > 1:
             raise InvalidInput(
                 f"{path}: expected one run of vllm bench serve, got {len(data)}; keep the one to"
@@ -130,20 +121,17 @@ def _read(
             )
         (data,) = data
     if is_bench(data):
-        assert isinstance(data, Mapping)
-        return from_bench(data, str(path), level)
+        return from_bench(data, where)
     if is_profile(data):
-        assert isinstance(data, Mapping)
-        return from_profile(data, str(path), level)
+        return from_profile(data, where)
     if isinstance(data, Mapping) and {"acceptance_rates", "acceptance_rate"} & set(data):
-        return _plain(data, str(path))
+        return _plain(data, where)
     if isinstance(data, Mapping) and "acceptance_lengths" in data:
-        return from_own(data, str(path))
+        return from_own(data, where)
     if next(histograms_in(data, ""), None) is not None:
-        return from_histograms(data, str(path), level)
+        return from_histograms(data, where)
     if is_golden(data):
-        assert isinstance(data, Mapping)
-        return from_golden(data, str(path), model, mode)
+        return from_golden(data, where, model, mode)
     raise InvalidInput(f"{path}: expected {KNOWN}; got {describe(data)}")
 
 
@@ -169,9 +157,7 @@ def _plain(data: Mapping[str, Any], where: str) -> PositionAcceptance:
             )
     extends = boolean(f"{where}.extends", data.get("extends", single))
     try:
-        rates, lower, upper = (
-            np.array(columns[name], np.float64) for name in ("rates", "lower", "upper")
-        )
+        rates, lower, upper = (np.array(column, np.float64) for column in columns.values())
         return PositionAcceptance(
             rates=rates,
             lower=lower,

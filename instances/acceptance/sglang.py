@@ -14,7 +14,8 @@ from specopt.models.acceptance import rate_that_yields
 from specopt.models.errors import InvalidInput
 from specopt.models.position_acceptance import PositionAcceptance
 
-LENGTH, RATE = "sglang:spec_accept_length", "sglang:spec_accept_rate"
+LENGTH = "sglang:spec_accept_length"
+RATE = "sglang:spec_accept_rate"
 WHOLE = 0.1
 """Largest distance of the draft length from an integer."""
 

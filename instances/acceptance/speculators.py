@@ -8,7 +8,7 @@ from specopt.instances.acceptance.bench_serve import PREFIX, RATES, from_bench
 from specopt.instances.reading.fields import CsvFile
 from specopt.instances.reading.lines import Lines
 from specopt.models.errors import InvalidInput
-from specopt.models.position_acceptance import LEVEL, PositionAcceptance
+from specopt.models.position_acceptance import PositionAcceptance
 
 POSITION = "acceptance_at_pos_"
 
@@ -18,9 +18,7 @@ def is_acceptance_table(text: str) -> bool:
     return f"{POSITION}0" in text.partition("\n")[0]
 
 
-def from_acceptance_table(
-    text: str, where: str, subset: str | None, level: float = LEVEL
-) -> PositionAcceptance:
+def from_acceptance_table(text: str, where: str, subset: str | None) -> PositionAcceptance:
     """Return the acceptance of one subset.
 
     Raises
@@ -44,4 +42,4 @@ def from_acceptance_table(
     }
     counts[f"{PREFIX}num_drafts"] = row.within("num_drafts", "a count", 0.0, 1e15)
     rates = [row.within(name, "a rate in [0, 1]", 0.0, 1.0) for name in positions]
-    return from_bench({RATES: rates, **counts}, where, level)
+    return from_bench({RATES: rates, **counts}, where)

@@ -1,6 +1,4 @@
-"""A `config.json`: the decoder's part of it, its type, and refusals of what that type does not
-have.
-"""
+"""The decoder in a `config.json`, its type, and refusals of fields that the type does not have."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 
 BY_HAND = "measure and enter seconds_per_token and kv_bytes_per_token by hand"
-"""What a refusal of a model tells its reader to do."""
+"""The advice at the end of every message that refuses a model."""
 
 HEAD = "transformer_layer_config"
 
@@ -37,18 +35,20 @@ class Config(Section):
     whole
         All of the file.
     notes
-        What a reader should know.
+        Notes for the reader: defaults used, parts that are not counted.
     model_type, type
         The decoder's type, by name and as the table has it.
     is_listed
-        Whether the table has this type, not only what is common to all.
+        Whether the table contains this type, not only the fields common to all types.
     formulas
         The formulas of the type, over this config.
     """
 
     def __init__(self, data: object) -> None:
         super().__init__(data)
-        self.whole, self.notes, self.type = Section(data), dict[str, None](), UNLISTED["grouped"]
+        self.whole = Section(data)
+        self.notes = dict[str, None]()
+        self.type = UNLISTED["grouped"]
         path = next(filter(self.given, TABLE["inside"]["fields"]), "")
         if path:
             super().__init__(self.get(path), path)
@@ -67,7 +67,8 @@ class Config(Section):
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return a field of the decoder, or the default of its type, or the given one."""
-        value, around = super().get(name), self.whole.data.get(name)
+        value = super().get(name)
+        around = self.whole.data.get(name)
         if value is None and name == "tie_word_embeddings":
             value = around
         elif value is None and name in self.type["defaults"]:
@@ -93,8 +94,8 @@ class Config(Section):
         )
 
     def check(self, expected: Entry, *further: str) -> None:
-        """Refuse fields that mean what the type does not have: some readers would follow them,
-        others not.
+        """Refuse fields that the type does not have, because readers differ in whether they follow
+        them.
 
         Parameters
         ----------

@@ -46,7 +46,9 @@ def predicting_layers(config: Config, target: Part) -> list[Part]:
         target.blocks[-1].sizes,
         *caching,
     ][-1:]
-    blocks, outside, count = list[Layer](), list[Weight](), config.size(kind["drafts"], 0, 0)
+    blocks = list[Layer]()
+    outside = list[Weight]()
+    count = config.size(kind["drafts"], 0, 0)
     for index in range(count):
         name = kind["draft_place"].format(index, target.layers + index)
         blocks += [read_layer(kind, item, name) for item in sizes]

@@ -19,7 +19,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
 
 MAX_LAYERS = 10_000
-"""Largest number of layers that a config may have: each is counted by itself."""
+"""Maximum number of layers of a config, because every layer is counted separately."""
 
 
 class Section:
@@ -59,7 +59,7 @@ class Section:
         return self.get(name) is not None
 
     def path(self, name: str) -> str:
-        """Return what a message calls a field."""
+        """Return the name of a field in messages."""
         return self.where + name.partition("|")[0]
 
     def size(self, name: str, default: int | None = None, low: int = 1) -> int:
@@ -83,7 +83,8 @@ class Section:
         self, name: str, default: tuple[int, ...] | None = None, size: int | None = None
     ) -> list[int]:
         """Return a list of integers >= 0; a string is one, with commas between its entries."""
-        value, where = self.get(name, default), self.path(name)
+        value = self.get(name, default)
+        where = self.path(name)
         items = sequence(where, value.split(",") if isinstance(value, str) else value, size)
         return [
             integer(where, int(item) if str(item).strip().isdecimal() else item, 0, MAX_TOKENS)
@@ -129,7 +130,7 @@ class Section:
 
 
 Entry = Mapping[str, Any]
-"""One entry of a part of the table; `fields.toml` says what its keys mean."""
+"""One entry of a part of the table; `fields.toml` explains its keys."""
 
 TABLE: dict[str, Any] = tomllib.loads(
     (resources.files(__package__) / "fields.toml").read_text(encoding="utf-8")
@@ -152,7 +153,7 @@ def _entries(name: str) -> dict[str, Entry]:
 
 
 ATTENTION = _entries("attention")
-"""Forms of attention: their tensors, and formulas of what they keep."""
+"""Forms of attention: their tensors, and formulas of the values that they cache."""
 HEADS = _entries("heads")
 """Draft heads by kind."""
 QUANTISATION = _entries("quantisation")
@@ -162,7 +163,7 @@ VISION = _entries("vision")
 MODEL_TYPES = _entries("types")
 """The types that are understood."""
 UNLISTED = {form: MODEL_TYPES.pop(form) for form in ("base", "grouped", "latent")}
-"""What is known of other types, by form of attention."""
+"""Fields and formulas for types outside the table, by form of attention."""
 del QUANTISATION["base"]
 
 
@@ -253,12 +254,12 @@ class Formulas(dict[str, Any]):
             if condition and not self.value(condition):
                 continue
             name, _, role = name.partition(" ")
-            shape, copies, active = self.value(f"({formula},)"), 1, 1
+            shape = self.value(f"({formula},)")
+            copies = 1
+            active = 1
             if role == "expert":
-                copies, field = (
-                    self["experts"],
-                    self.section.where + self.table["experts_per_token"],
-                )
+                copies = self["experts"]
+                field = self.section.where + self.table["experts_per_token"]
                 active = integer(field, self["experts_per_token"], 1, copies)
             role = role or ("linear" if len(shape) == 2 else "other")
             if all(shape):

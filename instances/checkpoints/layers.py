@@ -29,7 +29,7 @@ class Layer:
     Parameters
     ----------
     what
-        What sets its attention apart from grouped attention.
+        Name of its form of attention in notes; empty for grouped attention.
     weights
         All its tensors.
     window
@@ -239,7 +239,8 @@ def read_layer(kind: Entry, sizes: Formulas, place: str) -> Layer:
     word = one_of(
         f"{sizes.section.where}layer_types[{sizes['index']}]", sizes["kind"], kind["attention"]
     )
-    form, names = ATTENTION[kind["attention"][word]], kind["names"]
+    form = ATTENTION[kind["attention"][word]]
+    names = kind["names"]
     sizes = sizes.having(form)
     weights = [*sizes.tensors(form["tensors"], f"{place}.{names.get('mixer', form['name'])}.")]
     weights += sizes.tensors(kind["layer"], f"{place}.")
@@ -258,7 +259,7 @@ def read_layer(kind: Entry, sizes: Formulas, place: str) -> Layer:
 def listed_words(
     config: Config, fields: list[str], meanings: Mapping[str, Any]
 ) -> dict[str, list[Any]]:
-    """Return what those fields that are lists of words say of each layer."""
+    """Return the meaning of each layer's word, for those fields that are lists of words."""
     found = {}
     for name in filter(config.get, fields):
         given, path = config.get(name), config.path(name)

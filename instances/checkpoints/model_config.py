@@ -64,7 +64,7 @@ class ModelConfig(Part):
     dtype
         The data type that the config names, if any; the counts do not depend on it.
     notes
-        What a reader should know: defaults taken, parts not counted.
+        Notes for the reader: defaults used, parts that are not counted.
     """
 
     name: str
@@ -125,8 +125,8 @@ def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig
     path
         The file, in UTF-8 with or without a byte-order mark.
     dtype
-        One of `DTYPES`: what weights and cache are counted in; by default two bytes per value, or
-        what the config's quantisation says.
+        Data type of weights and cache, one of `DTYPES`; by default two bytes per value, or the
+        config's quantisation.
 
     Raises
     ------
@@ -186,7 +186,7 @@ def parse_model_config(
     name
         The model's name, where the config gives none.
     value_bytes
-        Bytes of a weight or cached value; None: 2, or what the config's quantisation says.
+        Bytes of a weight or cached value; None means 2, or the config's quantisation.
 
     Raises
     ------
@@ -194,7 +194,8 @@ def parse_model_config(
         If a field is missing, contradictory, or means a model whose counts are not known here.
     """
     config = Config(data)
-    storage, more = read_storage(config, value_bytes), dict[str, Any]()
+    storage = read_storage(config, value_bytes)
+    more = dict[str, Any]()
     name = _name(config, name)
     if config.is_listed:
         kind = head_kind(config)
@@ -262,7 +263,7 @@ def _built(config: Config, storage: Storage) -> Part:
     """Return a decoder that the table does not have, as `transformers` builds it on torch's meta
     device.
 
-    Its cache is what fields with the usual names say of it, or unknown.
+    Its cache is counted from fields with the usual names, or unknown.
 
     Raises
     ------
@@ -325,7 +326,8 @@ def _vision_parameters(config: Config) -> int | None:
     """Return the parameters of an image encoder and its projector; None where there is none, or its
     type is unknown.
     """
-    part, entry = config.whole.get("vision_config"), VISION.get(str(config.whole.get("model_type")))
+    part = config.whole.get("vision_config")
+    entry = VISION.get(str(config.whole.get("model_type")))
     if not part or not entry:
         return None
     sizes = Formulas(
@@ -335,7 +337,7 @@ def _vision_parameters(config: Config) -> int | None:
 
 
 def _notes(found: ModelConfig, config: Config) -> Iterator[str]:
-    """Yield what the counts leave open."""
+    """Yield notes on the limits of the counts."""
     window = config.get("sliding_window")
     if (
         window is not None

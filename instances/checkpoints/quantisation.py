@@ -117,7 +117,7 @@ def read_storage(config: Config, value_bytes: int | None) -> Storage:
     Raises
     ------
     InvalidInput
-        If a method, or what is asked of it, is not known here.
+        If the method or one of its options is unknown.
     """
     if value_bytes is not None:
         return Storage(value_bytes=value_bytes, kv_value_bytes=value_bytes)

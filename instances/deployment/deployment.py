@@ -32,7 +32,7 @@ def room(memory_bytes: float, tokens: float, *models: ModelConfig) -> int:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fleet:
-    """Clients, their devices, and what machines cost; None: it is not known.
+    """Clients, their devices, and the prices of machines; None means unknown.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class Deployment:
     acceptance
         By position or length.
     fleet
-        Clients, their devices, and what machines cost.
+        Clients, their devices, and the prices of machines.
     """
 
     draft: ModelConfig

@@ -15,7 +15,10 @@ from specopt.instances.runtimes.table import TableColumns
 from specopt.models.errors import InvalidInput
 from specopt.models.reading import StrPath
 
-MODEL, TOKENS, ANSWERS, SECONDS = "model_filename", "n_prompt", "n_gen", "avg_ns"
+MODEL = "model_filename"
+TOKENS = "n_prompt"
+ANSWERS = "n_gen"
+SECONDS = "avg_ns"
 
 
 def columns_by_model(path: StrPath, roles: Iterable[str]) -> dict[str, TableColumns] | None:
@@ -26,7 +29,7 @@ def columns_by_model(path: StrPath, roles: Iterable[str]) -> dict[str, TableColu
     path
         The file.
     roles
-        "draft", "verify" or both: what the models are for.
+        Roles of the models: "draft", "verify" or both.
 
     Raises
     ------
@@ -44,7 +47,8 @@ def columns_by_model(path: StrPath, roles: Iterable[str]) -> dict[str, TableColu
                 place = tuple(row.within(name, "a number", 0, 1e15) for name in (TOKENS, SECONDS))
                 name = row.text_of(MODEL)
                 least[name] = min(least.get(name, place), place)
-    wanted, names = sorted(roles), sorted(least, key=lambda name: least[name])
+    wanted = sorted(roles)
+    names = sorted(least, key=lambda name: least[name])
     if len(names) != len(wanted):
         raise InvalidInput(
             f"{path}: expected prompts (n_gen 0) of one model each for {' and '.join(wanted)}, got"

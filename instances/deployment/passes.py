@@ -107,7 +107,8 @@ class Passes:
             raise InvalidInput(
                 f"--peak: expected TFLOPS,GB/s, two numbers > 0, got {text!r}"
             ) from None
-        flop, byte = 1.0 / (COMPUTES * tflops * 1e12), 1.0 / (READS * gigabytes * 1e9)
+        flop = 1.0 / (COMPUTES * tflops * 1e12)
+        byte = 1.0 / (READS * gigabytes * 1e9)
         data: dict[str, Any] = {}
         for name, config in models.items():
             counted = _has_operations(config)
@@ -188,10 +189,10 @@ def _has_operations(config: ModelConfig) -> bool:
 
 
 def _shape(model: Mapping[str, Any]) -> str:
-    """Return what a cost model says of a decoder, without its name."""
+    """Return a cost model as text, without its name."""
     return json.dumps({key: value for key, value in model.items() if key != "name"}, sort_keys=True)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
-    """Return an object of a file; what is none is refused where its fields are read."""
+    """Return an object of a file, or an empty one, whose missing fields are refused later."""
     return value if isinstance(value, Mapping) else {}

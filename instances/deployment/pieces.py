@@ -15,7 +15,7 @@ from specopt.models.pass_time.pieces import PassPieces
 MAX_PIECES = 4
 BATCHES = np.exp2(np.arange(11.0))
 CONTEXTS = (0.0, 512.0, 2048.0)
-"""Sampled where nothing says what was measured."""
+"""Contexts that are sampled if the measured range is unknown."""
 
 WORTH_A_PIECE, ROUNDING = 0.9, 1e-9
 """One more piece has to bring the error down to this share, and by more than rounding."""
@@ -79,7 +79,8 @@ def _lines(times: PassTime) -> Floats | None:
     slope, overhead, reading = times.coefficients["fitted"].T
     if isinstance(times.work, Tokens):
         return np.column_stack([overhead, np.zeros(len(slope)), slope, reading])
-    decoder, logits = times.work.decoder, times.work.all_logits
+    decoder = times.work.decoder
+    logits = times.work.all_logits
     token = (
         decoder.flops_per_token + decoder.flops_per_token_pair + decoder.flops_per_logit * logits
     )
@@ -115,7 +116,8 @@ def fit_lines(work: Floats, seconds: Floats) -> Floats:
     from scipy.optimize import nnls
 
     best, least = np.zeros((1, work.shape[1])), np.inf
-    relative, ones = work / seconds[:, None], np.ones(len(seconds))
+    relative = work / seconds[:, None]
+    ones = np.ones(len(seconds))
     for count in range(1, MAX_PIECES + 1):
         rows, error = best, least
         for start in (seconds, work[:, 2]):

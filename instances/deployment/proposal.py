@@ -1,4 +1,4 @@
-"""A problem made from what a user has, which says of every field whether it is known or assumed."""
+"""A problem made from a user's data; every field is marked as known or assumed."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ class Proposal:
 
     @property
     def next(self) -> list[str]:
-        """What to find out, of what is assumed."""
+        """Assumed fields, each with the way to measure it."""
         assumed = {value.name for value in self.values if value.assumed}
         return [f"{name}: {how}" for name, how in self.measure.items() if name in assumed]
 

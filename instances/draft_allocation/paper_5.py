@@ -11,10 +11,8 @@ import numpy as np
 from specopt.models.arguments import one_of
 from specopt.models.draft_allocation.problem import DraftAllocationProblem
 
-BUDGETS = {
-    4: (24, 28),
-    8: (16, 20),
-}  # Table I: C by the number of draft servers; the text has {6, 20}, a misprint
+# Table I: C by the number of draft servers; the text has {6, 20}, a misprint
+BUDGETS = {4: (24, 28), 8: (16, 20)}
 RATES = {"equal": (0.75, 0.75), "mild": (0.6, 0.9), "wide": (0.3, 0.95), "extreme": (0.05, 0.98)}
 
 
@@ -39,7 +37,8 @@ def paper_5(
     seed
         Not used; the instance is deterministic.
     """
-    clients, rates = one_of("clients", clients, BUDGETS), one_of("rates", rates, RATES)
+    clients = one_of("clients", clients, BUDGETS)
+    rates = one_of("rates", rates, RATES)
     budget = one_of("budget", budget, BUDGETS[clients])
     acceptance = np.linspace(*RATES[rates], clients)
     share = budget // clients

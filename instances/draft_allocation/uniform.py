@@ -38,7 +38,8 @@ def uniform(
     seed
         Seed of `numpy.random.default_rng`.
     """
-    clients, cap = integer("clients", clients, 1, MAX_TOKENS), integer("cap", cap, 0, MAX_TOKENS)
+    clients = integer("clients", clients, 1, MAX_TOKENS)
+    cap = integer("cap", cap, 0, MAX_TOKENS)
     budget = integer("budget", budget, 0, MAX_BUDGET)
     min_acceptance = number("min_acceptance", min_acceptance, 0, below=1)
     max_acceptance = number("max_acceptance", max_acceptance, min_acceptance, below=1)

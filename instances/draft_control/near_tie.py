@@ -31,7 +31,8 @@ def near_tie(
         Maximum draft length.
     """
     rng = random_generator(seed)
-    count, width = integer("states", states, 1, MAX_TOKENS), number("spread", spread, 0.0, 1.0)
+    count = integer("states", states, 1, MAX_TOKENS)
+    width = number("spread", spread, 0.0, 1.0)
     resolutions = np.array([100, 101, 102, 103])
     jumps = 1.0 + rng.uniform(size=(count, count))
     return DraftControlProblem(

@@ -72,13 +72,12 @@ def paper_3(
         Not used; the instance is deterministic.
     """
     one_of("regime", regime, UPLINKS)
-    temperature, contrast = positive("temperature", temperature), positive("contrast", contrast)
+    temperature = positive("temperature", temperature)
+    contrast = positive("contrast", contrast)
     low_to_high = number("low_to_high", low_to_high, above=0, high=1)
     high_to_low = number("high_to_low", high_to_low, above=0, high=1)
-    keep_confidence, loss = (
-        number("keep_confidence", keep_confidence, 0, 1),
-        number("loss", loss, 0, 1),
-    )
+    keep_confidence = number("keep_confidence", keep_confidence, 0, 1)
+    loss = number("loss", loss, 0, 1)
     fast_share = low_to_high / (low_to_high + high_to_low)
     slow = UPLINKS[regime] / (1.0 - fast_share + contrast * fast_share)
     rates = [

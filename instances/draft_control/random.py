@@ -53,18 +53,14 @@ def random(
     seed
         Seed of `numpy.random.default_rng`.
     """
-    states, resolutions = (
-        integer("states", states, 1, MAX_STATES),
-        integer("resolutions", resolutions, 1, FINEST // 10),
-    )
+    states = integer("states", states, 1, MAX_STATES)
+    resolutions = integer("resolutions", resolutions, 1, FINEST // 10)
     slow_bits_per_second = positive("slow_bits_per_second", slow_bits_per_second)
     fast_bits_per_second = number(
         "fast_bits_per_second", fast_bits_per_second, slow_bits_per_second
     )
-    downlink_factor, stay = (
-        number("downlink_factor", downlink_factor, 0),
-        number("stay", stay, 0, below=1),
-    )
+    downlink_factor = number("downlink_factor", downlink_factor, 0)
+    stay = number("stay", stay, 0, below=1)
     rng = random_generator(seed)
     spread = math.log(fast_bits_per_second / slow_bits_per_second)
     uplinks = slow_bits_per_second * np.exp(spread * rng.uniform(size=states))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from specopt.instances.draft_control.random import random
@@ -37,13 +39,8 @@ def slow_mixing(*, states: int = 10, leave: float = 1e-4, seed: int = 0) -> Draf
     rows = (1.0 - leave) * inside / inside.sum(axis=1, keepdims=True)
     rows += leave * outside / outside.sum(axis=1, keepdims=True)
     base = random(states=count, resolutions=3, max_draft=32, seed=seed)
-    return DraftControlProblem(
+    return dataclasses.replace(
+        base,
         name=f"slow-mixing S={states} leave={leave:g} seed={seed}",
-        vocabulary_size=base.vocabulary_size,
-        draft_seconds_per_token=base.draft_seconds_per_token,
-        verify_seconds=base.verify_seconds,
-        draft_lengths=base.draft_lengths,
-        resolutions=base.resolutions,
-        states=base.states,
         transition=TransitionMatrix(rows),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from specopt.instances.draft_stopping.scores import normal_scores
 from specopt.models.arguments import integer, number, positive
-from specopt.models.draft_stopping.problem import AcceptanceRate, DraftStoppingProblem, RoundClass
+from specopt.models.draft_stopping.problem import DraftStoppingProblem, RoundClass
 
 
 def mixed(
@@ -47,21 +47,18 @@ def mixed(
     seed
         Not used; the instance is deterministic.
     """
-    easy, hard = number("easy", easy, 0, 1), number("hard", hard, 0, 1)
+    easy = number("easy", easy, 0, 1)
+    hard = number("hard", hard, 0, 1)
     share = round(number("easy_share", easy_share, 0, 1), 6)
-    signal, max_draft = number("signal", signal, 0, 100), integer("max_draft", max_draft, 1, 1000)
+    signal = number("signal", signal, 0, 100)
+    max_draft = integer("max_draft", max_draft, 1, 1000)
     classes = ((share, easy), (round(1.0 - share, 6), hard))
     return DraftStoppingProblem(
         name=f"mixed {easy:g}/{hard:g} signal {signal:g} L={max_draft}",
         max_draft_tokens=max_draft,
         draft_seconds_per_token=number("draft_seconds_per_token", draft_seconds_per_token, 0),
         round_seconds=positive("round_seconds", round_seconds),
-        rounds=tuple(
-            RoundClass(
-                probability=part, acceptance_rate=AcceptanceRate.parse(rate, "acceptance_rate")
-            )
-            for part, rate in classes
-        ),
+        rounds=tuple(RoundClass(probability=part, acceptance_rate=rate) for part, rate in classes),
         scores=normal_scores(
             signal, integer("bins", bins, 1, 1000), number("after", after, -10, 10)
         ),

@@ -6,7 +6,7 @@ import numpy as np
 
 from specopt.instances.draft_stopping.scores import as_probabilities
 from specopt.models.arguments import integer, number, positive
-from specopt.models.draft_stopping.problem import AcceptanceRate, DraftStoppingProblem, RoundClass
+from specopt.models.draft_stopping.problem import DraftStoppingProblem, RoundClass
 from specopt.models.drafting import Scores
 from specopt.models.fields import Floats
 
@@ -45,10 +45,8 @@ def paper_2(
     seed
         Not used; the instance is deterministic.
     """
-    false_accept, false_reject = (
-        number("false_accept", false_accept, 0, 1),
-        number("false_reject", false_reject, 0, 1),
-    )
+    false_accept = number("false_accept", false_accept, 0, 1)
+    false_reject = number("false_reject", false_reject, 0, 1)
     after = false_accept if goes_on_after is None else number("goes_on_after", goes_on_after, 0, 1)
     max_draft = integer("max_draft", max_draft, 1, 1000)
     rate = number("acceptance_rate", acceptance_rate, 0, 1)
@@ -61,11 +59,7 @@ def paper_2(
         max_draft_tokens=max_draft,
         draft_seconds_per_token=number("draft_seconds_per_token", draft_seconds_per_token, 0),
         round_seconds=positive("round_seconds", round_seconds),
-        rounds=(
-            RoundClass(
-                probability=1.0, acceptance_rate=AcceptanceRate.parse(rate, "acceptance_rate")
-            ),
-        ),
+        rounds=(RoundClass(probability=1.0, acceptance_rate=rate),),
         scores=Scores(
             accepted=bits(1.0 - false_reject), first_rejection=bits(false_accept), after=bits(after)
         ),

@@ -6,7 +6,7 @@ import numpy as np
 
 from specopt.instances.draft_stopping.scores import as_probabilities
 from specopt.models.arguments import integer, number, random_generator
-from specopt.models.draft_stopping.problem import AcceptanceRate, DraftStoppingProblem, RoundClass
+from specopt.models.draft_stopping.problem import DraftStoppingProblem, RoundClass
 from specopt.models.drafting import Scores
 
 
@@ -40,9 +40,11 @@ def random(
     seed
         Seed of `numpy.random.default_rng`.
     """
-    classes, bins = integer("classes", classes, 1, 1000), integer("bins", bins, 1, 1000)
+    classes = integer("classes", classes, 1, 1000)
+    bins = integer("bins", bins, 1, 1000)
     max_draft = integer("max_draft", max_draft, 1, 1000)
-    signal, drift = number("signal", signal, 0, 100), number("drift", drift, 0, 10)
+    signal = number("signal", signal, 0, 100)
+    drift = number("drift", drift, 0, 10)
     most_cost = number("most_cost", most_cost, 0)
     rng = random_generator(seed)
     odds = rng.normal(1.0, 1.2, (classes, 1)) + np.cumsum(
@@ -60,9 +62,7 @@ def random(
         draft_seconds_per_token=round(seconds * rng.uniform(0.02 * most_cost, most_cost), 6),
         round_seconds=seconds,
         rounds=tuple(
-            RoundClass(
-                probability=part, acceptance_rate=AcceptanceRate.parse(rate, "acceptance_rate")
-            )
+            RoundClass(probability=part, acceptance_rate=rate)
             for part, rate in zip(
                 as_probabilities(rng.uniform(0.2, 1.0, classes)).tolist(), rates, strict=True
             )

@@ -44,7 +44,8 @@ def extreme_fairness(
     cap
         Largest limit of a client; limits are uniform on 1..cap. 0 means no limits.
     """
-    fairness, cap = number("fairness", fairness, 0), integer("cap", cap, 0, MAX_TOKENS)
+    fairness = number("fairness", fairness, 0)
+    cap = integer("cap", cap, 0, MAX_TOKENS)
     rng = random_generator(seed)
     acceptance = rng.permutation(
         acceptance_rates(rates, integer("clients", clients, 1, MAX_TOKENS))

@@ -28,10 +28,11 @@ def fair_goodput(known: Deployment, seed: int = 0) -> Proposal:
     its measured passes.
     """
     (family,) = labelled(FAMILIES, "per-second")
-    base = family.generate(seed=seed)
-    assert isinstance(base, FairGoodputProblem)
-    clients, path = len(base.acceptance_rates), known.passes.path
-    draft, verify = known.passes.times["draft"], known.passes.times["verify"]
+    base: FairGoodputProblem = family.generate(seed=seed)
+    clients = len(base.acceptance_rates)
+    path = known.passes.path
+    draft = known.passes.times["draft"]
+    verify = known.passes.times["verify"]
     token = float(
         draft.seconds(np.ones(1), np.ones(1), np.array([known.context(draft)])).reshape(-1)[0]
     )

@@ -40,16 +40,15 @@ def minimum_rates(
     seed
         Seed of `numpy.random.default_rng`.
     """
-    tightness, fairness = (
-        number("tightness", tightness, 0.0, 0.999),
-        number("fairness", fairness, 0),
-    )
+    tightness = number("tightness", tightness, 0.0, 0.999)
+    fairness = number("fairness", fairness, 0)
     rng = random_generator(seed)
     acceptance = acceptance_rates(rates, integer("clients", clients, 1, MAX_TOKENS))
     drafts = rng.exponential(size=clients)
     drafts *= tightness * integer("budget", budget, 0, MAX_TOKENS) / drafts.sum()
     low = np.floor(drafts)
-    base, above = expected_tokens(acceptance, low), expected_tokens(acceptance, low + 1.0)
+    base = expected_tokens(acceptance, low)
+    above = expected_tokens(acceptance, low + 1.0)
     return FairGoodputProblem(
         name=(
             f"minimum-rates N={clients} C={budget} {rates} tightness={tightness:g} g={fairness:g}"

@@ -68,9 +68,13 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
         If the weights do not fit the memory, or if a minimum rate is needed but missing.
     """
     (family,) = labelled(FAMILIES, "one-class")
-    base, fleet, verify, draft = family.generate(seed=seed), known.fleet, known.verify, known.draft
-    assert isinstance(base, PlacementProblem)
-    tpot, price, watts = fleet.seconds_per_token, fleet.price_per_second, fleet.watts
+    base: PlacementProblem = family.generate(seed=seed)
+    fleet = known.fleet
+    verify = known.verify
+    draft = known.draft
+    tpot = fleet.seconds_per_token
+    price = fleet.price_per_second
+    watts = fleet.watts
     if tpot is None and (price or watts):
         raise InvalidInput(
             f"{'--price' if price else '--power'}: expected --tpot MS with it, the limit that"
@@ -152,7 +156,10 @@ def _objective(known: Deployment) -> tuple[str, str]:
 
 def _clients(known: Deployment, base: PlacementProblem) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the given and the assumed values of the clients."""
-    fleet, link, trace, own = known.fleet, known.link, known.trace, base.classes[0]
+    fleet = known.fleet
+    link = known.link
+    trace = known.trace
+    own = base.classes[0]
     context = int(known.context(known.passes.times["verify"]))
     trip = {
         known.verify.name: (
@@ -274,7 +281,9 @@ def measured(
     The lower limit applies to seconds, together with the upper limit of acceptance: both ends
     together are the best case.
     """
-    draft, path, device = known.draft.name, known.passes.path, known.fleet.device
+    draft = known.draft.name
+    path = known.passes.path
+    device = known.fleet.device
     found: dict[str, tuple[Any, str, bool]] = {}
     times = known.passes.times["draft"] if device is None else device.times["draft"]
     one = np.ones(1), np.ones(1), np.array([known.context(times)])
@@ -305,8 +314,10 @@ def _servers(
     given: dict[str, Any], assumed: dict[str, Any], known: Deployment, units: int, memory: float
 ) -> None:
     """Add servers that draft for many clients."""
-    price, watts = known.fleet.price_per_second or (), known.fleet.watts
-    own, like = given["drafters.beside"][0][known.verify.name], "as a machine that verifies"
+    price = known.fleet.price_per_second or ()
+    watts = known.fleet.watts
+    own = given["drafters.beside"][0][known.verify.name]
+    like = "as a machine that verifies"
     given |= {
         "draft_pools.units": (units, "as many as necessary"),
         "draft_pools.price_per_second": (price[1], "--price"),

@@ -43,14 +43,10 @@ def many_classes(
         Seed of `numpy.random.default_rng`.
     """
     rng = random_generator(seed)
-    classes, verifiers = (
-        integer("classes", classes, 1, 1000),
-        integer("verifiers", verifiers, 1, 100),
-    )
-    drafters, least_rate = (
-        integer("drafters", drafters, 0, 100),
-        number("least_rate", least_rate, 0),
-    )
+    classes = integer("classes", classes, 1, 1000)
+    verifiers = integer("verifiers", verifiers, 1, 100)
+    drafters = integer("drafters", drafters, 0, 100)
+    least_rate = number("least_rate", least_rate, 0)
     each, more = divmod(integer("units", units, verifiers), verifiers)
     people, rest = divmod(integer("number_of_clients", number_of_clients, classes), classes)
     names = [f"verifier {v}" for v in range(verifiers)]
@@ -83,7 +79,8 @@ def many_classes(
         trips = {
             name: rounded(rng.choice([0.01, 0.03, 0.08]) * rng.uniform(0.8, 1.2)) for name in names
         }
-        context, weight = int(rng.choice([250, 500, 1000])), float(rng.choice([1.0, 1.0, 2.0]))
+        context = int(rng.choice([250, 500, 1000]))
+        weight = float(rng.choice([1.0, 1.0, 2.0]))
         of.append(
             clients(
                 f"class {c}",

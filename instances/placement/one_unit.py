@@ -114,7 +114,8 @@ def best_length(problem: PlacementProblem, place: Place, value: float = 0.0) -> 
                 # rates are not monotone in the number of clients: search from above
                 above = count = _limit(problem, option) if serves(1) else 0
                 while count > value and not serves(count):
-                    above, count = count, min(count - 1, int(STEP * count))
+                    above = count
+                    count = min(count - 1, int(STEP * count))
                 while above - count > 1:
                     middle = (above + count) // 2
                     above, count = (above, middle) if serves(middle) else (middle, count)
@@ -122,11 +123,13 @@ def best_length(problem: PlacementProblem, place: Place, value: float = 0.0) -> 
                 count = of.clients if serves(of.clients) else 0
             plan = everywhere(problem, option, max(1, count))
             (group,) = plan.groups
-            unit, entry = problem.unit(plan, group), problem.entry(plan, group, group.clients[0])
+            unit = problem.unit(plan, group)
+            entry = problem.entry(plan, group, group.clients[0])
             rate = entry.tokens / unit.seconds[0] if count else 0.0
             reached = float(count) if of.min_tokens_per_second else rate
             if reached > value:
-                value, found = reached, Figure(place, reached, tokens, overlap, unit.batch)
+                value = reached
+                found = Figure(place, reached, tokens, overlap, unit.batch)
     return found
 
 

@@ -4,7 +4,6 @@ classes of clients.
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -106,6 +105,6 @@ def clients(
     )
 
 
-def rounded(value: float, digits: int = 4) -> float:
+def rounded(value: float) -> float:
     """Return a number rounded to significant digits, which keeps the instance files readable."""
-    return float(f"{value:.{digits - 1}e}") if math.isfinite(value) else value
+    return float(f"{value:.3e}")

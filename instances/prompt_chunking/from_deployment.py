@@ -33,7 +33,9 @@ def prompt_chunking(known: Deployment, seed: int = 0) -> Proposal:
     passes were measured whole.
     """
     (family,) = labelled(FAMILIES, "paper-4")
-    base, verify, path = family.generate(seed=seed), known.verify, known.passes.path
+    base = family.generate(seed=seed)
+    verify = known.verify
+    path = known.passes.path
     delay, source = _delay(known)
     size = float(verify.exact.hidden * verify.exact.bytes_per_value)
     given = {

@@ -38,10 +38,8 @@ def steep_cloud(
         Height of a step.
     """
     problem = random(prompt_tokens=prompt_tokens, seed=seed)
-    width, height = (
-        integer("step_tokens", step_tokens, 2, MAX_TOKENS),
-        1e-3 * positive("step_milliseconds", step_milliseconds),
-    )
+    width = integer("step_tokens", step_tokens, 2, MAX_TOKENS)
+    height = 1e-3 * positive("step_milliseconds", step_milliseconds)
     edges = np.arange(width, 2 * prompt_tokens + 2 * width, width, dtype=np.float64)
     levels = 0.01 + height * np.arange(len(edges) + 1)
     tokens = np.concatenate(([0.0], np.column_stack((edges, edges + 1.0)).ravel()))

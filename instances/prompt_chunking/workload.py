@@ -48,10 +48,8 @@ JETSON_BYTES_PER_SECOND = (136.5e9, 136.5e9, 204.8e9)
 bandwidth.
 """
 
-_LAYERS = {
-    "vicuna-7b": (32, 2, 4096),
-    "vicuna-13b": (40, 3, 5120),
-}  # all layers, layers on the device, hidden size
+# all layers, layers on the device, hidden size
+_LAYERS = {"vicuna-7b": (32, 2, 4096), "vicuna-13b": (40, 3, 5120)}
 _PROMPTS = {"specbench": (351.2, 397.3), "cnn-dm": (1036.6, 511.8)}  # Table 3
 _MODELS = {"specbench": "vicuna-7b", "cnn-dm": "vicuna-13b"}
 ACCEPT_LENGTHS = {"specbench": (1.89, 2.06), "cnn-dm": (1.75, 1.98)}
@@ -119,10 +117,8 @@ def paper_4_workload(
         If there is no such data set, or a value is outside its domain.
     """
     one_of("dataset", dataset, _PROMPTS)
-    link_scale, cloud_scale = (
-        positive("link_scale", link_scale),
-        positive("cloud_scale", cloud_scale),
-    )
+    link_scale = positive("link_scale", link_scale)
+    cloud_scale = positive("cloud_scale", cloud_scale)
     model = _MODELS[dataset]
     mean, std = _PROMPTS[dataset]
     if local_overhead_seconds is None:

@@ -74,7 +74,8 @@ def read_draft_log(path: StrPath, features: Sequence[str] = ()) -> DraftLog:
         rounds=rounds[order],
     )
     same = np.diff(rounds[order]) == 0
-    before, after = log.outcomes[:-1][same], log.outcomes[1:][same]
+    before = log.outcomes[:-1][same]
+    after = log.outcomes[1:][same]
     wrong = np.where(before == ACCEPTED, after == AFTER, after != AFTER)
     if wrong.any():
         raise InvalidInput(

@@ -123,7 +123,10 @@ class Row(Fields):
     """
 
     def __init__(self, where: str, line: int, columns: dict[str, int], cells: list[str]) -> None:
-        self.where, self.line, self.columns, self.cells = where, line, columns, cells
+        self.where = where
+        self.line = line
+        self.columns = columns
+        self.cells = cells
 
     @property
     def place(self) -> str:  # type: ignore[override]
@@ -188,7 +191,9 @@ class CsvFile:
                 )
 
     def __iter__(self) -> Iterator[Row]:
-        header, size, where = self.header, len(self.header), self.lines.where
+        header = self.header
+        size = len(self.header)
+        where = self.lines.where
         columns = {name: at for at, name in enumerate(header)}
         for line, cells in self._rows:
             if len(cells) != size:

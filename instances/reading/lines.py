@@ -1,4 +1,4 @@
-"""The lines of a text file, numbered, in UTF-8 and free of what no table holds."""
+"""The numbered lines of a text file in UTF-8, without characters that no table contains."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from specopt.models.fields import describe, printable
 from specopt.models.reading import StrPath, opened, too_large
 
 LONGEST_LINE = 1_000_000
-"""Characters; a guard against files that have no lines at all."""
+"""Maximum length of a line, in characters; longer ones indicate a file without lines."""
 
 MAX_BLANK_LINES = 100_000
-"""Before the first line of a table."""
+"""Maximum number of blank lines before a table."""
 
 MAX_CHARACTERS = 2**30
-"""Most characters read of one file: lines are not held, but what a caller keeps of them is."""
+"""Maximum number of characters read from one file, because callers keep parts of its lines."""
 
 
 @contextmanager

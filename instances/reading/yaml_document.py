@@ -20,7 +20,7 @@ def yaml_document(text: str, path: StrPath) -> object:
     Raises
     ------
     InvalidInput
-        If it is no YAML, or has what JSON has not.
+        If it is not YAML, or has features that JSON lacks.
     """
     try:
         return yaml.load(text, _Loader)

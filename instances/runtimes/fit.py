@@ -11,7 +11,7 @@ import numpy as np
 
 from specopt.instances.runtimes.forms import FORMS, Form, Roofline
 from specopt.instances.runtimes.limits import METHOD, confidence_limits
-from specopt.instances.runtimes.table import RuntimeTable
+from specopt.instances.runtimes.table import RuntimeTable, words_of
 from specopt.instances.runtimes.validation import (
     CrossValidation,
     FitMetrics,
@@ -135,7 +135,9 @@ class RuntimeFit:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the content of a fit's file."""
-        table, columns, validation = self.table, self.table.columns, self.cross_validation
+        table = self.table
+        columns = self.table.columns
+        validation = self.cross_validation
         worst = int(np.argmax(np.abs(self.relative_errors)))
         return {
             "form": self.form.name,
@@ -231,7 +233,11 @@ def fit_runtime(
     InvalidInput
         If an argument is outside its domain, or the table has too few distinct inputs for the form.
     """
-    _check(form, errors, level, folds, seed)
+    one_of("form", form, ("auto", *FORMS))
+    one_of("errors", errors, ("absolute", "relative"))
+    integer("folds", folds, 2, 1000)
+    integer("seed", seed, 0)
+    number("level", level, above=0, below=1)
     if flat and form not in ("auto", Roofline.name):
         raise InvalidInput(f"flat: expected the roofline form, got {form}")
     y = table.seconds
@@ -290,7 +296,7 @@ def _warnings(fit: RuntimeFit) -> list[str]:
     off = fit.relative_errors
     worst = int(np.argmax(np.abs(off)))
     if abs(off[worst]) > WORTH_TELLING:
-        at = ", ".join(f"{name} = {value:g}" for name, value in fit.table.inputs_at(worst).items())
+        at = words_of(fit.table.inputs_at(worst))
         many = int((np.abs(off) > WORTH_TELLING).sum())
         rows = f"{many} of {len(off)} rows" if many > 1 else "one row"
         found.append(
@@ -309,7 +315,8 @@ def _warnings(fit: RuntimeFit) -> list[str]:
         steepest = float(fit.coefficients[:, 0].max())
         least, most = MIN_SECONDS_PER_TOKEN, np.inf
         if fit.slope == "seconds_per_flop":
-            least, most = MIN_SECONDS_PER_FLOP, MAX_SECONDS_PER_FLOP
+            least = MIN_SECONDS_PER_FLOP
+            most = MAX_SECONDS_PER_FLOP
         if steepest == 0.0:
             found.append("the times do not grow with the work")
         elif not least <= steepest <= most:
@@ -317,11 +324,3 @@ def _warnings(fit: RuntimeFit) -> list[str]:
                 f"{fit.slope}: {steepest:.3g} is no speed of a device: are the units right?"
             )
     return found
-
-
-def _check(form: object, errors: object, level: object, folds: object, seed: object) -> None:
-    one_of("form", form, ("auto", *FORMS))
-    one_of("errors", errors, ("absolute", "relative"))
-    integer("folds", folds, 2, 1000)
-    integer("seed", seed, 0)
-    number("level", level, above=0, below=1)

@@ -47,7 +47,8 @@ def confidence_limits(
     most = np.divide(
         predicted[:, None], design, out=np.full(design.shape, np.inf), where=design > 0.0
     ).min(axis=0)
-    lower, upper = np.zeros_like(coefficients), np.where(np.isfinite(most), most, coefficients)
+    lower = np.zeros_like(coefficients)
+    upper = np.where(np.isfinite(most), most, coefficients)
 
     weighted = design * weights[:, None]
     scale = np.abs(weighted).max(axis=0)

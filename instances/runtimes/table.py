@@ -34,7 +34,7 @@ _SUFFIX = re.compile(r"(?:^|[_. (\[])(us|µs|ms|ns|seconds|sec|s)[)\]]?$", re.AS
 
 @dataclass(frozen=True, kw_only=True)
 class TableColumns:
-    """Which columns of a table mean what.
+    """Roles of the columns of a table.
 
     Parameters
     ----------
@@ -73,9 +73,7 @@ class TableColumns:
         for name, columns in (("x", self.x), ("y", self.y)):
             if not columns or any(not isinstance(one, str) or not one.strip() for one in columns):
                 raise InvalidInput(f"{name}: expected names of columns, got {describe(columns)}")
-        inputs = [
-            name for name in (*self.x, self.cached, self.batch, self.sum_over) if name is not None
-        ]
+        inputs = [*self.numbers, *([] if self.sum_over is None else [self.sum_over])]
         for names in (inputs, self.y):
             twice = next((name for name in names if list(names).count(name) > 1), None)
             if twice is not None:
@@ -251,7 +249,7 @@ class _Reader:
         return columns.repeats.get(name, default)
 
     def table(self, path: str) -> RuntimeTable:
-        """Return what was read."""
+        """Return the table that was read."""
         columns = self.columns
         if not self.times:
             if columns.where and self.rows:
@@ -269,12 +267,13 @@ class _Reader:
             raise self._refuse(
                 f"repeat: expected one of {', '.join(parts)[:300]}, got {describe(unknown)}"
             )
-        inputs, seconds = np.array(self.inputs), np.array(self.times)
+        inputs = np.array(self.inputs)
+        seconds = np.array(self.times)
         lines = np.array(self.numbers, np.int64)
         if columns.sum_over is not None:
             inputs, seconds, lines = self._summed(inputs, seconds, lines, parts)
-        many, at = len(columns.x), len(columns.x)
-        cached = inputs[:, at] if columns.cached is not None else np.zeros(len(seconds))
+        many = len(columns.x)
+        cached = inputs[:, many] if columns.cached is not None else np.zeros(len(seconds))
         batch = inputs[:, -1] if columns.batch is not None else np.ones(len(seconds))
         return RuntimeTable(
             columns=columns,
@@ -306,10 +305,7 @@ class _Reader:
         np.add.at(counts, (where, columns), 1.0)
         if not counts.all():
             row, column = map(int, np.argwhere(counts == 0.0)[0])
-            at = ", ".join(
-                f"{name} = {value:g}"
-                for name, value in zip(self.columns.numbers, keys[row], strict=True)
-            )
+            at = words_of(dict(zip(self.columns.numbers, keys[row], strict=True)))
             raise self._refuse(
                 f"line {lines[first[row]]}: expected a row with {self.columns.sum_over} ="
                 f" {parts[column]} for {at}, as for other inputs"
@@ -325,7 +321,8 @@ class _Reader:
     def _apart(self, inputs: Floats, seconds: Floats) -> list[str]:
         _, where = np.unique(inputs, axis=0, return_inverse=True)
         where = where.reshape(-1)
-        least, most = np.full(where.max() + 1, np.inf), np.zeros(where.max() + 1)
+        least = np.full(where.max() + 1, np.inf)
+        most = np.zeros(where.max() + 1)
         np.minimum.at(least, where, seconds)
         np.maximum.at(most, where, seconds)
         apart = most / least
@@ -333,9 +330,7 @@ class _Reader:
         if apart[worst] <= REPEATS_APART:
             return []
         row = inputs[int(np.argmax(where == worst))]
-        at = ", ".join(
-            f"{name} = {value:g}" for name, value in zip(self.columns.numbers, row, strict=True)
-        )
+        at = words_of(dict(zip(self.columns.numbers, row, strict=True)))
         return [
             f"rows with the same {at} take from {least[worst]:.4g} s to {most[worst]:.4g} s: "
             "if they were not measured alike, choose among them with --where"
@@ -343,6 +338,11 @@ class _Reader:
 
     def _refuse(self, text: str) -> InvalidInput:
         return InvalidInput(f"{self.lines.where}: {text}")
+
+
+def words_of(inputs: Mapping[str, float]) -> str:
+    """Return inputs by name, for messages."""
+    return ", ".join(f"{name} = {value:g}" for name, value in inputs.items())
 
 
 def _same(cell: str, value: str) -> bool:

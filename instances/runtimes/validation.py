@@ -97,7 +97,7 @@ class CrossValidation:
 
 
 Candidates = Mapping[Form, Floats]
-"""Forms, from the simplest on, and what each is fitted against."""
+"""Forms, the simplest first, each with its inputs."""
 
 
 def cross_validate(

@@ -84,7 +84,9 @@ def work_of(
         raise InvalidInput(
             f"x: the column {columns.x[0]!r} is not in tokens by its name: say the x-unit"
         )
-    x, batch, cached = table.x[:, 0], table.batch, table.cached
+    x = table.x[:, 0]
+    batch = table.batch
+    cached = table.cached
     if x_unit == "flops":
         if columns.cached is not None:
             raise InvalidInput(

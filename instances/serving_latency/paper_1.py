@@ -74,11 +74,10 @@ def paper_1(
     seed
         Seed of `numpy.random.default_rng`.
     """
-    pair, tasks = one_of("pair", pair, PAIRS), integer("tasks", tasks, 1, MAX_TOKENS)
-    max_input, max_output = (
-        integer("max_input", max_input, 1, MAX_TOKENS),
-        integer("max_output", max_output, 1, MAX_TOKENS),
-    )
+    pair = one_of("pair", pair, PAIRS)
+    tasks = integer("tasks", tasks, 1, MAX_TOKENS)
+    max_input = integer("max_input", max_input, 1, MAX_TOKENS)
+    max_output = integer("max_output", max_output, 1, MAX_TOKENS)
     alpha = number("alpha", alpha, above=0, below=1)
     rng = random_generator(seed)
     inputs = rng.integers(1, max_input, size=tasks, endpoint=True)

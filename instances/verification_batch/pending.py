@@ -155,7 +155,8 @@ def with_contexts(
     drafted = drafted_tokens(seed, problem.requests)
     cold = problem.cached_tokens == 0
     memory = ((contexts + drafted + 1) * KV_BYTES_PER_TOKEN).astype(np.float64)
-    needed, drawn = float(memory.sum()), float(problem.request_memory_bytes.sum())
+    needed = float(memory.sum())
+    drawn = float(problem.request_memory_bytes.sum())
     ample = problem.memory_bytes == AMPLE_BYTES or drawn == 0.0
     return dataclasses.replace(
         problem,
@@ -186,10 +187,8 @@ def _pending(
     longest_seconds: float | None = None,
     memory_share: float | None = None,
 ) -> VerificationBatchProblem:
-    requests, cold_share = (
-        integer("requests", requests, 0, MAX_TOKENS),
-        number("cold_share", cold_share, 0, 1),
-    )
+    requests = integer("requests", requests, 0, MAX_TOKENS)
+    cold_share = number("cold_share", cold_share, 0, 1)
     coefficients = one_of("coefficients", coefficients, COEFFICIENTS)
     rng = random_generator(seed)
     drafted = _drafted(rng, requests)

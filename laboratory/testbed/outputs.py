@@ -23,9 +23,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from papers.lattice_points import nearest_counts, quantised
 from papers.quantised_outputs import quantised_outputs
 
-from specopt.models.codes.lattice import nearest_counts, quantised
 from specopt.models.fields import Floats
 from specopt.models.files import write_text
 from testbed.checkpoints import DRAFT, load_draft, prompt_tokens, tokenizer, verify_checkpoint
@@ -178,7 +178,8 @@ def write_texts(
     verifier = Verifier(verify, tasks, asked, room=room, sampling=sampling)
 
     def coarse(laws: Floats) -> Floats:
-        return quantised(nearest_counts(laws, resolution))
+        found: Floats = quantised(nearest_counts(laws, resolution))
+        return found
 
     def answer(task: int) -> list[int]:
         found = verifier.tokens[task][len(asked[task]) :][:most_tokens]

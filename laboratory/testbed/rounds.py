@@ -7,9 +7,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from papers.lattice_points import checked_distributions
 from papers.speculative_sampling import acceptance_chance, replacement_law
 
-from specopt.models.codes.lattice import checked_distributions
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, describe
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from papers.lattice_points import nearest_counts, quantised
 
 from specopt import InvalidInput
-from specopt.models.codes.lattice import nearest_counts, quantised
 from specopt.models.fields import Floats, Ints
 from testbed.decoding import Drafter, Sampling, Verifier, first_difference, greedy
 

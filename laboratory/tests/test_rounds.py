@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from papers.lattice_points import nearest_counts, quantised
 from papers.speculative_sampling import output_law
 
-from specopt.models.codes.lattice import nearest_counts, quantised
 from specopt.models.errors import InvalidInput
 from testbed.rounds import verify_round
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from helpers.draft_logs import draft_log
+from papers.lattice_points import nearest_counts
 
-from specopt.models.codes.lattice import nearest_counts
 from specopt.models.drafting import ACCEPTED, AFTER
 from specopt.solvers.draft_stopping.prepare import window_plan
 from specopt.solvers.draft_stopping.replay import replay

@@ -18,7 +18,6 @@ from specopt.models.continuous_serving.data import (
     Phase,
 )
 from specopt.models.continuous_serving.steps import Played, length_violations, phase_defects, play
-from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
 from specopt.models.problem import Evaluation
 from specopt.models.serving_data import Mechanism
@@ -108,9 +107,7 @@ class ContinuousServingProblem(ContinuousServingData):
     def evaluate(self, plan: ContinuousServingPlan) -> Evaluation:
         """Return the makespan or the mean latency of a plan in seconds, averaged over samples."""
         self.expect_plan(plan)
-        defects = self.defects(plan)
-        if defects:
-            raise InvalidInput(defects[0])
+        self._refuse(self.defects(plan))
         arrival, ready = self.readiness(plan)
         makespan = self.objective == "makespan"
         of, since = (np.max, 0.0) if makespan else (np.mean, arrival)

@@ -133,7 +133,8 @@ def phase_defects(problem: ContinuousServingData, plan: ContinuousServingPlan) -
 
 def length_violations(problem: ContinuousServingData, plan: ContinuousServingPlan) -> list[str]:
     """Return the violations of the limits on speculation lengths ((24f))."""
-    least, limit = problem.min_speculation_length, problem.max_speculation_length or 0
+    least = problem.min_speculation_length
+    limit = problem.max_speculation_length or 0
     return [
         f"phases[{number}].speculation_length: expected {least} to {limit}, got {length}"
         for number, phase in enumerate(plan.phases)
@@ -167,7 +168,9 @@ class _Run:
         ready: Floats,
         listed: bool,
     ) -> None:
-        self.problem, self.plan, self.listed = problem, plan, listed
+        self.problem = problem
+        self.plan = plan
+        self.listed = listed
         self.mechanism = problem.mechanism_of(plan)
         lengths = {
             length for phase in plan.phases for length in phase.lengths(plan.speculation_length)
@@ -175,14 +178,18 @@ class _Run:
         self.lengths = sorted(lengths)
         self.tokens = np.stack([problem.tokens_per_step(length) for length in self.lengths])
         self.counts = np.zeros_like(self.tokens)  # steps served, by speculation length and task
-        self.inputs, self.outputs, self.ready = problem.input_tokens, outputs, ready
+        self.inputs = problem.input_tokens
+        self.outputs = outputs
+        self.ready = ready
         # tokens that the draft model lacks, except the last
         self.unseen = problem.input_tokens - 1.0
         self.served = np.zeros(problem.tasks, np.int64)  # 1 after the first step
         self.over = np.zeros(problem.tasks, np.bool_)
         self.finish = np.zeros(problem.tasks)
         self.left = np.arange(problem.tasks)  # unfinished tasks, in the order of their batches
-        self.clock, self.step, self.phase = float(ready.min()), 1, -1
+        self.clock = float(ready.min())
+        self.step = 1
+        self.phase = -1
         self.stretches: list[Stretch] = []
         self.runs_listed = 0
         self.breaches: dict[tuple[int, int, str], str] = {}
@@ -200,14 +207,14 @@ class _Run:
             tasks, key = tasks[order], key[order]
         starts = np.flatnonzero(np.diff(key, prepend=-1))  # of every run
         run = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(tasks)))
-        batches, first = key[starts] // 2, key[starts] % 2 == 0
+        batches = key[starts] // 2
+        first = key[starts] % 2 == 0
         lengths = self.lengths_now[batches]
         slot = np.searchsorted(self.lengths, lengths)[run]
         gained, target = self._gain(tasks, slot, bool(first.any()))
         serving = gained[:-1] < target
-        serving[0] = (
-            True  # they are unfinished, however the sums of steps at several lengths are rounded
-        )
+        # they are unfinished, however the sums of steps at several lengths are rounded
+        serving[0] = True
         sizes = np.add.reduceat(serving, starts, axis=1, dtype=np.int64)
         reached = np.maximum.reduceat(
             np.where(serving, self.inputs[tasks] + gained[:-1], 0.0), starts, axis=1
@@ -220,7 +227,9 @@ class _Run:
         completed = self._completed(draft, verify)
         ends = np.concatenate([[0.0], np.cumsum(completed[:, -1])])
         steps = self._steps_served(ends[1:])
-        gained, serving, sizes = gained[: steps + 1], serving[:steps], sizes[:steps]
+        gained = gained[: steps + 1]
+        serving = serving[:steps]
+        sizes = sizes[:steps]
         self._check_memory(
             tasks, starts, sizes, lengths, batches, np.where(serving, gained[1:], -np.inf)
         )
@@ -295,7 +304,8 @@ class _Run:
             Whether any task is in its first step, which is a separate block.
         """
         now = slot, np.arange(len(tasks))
-        counts, tokens = self.counts[:, tasks], self.tokens[:, tasks]
+        counts = self.counts[:, tasks]
+        tokens = self.tokens[:, tasks]
         count, gain = counts[now], tokens[now]
         counts[now] = 0.0
         others = (counts * tokens).sum(axis=0)  # tokens gained at other lengths
@@ -318,7 +328,8 @@ class _Run:
         self, sizes: Ints, reached: Floats, lengths: Ints, first: Truths, unseen: Floats
     ) -> tuple[Floats, Floats]:
         """Return T^d and T^v of every run (column) at every step (row)."""
-        draft, verify = np.zeros_like(reached), np.zeros_like(reached)
+        draft = np.zeros_like(reached)
+        verify = np.zeros_like(reached)
         for length in np.unique(lengths).tolist():
             runs = lengths == length
             shape = sizes[:, runs], reached[:, runs], length, first[runs]

@@ -117,10 +117,10 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
         sum_i w_i (a_i + ... + a_i^S_i).
         """
         self.expect_plan(plan)
-        defects = self._defects(plan)
-        if defects:
-            raise InvalidInput(defects[0])
-        w, a, S = self.weights, self.acceptance_rates, plan.draft_tokens
+        self._refuse(self._defects(plan))
+        w = self.weights
+        a = self.acceptance_rates
+        S = plan.draft_tokens
         accepted = np.where(S > 0, a * expected_tokens(a, np.maximum(S, 1) - 1), 0.0)
         terms = {"own_tokens": float(w.sum()), "accepted_draft_tokens": float((w * accepted).sum())}
         return Evaluation(float((w * expected_tokens(a, S)).sum()), terms)

@@ -232,7 +232,8 @@ class DraftControlProblem(Problem[DraftControlPlan]):
                 f"{where}.distribution_bits: expected {count} entries with the distribution code"
                 ' "support", got none'
             )
-        verify, shortest = self.verify_by_length, self.draft_lengths[0]
+        verify = self.verify_by_length
+        shortest = self.draft_lengths[0]
         if not verify[0] and not shortest and state.downlink_bits_per_second is None:
             raise InvalidInput(
                 "verify_seconds: expected a number > 0, because an iteration without drafts would"
@@ -323,9 +324,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         The terms separate the server's own tokens, one per iteration, from the accepted drafts.
         """
         self.expect_plan(plan)
-        defects = self._defects(plan)
-        if defects:
-            raise InvalidInput(defects[0])
+        self._refuse(self._defects(plan))
         shares = self.stationary_distribution.tolist()
         tokens = math.fsum(
             shares[s] * self.iteration_tokens(s, choice) for s, choice in enumerate(plan.policy)

@@ -246,9 +246,7 @@ class DraftStoppingProblem(Problem):
         position.
         """
         self.expect_plan(plan)
-        defects = self.violations(plan)
-        if defects:
-            raise InvalidInput(defects[0])
+        self._refuse(self.violations(plan))
         rates, scores = self.acceptance_rates, self.scores
         next_node = plan.next.rows
         ended = np.zeros(
@@ -283,7 +281,8 @@ class DraftStoppingProblem(Problem):
                 np.bincount(move, distribution[score], len(moves))
                 for distribution in (scores.accepted, scores.first_rejection, scores.after)
             )
-            moved_alive, moved_rejected = np.zeros((len(nodes), len(rates))), np.zeros(len(nodes))
+            moved_alive = np.zeros((len(nodes), len(rates)))
+            moved_rejected = np.zeros(len(nodes))
             np.add.at(moved_alive, to, survives[node] * on[:, None])
             np.add.at(moved_rejected, to, fails[node] * on_rejected + rejected[node] * on_after)
             alive, rejected = moved_alive, moved_rejected

@@ -120,9 +120,8 @@ class Schedule(Custom):
             ("tokens", np.int64),
             ("full", np.bool_),
         ):
-            array = np.array(
-                getattr(self, name), dtype
-            )  # always a copy: the caller keeps its array
+            # always a copy: the caller keeps its array
+            array = np.array(getattr(self, name), dtype)
             object.__setattr__(self, name, frozen(array))
         self._check()
 
@@ -149,7 +148,8 @@ class Schedule(Custom):
         if not size:
             raise InvalidInput("schedule[0].draft_tokens: expected at least 1 entry, got 0")
         for entry in np.flatnonzero(self.full):
-            start, stop = self.starts[entry], self.starts[entry + 1]
+            start = self.starts[entry]
+            stop = self.starts[entry + 1]
             if stop - start != size:
                 raise InvalidInput(
                     f"schedule[{entry}].draft_tokens: expected {size} entries, as in schedule[0],"
@@ -253,7 +253,8 @@ class Schedule(Custom):
         clients: list[Sequence[int]] = []
         tokens: list[Sequence[int]] = []
         for index, entry in enumerate(entries):
-            in_full, changed = entry.draft_tokens, entry.changes
+            in_full = entry.draft_tokens
+            changed = entry.changes
             if isinstance(in_full, list) == isinstance(changed, list):
                 came = "both" if isinstance(in_full, list) else "neither"
                 raise InvalidInput(
@@ -335,9 +336,8 @@ class Schedule(Custom):
 _realised: WeakKeyDictionary[
     Schedule, tuple[weakref.ref[FairGoodputProblem], tuple[Floats, Floats]]
 ]
-_realised = (
-    WeakKeyDictionary()
-)  # the judge asks twice; schedules do not change and are dropped with their plans
+# the judge asks twice; schedules do not change and are dropped with their plans
+_realised = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -462,22 +462,18 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
             if self.per == "second":
                 quickest = self.round_seconds(np.zeros(self.clients, np.int64))
                 slowest = self._slowest_round()
-            least, most = (
-                1.0 / slowest,
-                float((1.0 / (1.0 - self.acceptance_rates)).max()) / quickest,
-            )
+            least = 1.0 / slowest
+            most = float((1.0 / (1.0 - self.acceptance_rates)).max()) / quickest
             weight = float(self.weight.sum())
             sizes = [
                 weight * rate**power
+                for power in (1.0 - self.fairness, 0.0, -self.fairness)
                 for rate in map(np.float64, (least, most))
-                for power in (0.0, -self.fairness, 1.0 - self.fairness)
             ]
-            smallest = [
-                weight * rate ** (1.0 - self.fairness) for rate in map(np.float64, (least, most))
-            ]
-        if not (max(slowest, 1.0 / quickest, *sizes) <= LARGEST and min(smallest) >= 1.0 / LARGEST):
-            name = "fairness" if max(slowest, 1.0 / quickest, weight) <= LARGEST else "weights"
-            name = name if max(slowest, 1.0 / quickest) <= LARGEST else "verify_overhead_seconds"
+        longest = max(slowest, 1.0 / quickest)
+        if not (max(longest, *sizes) <= LARGEST and min(sizes[:2]) >= 1.0 / LARGEST):
+            name = "fairness" if max(longest, weight) <= LARGEST else "weights"
+            name = name if longest <= LARGEST else "verify_overhead_seconds"
             raise InvalidInput(
                 f"{name}: expected rounds, weights and a utility in the range of floating-point"
                 f" numbers, got rounds of {quickest:g} to {slowest:g}, a total weight of"
@@ -554,12 +550,13 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         """Return the logarithm of the certainty equivalent of some rates whose utility may lack
         digits.
         """
-        shares, logs, power = self.weight / self.weight.sum(), np.log(goodput), 1.0 - self.fairness
+        shares = self.weight / self.weight.sum()
+        logs = np.log(goodput)
+        power = 1.0 - self.fairness
         if power == 0.0:
             return float(shares @ logs)
-        if (
-            float(np.abs(power * logs).max()) < 0.5
-        ):  # close to fairness 1: without the 1 that all powers share
+        # close to fairness 1: without the 1 that all powers share
+        if float(np.abs(power * logs).max()) < 0.5:
             return math.log1p(float(shares @ np.expm1(power * logs))) / power
         parts = np.log(self.weight) + power * logs
         largest = float(parts.max())
@@ -584,9 +581,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
     def evaluate(self, plan: FairGoodputPlan) -> Evaluation:
         """Return the utility of the goodput that the schedule attains."""
         self.expect_plan(plan)
-        defects = self._defects(plan)
-        if defects:
-            raise InvalidInput(defects[0])
+        self._refuse(self._defects(plan))
         goodput, _ = self.realised(plan.schedule)
         if not (goodput > 0).all():
             raise InvalidInput("schedule: expected shares that give every client a positive rate")

@@ -17,7 +17,8 @@ def features(
     """Return the features of each request in which its time is linear: L_new, (L_cached + L_new)
     L_new and L_cached (Eq. 18).
     """
-    new, cached = np.asarray(new_tokens, np.float64), np.asarray(cached_tokens, np.float64)
+    new = np.asarray(new_tokens, np.float64)
+    cached = np.asarray(cached_tokens, np.float64)
     return new, (cached + new) * new, cached
 
 

@@ -104,7 +104,8 @@ class MeasuredPasses(Immutable, PassTime):
         InvalidInput
             If points of the grid are missing.
         """
-        points, seconds = table.points, np.asarray(table.seconds)
+        points = table.points
+        seconds = np.asarray(table.seconds)
         spread = np.zeros(len(seconds)) if table.spread is None else table.spread
         axes, places = zip(
             *(np.unique(column, return_inverse=True) for column in points.T), strict=True

@@ -22,10 +22,8 @@ def isotonic(values: Floats) -> Floats:
         return values
     from scipy.optimize import isotonic_regression
 
-    found, corrections = (
-        values.astype(np.float64),
-        [np.zeros(values.shape) for _ in range(values.ndim)],
-    )
+    found = values.astype(np.float64)
+    corrections = [np.zeros(values.shape) for _ in range(values.ndim)]
     for _ in range(MAX_ROUNDS):
         before = found
         for axis, correction in enumerate(corrections):

@@ -480,13 +480,15 @@ class PlacementProblem(Problem):
         InvalidInput
             If the group refers to something that does not exist.
         """
-        verifier, beside = self.verifier[group.verifier], group.beside
+        verifier = self.verifier[group.verifier]
+        beside = group.beside
         open_share = 1.0 - verifier.reserved_share
 
         def seconds(sequences: float, new: float, cached: float) -> float:
             total = verifier.passes.at(sequences, new, cached)
             if beside is not None:
-                drafter, k = self.drafter[beside.drafter], beside.draft_tokens
+                drafter = self.drafter[beside.drafter]
+                k = beside.draft_tokens
                 assert drafter.beside is not None, "the defects of the plan have been checked"
                 passes = drafter.beside.values[verifier.name]
                 if drafter.parallel:
@@ -499,12 +501,14 @@ class PlacementProblem(Problem):
 
     def entry(self, plan: PlacementPlan, group: UnitGroup, one: Served) -> Entry:
         """Return the data of a unit's entry that the judge needs."""
-        of, drafter, k = (
-            self.client_class[one.class_],
-            self.drafter_of(plan, group, one),
-            self.length_of(group, one),
-        )
-        trips, sent, drafting, ahead, held = np.zeros(1), 0.0, 0.0, 0.0, 0.0
+        of = self.client_class[one.class_]
+        drafter = self.drafter_of(plan, group, one)
+        k = self.length_of(group, one)
+        trips = np.zeros(1)
+        sent = 0.0
+        drafting = 0.0
+        ahead = 0.0
+        held = 0.0
         accepted = of.accepted(drafter.name, k) if drafter else []
         if one.place == "device":
             assert drafter is not None and of.round_trip_seconds is not None, (
@@ -544,17 +548,16 @@ class PlacementProblem(Problem):
         plus one running pass.
         """
         served = plan.draft_groups[index]
-        drafter, held, lengths, context = self.drafter[served.drafter], served.per_unit, [], []
-        for group in plan.groups:
-            for one in group.clients:
-                if one.place == "pool" and one.draft_group == index:
-                    lengths.append(one.draft_tokens or 0)
-                    context.append(self.client_class[one.class_].context_tokens)
+        drafter = self.drafter[served.drafter]
+        held = served.per_unit
+        pooled = _pooled(plan, index)
+        length = max(one.draft_tokens or 0 for one in pooled)
+        context = max(self.client_class[one.class_].context_tokens for one in pooled)
         assert drafter.server is not None, "the defects of the plan have been checked"
         passes = drafter.server.values[served.pool]
         if drafter.parallel:
-            return 2.0 * passes.at(held, held * max(lengths), held * max(context))
-        return (draft_tokens + 1.0) * passes.at(held, held, held * max(context))
+            return 2.0 * passes.at(held, held * length, held * context)
+        return (draft_tokens + 1.0) * passes.at(held, held, held * context)
 
     def drafter_of(self, plan: PlacementPlan, group: UnitGroup, one: Served) -> Drafter | None:
         """Return the drafter of an entry; None without drafts."""
@@ -576,9 +579,7 @@ class PlacementProblem(Problem):
     def evaluate(self, plan: PlacementPlan) -> Evaluation:
         """Return the objective and the way in which each class is served."""
         self.expect_plan(plan)
-        defects = self._defects(plan)
-        if defects:
-            raise InvalidInput(defects[0])
+        self._refuse(self._defects(plan))
         return _evaluation(self, plan, [self.unit(plan, group) for group in plan.groups])
 
     def violations(self, plan: PlacementPlan) -> list[str]:
@@ -599,7 +600,8 @@ class PlacementProblem(Problem):
         found = []
         for g, draft in enumerate(plan.draft_groups):
             where = f"draft_groups[{g}]"
-            pool, drafter = self.pool.get(draft.pool), self.drafter.get(draft.drafter)
+            pool = self.pool.get(draft.pool)
+            drafter = self.drafter.get(draft.drafter)
             if pool is None or drafter is None:
                 field, name = ("pool", draft.pool) if pool is None else ("drafter", draft.drafter)
                 found.append(f"{where}.{field}: there is no {field} {name!r}")
@@ -607,11 +609,7 @@ class PlacementProblem(Problem):
                 found.append(
                     f"{where}: drafter {draft.drafter!r} does not run on pool {draft.pool!r}"
                 )
-            if not any(
-                one.place == "pool" and one.draft_group == g
-                for of in plan.groups
-                for one in of.clients
-            ):
+            if not _pooled(plan, g):
                 found.append(f"{where}: no client refers to it")
         for g, group in enumerate(plan.groups):
             where = f"groups[{g}]"
@@ -677,10 +675,8 @@ class PlacementProblem(Problem):
             for e, (one, seconds) in enumerate(
                 zip(group.clients, self.unit(plan, group).seconds, strict=True)
             ):
-                rate, least = (
-                    self.entry(plan, group, one).tokens / seconds,
-                    self.client_class[one.class_],
-                )
+                rate = self.entry(plan, group, one).tokens / seconds
+                least = self.client_class[one.class_]
                 if exceeds(least.min_tokens_per_second, rate):
                     found.append(
                         f"groups[{g}].clients[{e}]: class {one.class_!r} gets {rate:.9g} tokens per"
@@ -692,10 +688,12 @@ class PlacementProblem(Problem):
         found = []
         for g, group in enumerate(plan.groups):
             verifier = self.verifier[group.verifier]
-            weights, each = verifier.weights_bytes, verifier.kv_bytes_per_token
+            weights = verifier.weights_bytes
+            each = verifier.kv_bytes_per_token
             if group.beside is not None:
                 drafter = self.drafter[group.beside.drafter]
-                weights, each = weights + drafter.weights_bytes, each + drafter.kv_bytes_per_token
+                weights = weights + drafter.weights_bytes
+                each = each + drafter.kv_bytes_per_token
             held = [
                 one.per_unit
                 * (self.client_class[one.class_].max_context + self.length_of(group, one) + 1)
@@ -708,14 +706,11 @@ class PlacementProblem(Problem):
                     f"{verifier.memory_bytes:.9g}"
                 )
         for g, draft in enumerate(plan.draft_groups):
-            drafter, most = self.drafter[draft.drafter], 0
-            for group in plan.groups:
-                for one in group.clients:
-                    if one.place == "pool" and one.draft_group == g:
-                        most = max(
-                            most,
-                            self.client_class[one.class_].max_context + (one.draft_tokens or 0),
-                        )
+            drafter = self.drafter[draft.drafter]
+            most = max(
+                self.client_class[one.class_].max_context + (one.draft_tokens or 0)
+                for one in _pooled(plan, g)
+            )
             needed = drafter.weights_bytes + drafter.kv_bytes_per_token * draft.per_unit * most
             if exceeds(needed, self.pool[draft.pool].memory_bytes):
                 found.append(
@@ -759,6 +754,16 @@ class PlacementProblem(Problem):
         return found
 
 
+def _pooled(plan: PlacementPlan, index: int) -> list[Served]:
+    """Return the clients that refer to a draft group."""
+    return [
+        one
+        for group in plan.groups
+        for one in group.clients
+        if one.place == "pool" and one.draft_group == index
+    ]
+
+
 def _evaluation(problem: PlacementProblem, plan: PlacementPlan, runs: list[Cycles]) -> Evaluation:
     """Return the objective of a plan whose units have given cycles (contract, rules 6 to 10)."""
     served: dict[str, list[dict[str, Any]]] = {one.name: [] for one in problem.classes}
@@ -767,8 +772,10 @@ def _evaluation(problem: PlacementProblem, plan: PlacementPlan, runs: list[Cycle
     for group, run in zip(plan.groups, runs, strict=True):
         busy[group.verifier].append((group.units, run))
         for one, seconds, period in zip(group.clients, run.seconds, run.periods, strict=True):
-            of, clients = problem.client_class[one.class_], group.units * one.per_unit
-            entry, drafter = problem.entry(plan, group, one), problem.drafter_of(plan, group, one)
+            of = problem.client_class[one.class_]
+            clients = group.units * one.per_unit
+            entry = problem.entry(plan, group, one)
+            drafter = problem.drafter_of(plan, group, one)
             rate = entry.tokens / seconds
             goodput.append(clients * of.weight * rate)
             fair.append(clients * of.weight * math.log(rate))

@@ -259,7 +259,9 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         self.expect_plan(plan)
         for chunk in self._events(plan):
             last = chunk
-        uploaded, processed, down = last.upload[1], last.processed, last.download[1]
+        uploaded = last.upload[1]
+        processed = last.processed
+        down = last.download[1]
         terms = {
             "upload_seconds": uploaded,
             "cloud_seconds": processed - uploaded,
@@ -301,10 +303,10 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         """Yield the times of each chunk by the event model, line by line; the stages after the
         first one are processed at once.
         """
-        defects = self._defects(plan)
-        if defects:
-            raise InvalidInput(defects[0])
-        A, P, mu = self.bytes_per_token, self.pipeline_length, self.background_tokens
+        self._refuse(self._defects(plan))
+        A = self.bytes_per_token
+        P = self.pipeline_length
+        mu = self.background_tokens
         w = self.cloud_delay.at(mu) / P
         local = up = down = f_1 = 0.0
         stages = _StagesInTurn(P - 1) if P <= MAX_STAGES_IN_TURN else _LongestWay(P - 1)
@@ -326,12 +328,8 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
             f_1 = start + busy
             f_P = stages.leave(f_1, busy)
             back = max(f_P + self.link_latency_seconds, down)
-            if self.download == "all":
-                down = back + x * A / self.downlink_bytes_per_second
-            elif left == 0:
-                down = back + A / self.downlink_bytes_per_second
-            else:
-                down = back
+            returned = x if self.download == "all" else int(left == 0)  # tokens of the chunk
+            down = back + returned * A / self.downlink_bytes_per_second
             yield _ChunkEvents(
                 x, (begun, local), (sent, up), arrive, start, busy, f_P, (back, down)
             )

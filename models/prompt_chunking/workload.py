@@ -287,10 +287,8 @@ class Rounds:
             If no such acceptance exists, or a value is outside its domain.
         """
         mean_gained = number("mean_gained", mean_gained, above=1)
-        stop, candidates = (
-            number("stop", stop, above=0, below=1),
-            number("candidates", candidates, 0, 1),
-        )
+        stop = number("stop", stop, above=0, below=1)
+        candidates = number("candidates", candidates, 0, 1)
         max_drafted = integer("max_drafted", max_drafted, 1, 1000)
         low, high = 0.0, 1.0
         for _ in range(60):
@@ -353,11 +351,14 @@ def _threshold(rate: float, stop: float, max_drafted: int, candidates: float) ->
         last = (1.0 - stop) * rate
         for gained in range(1, length + 2):  # the last draft token is the length-th
             if gained < length:
-                share, hit = rate ** (gained - 1) * (1.0 - rate), 0.0
+                share = rate ** (gained - 1) * (1.0 - rate)
+                hit = 0.0
             elif gained == length:
-                share, hit = rate ** (length - 1) * (1.0 - last), candidates
+                share = rate ** (length - 1) * (1.0 - last)
+                hit = candidates
             else:
-                share, hit = rate ** (length - 1) * last, candidates
+                share = rate ** (length - 1) * last
+                hit = candidates
             rows.append((length, length, gained, probability * share, hit))
     table = np.array(rows)
     shares = table[:, 3] / table[:, 3].sum()

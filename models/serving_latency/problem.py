@@ -186,9 +186,7 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
         samples.
         """
         self.expect_plan(plan)
-        defects = self.defects(plan)
-        if defects:
-            raise InvalidInput(defects[0])
+        self._refuse(self.defects(plan))
         communication = float(
             self.uploads(self.mechanism_of(plan), plan.bandwidth_share).max()
         )  # Eq. 16
@@ -248,7 +246,9 @@ class StaticBatch:
     ) -> None:
         chosen = list(members)
         self.size = len(chosen)
-        inputs, outputs, tokens = inputs[chosen], outputs[:, chosen], tokens[chosen]
+        inputs = inputs[chosen]
+        outputs = outputs[:, chosen]
+        tokens = tokens[chosen]
         order = np.argsort(tokens, kind="stable")
         starts = np.flatnonzero(
             np.diff(tokens[order], prepend=0.0)
@@ -283,7 +283,8 @@ def static_batches(
 
 def play(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints) -> Floats:
     """Return T_inf (Eq. 22) for several rows of output lengths at once, shape (S, K)."""
-    mechanism, length = problem.mechanism_of(plan), plan.speculation_length
+    mechanism = problem.mechanism_of(plan)
+    length = plan.speculation_length
     batches = static_batches(problem, plan, outputs)
     seconds = np.zeros(len(outputs))
     last = max(int(batch.steps.max()) for batch in batches)

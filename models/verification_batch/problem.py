@@ -144,9 +144,7 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         The terms separate cold requests, without cached tokens, from warm ones.
         """
         self.expect_plan(plan)
-        defects = self._defects(plan)
-        if defects:
-            raise InvalidInput(defects[0])
+        self._refuse(self._defects(plan))
         cold, warm = 0.0, 0.0
         for request in plan.batch.tolist():
             if self.cached_tokens[request] == 0:
@@ -162,11 +160,14 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         if found or len(plan.batch) == 0:
             return found
         batch = plan.batch.tolist()
-        a, b_compute = self.estimator.seconds_per_new_token, self.estimator.seconds_per_interaction
-        b_read, c = self.estimator.seconds_per_cached_token, self.estimator.overhead_seconds
+        a = self.estimator.seconds_per_new_token
+        b_compute = self.estimator.seconds_per_interaction
+        b_read = self.estimator.seconds_per_cached_token
+        c = self.estimator.overhead_seconds
         linear, interactions, cached = 0, 0, 0
         for i in batch:
-            new, old = int(self.new_tokens[i]), int(self.cached_tokens[i])
+            new = int(self.new_tokens[i])
+            old = int(self.cached_tokens[i])
             linear += new
             interactions += (old + new) * new  # Eq. 18
             cached += old

@@ -196,16 +196,15 @@ class VerificationWorkload(Workload):
         With a predictor, they are conditional on its bits, by Bayes' rule over the position of the
         first rejection.
         """
-        rates, window, predictor = self.acceptance_rates, self.window, self.predictor
+        rates = self.acceptance_rates
+        window = self.window
+        predictor = self.predictor
         if predictor is None:
             return np.cumsum(np.concatenate([[1.0], np.cumprod(rates)]))
         found = np.empty(window + 1)
         for sent in range(window + 1):
-            before, mass, sum_of_tokens = (
-                1.0,
-                0.0,
-                0.0,
-            )  # before: all accepted so far, and every bit was "continue"
+            # before: all accepted so far, and every bit was "continue"
+            before, mass, sum_of_tokens = (1.0, 0.0, 0.0)
             stop_after = 1.0 - predictor.false_accept_after if sent < window else 1.0
             for i in range(sent):
                 wrong = before * (1.0 - rates[i]) * predictor.false_accept

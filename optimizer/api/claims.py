@@ -42,7 +42,8 @@ def without_refuted_claims(
         result = replace(result, objective=report.objective, terms=report.terms)
     if result.objective is None:
         return replace(result, status=Status.FEASIBLE, gap=None), refuted
-    scale, size = problem.scale if problem else (), report.size if report else 0.0
+    scale = problem.scale if problem else ()
+    size = report.size if report else 0.0
     method = method_of_result(result)
     tolerance = TOLERANCE if method is None else method.tolerance
     proof = proof_of(kind, result.objective, result.bound, tolerance, scale, size)
@@ -100,7 +101,8 @@ def certificate(result: Result, problem: Problem | None = None) -> list[str]:
         return [f"There is no plan to certify: {result.explanation or 'none was found'}."]
     if result.objective is None:
         return ["Nothing is proven: the file contains no objective of its plan."]
-    method, kind = method_of_result(result), problem_type(result.kind)
+    method = method_of_result(result)
+    kind = problem_type(result.kind)
     guarantee = (
         [] if method is None else [f"Guarantee of method {result.method}: {method.guarantee}."]
     )
@@ -110,10 +112,8 @@ def certificate(result: Result, problem: Problem | None = None) -> list[str]:
             *guarantee,
         ]
     bound = f"{every_plan_has(kind, problem.scale if problem else ())} {result.bound:.9g}"
-    why, label = (
-        f"{bound} and this one has {result.objective:.9g}",
-        (problem or kind).objective_label,
-    )
+    why = f"{bound} and this one has {result.objective:.9g}"
+    label = (problem or kind).objective_label
     if result.gap == 0.0:
         return [f"No plan is better, because {why}: {label}.", *guarantee]
     measure = "" if kind.worth_label == "objective" else f", by the {kind.worth_label}"

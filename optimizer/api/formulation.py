@@ -103,10 +103,8 @@ def write_formulation(problem: Problem, path: Path, form: str, **options: Any) -
         raise Unsupported(f"formulation: the program of {problem.kind} is not linear")
     from pyomo.common.log import LoggingIntercept
 
-    with (
-        TemporaryDirectory() as folder,
-        LoggingIntercept(module="pyomo"),
-    ):  # the messages that Pyomo logs are also in its exceptions
+    # the messages that Pyomo logs are also in its exceptions
+    with TemporaryDirectory() as folder, LoggingIntercept(module="pyomo"):
         target = Path(folder, f"program.{form}")
         formulation(problem, **options).write(
             str(target), format=form, io_options={"symbolic_solver_labels": True}

@@ -27,19 +27,6 @@ from specopt.models.judge import proof_of, verify
 from specopt.models.problem import FORMAT, TOLERANCE, Plan, Problem
 from specopt.models.result import Result
 
-FIRST_NAMES = {
-    f"serving-latency-{label}": f"serving-latency/paper-1/{label}"
-    for label in (
-        "K7-68M-7B",
-        "K7-1.1B-7B",
-        "K20-1.1B-13B",
-        "K100-68M-7B",
-        "K100-1.1B-7B",
-        "K100-1.1B-13B",
-    )
-}
-"""Alternative names of some instances."""
-
 _NAMES = tuple(kind.name for kind in KINDS)
 
 
@@ -217,7 +204,6 @@ def saved_instance(name: str) -> SavedInstance:
     InvalidInput
         If the library has no instance of that name.
     """
-    name = FIRST_NAMES.get(name, name)
     kind = name.partition("/")[0]
     found = instances_of_kind(kind).get(name) if kind in _NAMES else None
     if found is None:
@@ -330,7 +316,8 @@ def better_of(problem: Problem, old: BestKnown, new: BestKnown) -> BestKnown:
     """
     sign = 1.0 if problem.sense == "minimize" else -1.0
     rounding = TOLERANCE * abs(old.objective)
-    best, when = old, dict[str, Any](seconds=new.seconds, date=new.date, versions=new.versions)
+    best = old
+    when = dict[str, Any](seconds=new.seconds, date=new.date, versions=new.versions)
     if sign * new.objective < sign * old.objective - rounding:
         best = replace(
             best,

@@ -302,10 +302,8 @@ def _units(known: Deployment, problem: PlacementProblem, result: Result | None) 
     ):
         return []
     terms, (verifier,) = result.terms, problem.verifiers
-    used, servers = (
-        terms["verifiers"][verifier.name]["units"],
-        sum(one.units for one in result.plan.draft_groups),
-    )
+    used = terms["verifiers"][verifier.name]["units"]
+    servers = sum(one.units for one in result.plan.draft_groups)
     clients = problem.classes[0].clients
     take = "clients take" if clients > 1 else "client takes"
     parts = [f"{clients:,} {take} {used:,} unit{'s' if used > 1 else ''} of {verifier.name}"]
@@ -335,7 +333,8 @@ def _has_limits(known: Deployment) -> bool:
 
 def _beyond(known: Deployment, problem: PlacementProblem, best: Figure) -> str | None:
     """Say where the best place's passes are larger than those that were measured."""
-    times, tokens = known.passes.times["verify"], 1 + best.draft_tokens
+    times = known.passes.times["verify"]
+    tokens = 1 + best.draft_tokens
     where = (
         np.array([float(size)]) for size in (best.batch, tokens, problem.classes[0].context_tokens)
     )

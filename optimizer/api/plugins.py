@@ -33,7 +33,9 @@ from specopt.solvers.policy import Policy
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-METHODS, FAMILIES, POLICIES = "specopt.methods", "specopt.families", "specopt.policies"
+METHODS = "specopt.methods"
+FAMILIES = "specopt.families"
+POLICIES = "specopt.policies"
 OWN_KINDS = "specopt.kinds"
 
 LOAD_SECONDS = 10.0

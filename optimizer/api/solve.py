@@ -139,9 +139,8 @@ def solve(
         gap,
         seed,
     )
-    SOLVED[problem.sha256] = (
-        problem  # inside the time limit: the digest of a large problem takes time
-    )
+    # inside the time limit: the digest of a large problem takes time
+    SOLVED[problem.sha256] = problem
     callback = _printing(callback) if verbose else callback
     fixed = time.perf_counter() - started
     budget = Budget(
@@ -231,7 +230,8 @@ def _run(method: Method, problem: Problem, budget: Budget, verbose: bool) -> Out
     except (Stopped, KeyboardInterrupt):
         termination = Termination.INTERRUPTED
     except (OutOfMemory, MemoryError) as error:
-        termination, stats = Termination.INTERRUPTED, {"out_of_memory": str(error)}
+        termination = Termination.INTERRUPTED
+        stats = {"out_of_memory": str(error)}
         explanation = None if budget.incumbent is not None else str(error)
     finally:
         if verbose:
@@ -418,7 +418,10 @@ def _judged(
     bound = None  # also if the bound is infinite or not a number
     if outcome.bound is not None and math.isfinite(outcome.bound):
         bound = problem.widened(float(outcome.bound), problem.scale)
-    objective, terms, proof, stats = None, {}, Proof(bound), dict(outcome.stats)
+    objective = None
+    terms = {}
+    proof = Proof(bound)
+    stats = dict(outcome.stats)
     credits = (
         {"plan_by": budget.plan_by, "bound_by": budget.bound_by} if isinstance(method, Auto) else {}
     )
@@ -438,7 +441,8 @@ def _judged(
             raise InternalError(f"internal error: {said}")
         evaluation = budget.evaluate(outcome.plan)
         fixed += budget.judging_seconds
-        objective, terms = evaluation.objective, evaluation.terms
+        objective = evaluation.objective
+        terms = evaluation.terms
         proof = proof_of(
             type(problem), objective, bound, method.tolerance, problem.scale, evaluation.size
         )
@@ -448,10 +452,8 @@ def _judged(
             else None
         )
         if termination is Termination.INFEASIBLE:
-            wrong, termination = (
-                f"a plan, and a proof that there is none: {explanation}",
-                Termination.EXHAUSTED,
-            )
+            wrong = f"a plan, and a proof that there is none: {explanation}"
+            termination = Termination.EXHAUSTED
             explanation = None
         termination = _ended(termination, proof, budget, gap)
         optimal = proof.gap is not None and proof.gap <= gap

@@ -47,7 +47,9 @@ def solve_with_choices(
         if methods(copy := dataclasses.replace(problem, **changes))
     ]
     others = scan(copies, lambda copy, limit, _: solve(copy, time_limit=limit), time_limit=spare)
-    seconds, best, found = result.seconds, result.objective, {}
+    seconds = result.seconds
+    best = result.objective
+    found = {}
     for (changes, _), other in zip(copies, others, strict=False):
         seconds += other.seconds
         if other.objective is not None and (other.objective < best) == (

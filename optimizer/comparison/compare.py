@@ -128,7 +128,8 @@ def compare(
     started, total = time.monotonic(), len(cells)
 
     def report() -> bool:
-        done, seconds = len(records), time.monotonic() - started
+        done = len(records)
+        seconds = time.monotonic() - started
         fresh = records[total - len(pending) :]
         left = _seconds_left(fresh, seconds) * (total - done) if fresh else None
         failed = sum(record.failed for record in records)

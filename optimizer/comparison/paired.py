@@ -116,7 +116,8 @@ def holm(p_values: Sequence[float]) -> list[float]:
 def _differences(comparison: Comparison, pairs: Sequence[tuple[Record, Record]]) -> Floats:
     by_problem: dict[str, list[float]] = {}
     for one, other in pairs:
-        first, second = comparison.excess(one), comparison.excess(other)
+        first = comparison.excess(one)
+        second = comparison.excess(other)
         if first is not None and second is not None:
             difference = 0.0 if first == second else first - second  # also if both are infinite
             by_problem.setdefault(one.problem_sha256, []).append(difference)

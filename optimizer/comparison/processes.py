@@ -83,10 +83,8 @@ class Worker:
             self._start()
         try:
             self._pipe.send(request)
-            for allowed in (
-                START_SECONDS,
-                seconds,
-            ):  # the first answer reports that the process is ready, with all kernels compiled
+            # the first answer reports that the process is ready, with all kernels compiled
+            for allowed in (START_SECONDS, seconds):
                 if not self._pipe.poll(allowed):
                     raise TimedOut
                 answer = self._pipe.recv()

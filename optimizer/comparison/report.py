@@ -23,7 +23,8 @@ def print_comparison_summary(
     for title, rows in tables_of(comparison).items():
         out.print(Text(title, style="bold"))
         columns = list(rows[0])
-        common, every = columns.index("common"), columns.index("all")
+        common = columns.index("common")
+        every = columns.index("all")
         for part in (columns[:every], columns[:common] + columns[every:]):
             out.print(table_of([{name: row[name] for name in part} for row in rows], shown))
         out.print()

@@ -150,7 +150,8 @@ class Store:
         InvalidInput
             If neither contains it.
         """
-        path, name = self._problem(record.problem_sha256), _library().get(record.problem_sha256)
+        path = self._problem(record.problem_sha256)
+        name = _library().get(record.problem_sha256)
         if name is not None:
             return load_saved(name)
         if not path.is_file():

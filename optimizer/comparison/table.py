@@ -172,17 +172,17 @@ class Comparison(Shown):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return one flat row per record, all with the same keys."""
-        return [self._row(record) for record in self.records]
-
-    def _row(self, record: Record) -> dict[str, Any]:
-        row = record.to_dict()
-        del row["plan"]
-        for name in _NESTED:
-            row[name] = json.dumps(row[name], sort_keys=True)
-        row["best_objective"], row["best_bound"] = self.best(record)
-        row["gap_to_best_bound"] = _finite(self.gap(record))
-        row["excess_over_best"] = _finite(self.excess(record))
-        return row
+        rows = []
+        for record in self.records:
+            row = record.to_dict()
+            del row["plan"]
+            for name in _NESTED:
+                row[name] = json.dumps(row[name], sort_keys=True)
+            row["best_objective"], row["best_bound"] = self.best(record)
+            row["gap_to_best_bound"] = _finite(self.gap(record))
+            row["excess_over_best"] = _finite(self.excess(record))
+            rows.append(row)
+        return rows
 
     def to_arrow(self) -> Any:
         """Return the table as an Arrow table."""
@@ -240,10 +240,8 @@ def without_refuted(record: Record, best: float | None, size: float = 0.0) -> Re
     if record.objective is None:
         return replace(record, status=Status.NONE.value, gap=None)
     gap = proof_of(kind, record.objective, record.bound, MIN_GAP, record.scale, size).gap
-    claimed, optimal = (
-        record.status == Status.OPTIMAL,
-        gap is not None and gap <= max(record.gap_limit, MIN_GAP),
-    )
+    claimed = record.status == Status.OPTIMAL
+    optimal = gap is not None and gap <= max(record.gap_limit, MIN_GAP)
     agrees = (
         gap is not None
         and record.gap is not None

@@ -193,7 +193,8 @@ class Picture:
         write_bytes(path, drawn if isinstance(drawn, bytes) else drawn.encode())
 
     def _repr_html_(self) -> str:
-        style, picture = variables(".specopt"), draw(self.to_dict(), "svg")
+        style = variables(".specopt")
+        picture = draw(self.to_dict(), "svg")
         return f"<div class=specopt><style>{style}</style>{picture}</div>"
 
 
@@ -342,15 +343,13 @@ def timeline(
 def _bars(
     rows: Sequence[Row], lane: str, colour: Mapping[str, Any], x: Mapping[str, Any], wide: str
 ) -> dict[str, Any]:
+    # edges would hide very short bars
     bars = layer(
         {"type": "bar", "clip": True, "stroke": "var(--paper)", "tooltip": TOOLTIP},
         y=category(lane, title=None, axis={"domain": False, "ticks": False}),
         x=x,
         x2={"field": "end (s)"},
-        strokeWidth={
-            "condition": {"test": wide, "value": 0.6},
-            "value": 0,
-        },  # edges would hide very short bars
+        strokeWidth={"condition": {"test": wide, "value": 0.6}, "value": 0},
         color=colour,
     )
     return {"height": 36 * len({row[lane] for row in rows}), **bars}

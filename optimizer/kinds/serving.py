@@ -86,7 +86,8 @@ def vary(
     def scaled(tokens: Any) -> Ints:
         return np.asarray(np.maximum(1, np.ceil(tokens * scale - 1e-9)), np.int64)
 
-    longest, samples = problem.max_output_tokens, problem.output_samples
+    longest = problem.max_output_tokens
+    samples = problem.output_samples
     return replace(
         problem,
         output_tokens=scaled(problem.output_tokens),

@@ -105,10 +105,8 @@ class Online(ABC):
         quoted = ",".join(f'{label}="{_escaped(str(text))}"' for label, text in labels.items())
         lines = []
         for name, description in self._METRICS.items():
-            full, kind = (
-                f"specopt_{self._KIND}_{name}",
-                "counter" if name.endswith("_total") else "gauge",
-            )
+            full = f"specopt_{self._KIND}_{name}"
+            kind = "counter" if name.endswith("_total") else "gauge"
             lines += [
                 f"# HELP {full} {description}",
                 f"# TYPE {full} {kind}",

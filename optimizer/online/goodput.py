@@ -287,7 +287,8 @@ class GoodputScheduler(Online):
         policy = _checked_policy(value)
         facts = first_facts(policy, self._facts[:, col.WEIGHT], self._facts[:, col.ESTIMATE])
         facts[:, _KEPT] = self._facts[:, _KEPT]  # other beliefs of the old policy are lost
-        options, discounts = options_of(policy, self._fairness), discounts_of(policy)
+        options = options_of(policy, self._fairness)
+        discounts = discounts_of(policy)
         self._restart(facts, self._counts, self._budget, self._clients)
         self._policy, self._options, self._discounts = policy, options, discounts
 
@@ -439,7 +440,9 @@ class GoodputScheduler(Online):
                 raise InvalidInput(f"clients: expected some of the clients, got {describe(key)}")
             drafts[[key not in ready for key in self._clients]] = col.ABSENT
         absent = drafts == col.ABSENT
-        facts, seconds, timed = self._facts, self._round_seconds, self._timed_rounds
+        facts = self._facts
+        seconds = self._round_seconds
+        timed = self._timed_rounds
         if self.per == "second" and not absent.all():
             facts, drafts, seconds, timed = self._best_per_second(drafts)
         else:
@@ -574,7 +577,8 @@ class GoodputScheduler(Online):
                 _defect(roster[wrong], int(drafts[wrong]), int(taken[wrong]), int(counted[wrong]))
             )
         heard = known >= 0
-        hits, evidence = taken.astype(np.float64), counted.astype(np.float64)
+        hits = taken.astype(np.float64)
+        evidence = counted.astype(np.float64)
         if acceptance_ratios is not None:
             ratios = np.where(
                 drafts > 0,
@@ -598,13 +602,14 @@ class GoodputScheduler(Online):
         if roster != self._clients:
             places = [roster.index(key) if key in roster else -1 for key in self._clients]
             rows = np.array(places, np.int64)
-            known = np.append(known, col.ABSENT)[
-                rows
-            ]  # clients that were not in the round get the entry at the end
+            # clients that were not in the round get the entry at the end
+            known = np.append(known, col.ABSENT)[rows]
             taken, hits, evidence = (
                 np.append(values, 0)[rows] for values in (taken, hits, evidence)
             )
-        facts, counts, there = self._facts.copy(), self._counts.copy(), known >= 0
+        facts = self._facts.copy()
+        counts = self._counts.copy()
+        there = known >= 0
         predicted = facts[there, col.ESTIMATE] * evidence[there]
         totals = self._counted(
             served=float(hits[there].sum()),
@@ -677,7 +682,8 @@ class GoodputScheduler(Online):
             verify_overhead_seconds=found.verify_overhead_seconds,
             verify_seconds_per_token=found.verify_seconds_per_token,
         )
-        clients, width = tuple(base.distinct("clients", found.clients)), scheduler._facts.shape[1]
+        clients = tuple(base.distinct("clients", found.clients))
+        width = scheduler._facts.shape[1]
         for name, rows, size in (
             ("facts", found.facts, width),
             ("counts", found.counts, col.COUNTS),
@@ -693,9 +699,8 @@ class GoodputScheduler(Online):
         high[[col.ESTIMATE, col.PRIOR]], high[col.PRESSURE] = 1.0, _MAX_PRESSURE
         if isinstance(policy, Robust):
             beliefs = range(col.MEMORIES + 2 * len(scheduler._discounts), width)
-            high[[col.BY_PLACE, *range(col.RATES, col.MEMORIES), *beliefs]] = (
-                1.0 + 1e-9
-            )  # sums of beliefs have rounding errors
+            # sums of beliefs have rounding errors
+            high[[col.BY_PLACE, *range(col.RATES, col.MEMORIES), *beliefs]] = 1.0 + 1e-9
         for row, values in enumerate(facts):
             for column in np.flatnonzero(~((low <= values) & (values <= high))):
                 range_of = f"a number from {low[column]} to {high[column]}"

@@ -80,8 +80,7 @@ class Prefixes:
         first = -used[_DUE]
         first[places] = np.inf
         before = used[_CACHED].copy()
-        kernels = _kernels()
-        kernels.evict(self.room_bytes, used[_CACHED], first)
+        kernels().evict(self.room_bytes, used[_CACHED], first)
         used[_CACHED, places] = used[
             _SIZE, places
         ]  # they are read by this batch, and stay even if they exceed the cache
@@ -95,7 +94,7 @@ class Prefixes:
             speed = used[_SPEED].astype(np.float32)
         order = np.argsort((speed.view(np.uint32) >> 16).astype(np.uint16), kind="stable")
         used[_AHEAD] = 0.0
-        kernels.run_ahead(
+        kernels().run_ahead(
             self.room_bytes,
             after._batch_seconds,
             used[_SIZE],
@@ -111,7 +110,8 @@ class Prefixes:
         place = self._places.get(key)
         if place is None:
             return
-        last, columns = self._keys[-1], self._columns[:, :-1].copy()
+        last = self._keys[-1]
+        columns = self._columns[:, :-1].copy()
         if last != key:
             columns[:, place] = self._columns[:, -1]
         self._keys[place], self._places[last], self._columns = last, place, columns
@@ -146,7 +146,8 @@ class Prefixes:
 
 
 @cache
-def _kernels() -> ModuleType:
-    import specopt.solvers.verification_batch.kernels.simulation as kernels
+def kernels() -> ModuleType:
+    """Return the kernels of the simulator, which take time to import."""
+    import specopt.solvers.verification_batch.kernels.simulation as simulation
 
-    return kernels
+    return simulation

@@ -154,10 +154,8 @@ class PromptMonitor(Online):
         InvalidInput
             If a value is negative or not finite; the monitor is then unchanged.
         """
-        size, delay = (
-            number("tokens", tokens, 0.0, LARGEST),
-            number("seconds", seconds, 0.0, LARGEST),
-        )
+        size = number("tokens", tokens, 0.0, LARGEST)
+        delay = number("seconds", seconds, 0.0, LARGEST)
         batches = self._batches.after(
             size, self.smoothing, math.inf
         )  # tokens are counted, not measured: a large batch is not an outlier

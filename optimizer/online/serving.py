@@ -118,9 +118,8 @@ class ServingScheduler(Online):
         self._deployment = deployment
         self._choice = StepChoice(deployment, self._mechanism)
         self._tasks: dict[Key, Task] = {}
-        self._running: dict[Key, tuple[Task, int]] | None = (
-            None  # tasks of the running step before it, and their draft tokens
-        )
+        # tasks of the running step before it, and their draft tokens
+        self._running: dict[Key, tuple[Task, int]] | None = None
         self._learned = Learned()
 
     def _change(self, name: str, value: Any) -> None:
@@ -261,7 +260,11 @@ class ServingScheduler(Online):
                 raise InvalidInput(
                     f"complete: expected tasks of the running step, got {describe(key)}"
                 )
-        tasks, learned, served, gain, error = self._tasks.copy(), self._learned, 0, 0.0, 0.0
+        tasks = self._tasks.copy()
+        learned = self._learned
+        served = 0
+        gain = 0.0
+        error = 0.0
         for key, (task, length) in self._running.items():
             if tasks.get(key) is not task:
                 continue  # cancelled during the step; its key may be in use again

@@ -29,8 +29,6 @@ import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from types import ModuleType
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -43,7 +41,7 @@ from specopt.models.fields import MAX_TOKENS, Amount, Count, Floats, Ints, Numbe
 from specopt.models.pass_time import COEFFICIENTS, VerificationTime, features
 from specopt.online import base
 from specopt.online.base import Online, Refused, Saved, SavedTotals, Setting, Unbounded, locked
-from specopt.online.prefixes import Prefixes, SavedPrefixes
+from specopt.online.prefixes import Prefixes, SavedPrefixes, kernels
 from specopt.solvers.policy import as_policy
 from specopt.solvers.verification_batch.policies import NAMED, Policy, PolicyName
 
@@ -216,7 +214,7 @@ class VerificationScheduler(Online):
         self._rule = self._policy.rule(
             estimator, self._guard_seconds, self._memory_bytes, self._kv_bytes_per_token
         )
-        self._calibration = _kernels().calibration(self._rule.costs)
+        self._calibration = kernels().calibration(self._rule.costs)
         self._cache_memory_bytes = _checked("cache_memory_bytes", cache_memory_bytes)
         self._prefixes = (
             None if self._cache_memory_bytes is None else Prefixes(self._cache_memory_bytes)
@@ -254,7 +252,8 @@ class VerificationScheduler(Online):
     def _change(self, name: str, value: Any) -> None:
         if name not in _CHANGES:
             super()._change(name, value)
-        value, prefixes = _checked(name, value), self._prefixes
+        value = _checked(name, value)
+        prefixes = self._prefixes
         if name == "cache_memory_bytes" and None in (value, self._cache_memory_bytes):
             raise InvalidInput(
                 "cache_memory_bytes: cannot change between a bounded and an unbounded cache; make a"
@@ -385,9 +384,10 @@ class VerificationScheduler(Online):
         values = (tokens, new, cached, deadline, due, math.nan, ahead, tau, allowed)
         if self._refuse_late:
             self._refuse(key, values, arrival_seconds)
-        serial, tight = self._next_serial + 1, float(self._rule.tight[0])
+        serial = self._next_serial + 1
+        tight = float(self._rule.tight[0])
         if allowed != _UNSEEN:
-            tight = _kernels().tighter(tight, allowed)
+            tight = kernels().tighter(tight, allowed)
         self._rows.append(key, self._next_serial, values, _WAITS)
         self._next_serial, self._rule.tight[0] = serial, tight
 
@@ -407,21 +407,21 @@ class VerificationScheduler(Online):
         """Return the time at which a request with these values would be done, batch after batch by
         the policy.
         """
-        rows, kernels = self._rows, _kernels()
+        rows = self._rows
         waits = rows.status[: rows.count] == _WAITS
         columns = np.ascontiguousarray(
             np.column_stack([rows.columns[:, : rows.count][:, waits], values])
         )
         count = columns.shape[1]
         rule = self._rule._replace(tight=self._rule.tight.copy())
-        pending = kernels.Pending(*columns[: _AHEAD + 1], np.full(count, _WAITS, np.int8))
-        kernels.meet(now, rule, pending, columns[_SPEED], columns[_ALLOWED])
+        pending = kernels().Pending(*columns[: _AHEAD + 1], np.full(count, _WAITS, np.int8))
+        kernels().meet(now, rule, pending, columns[_SPEED], columns[_ALLOWED])
         if self._running:
             now = max(now, self._latest + float(rule.costs @ self._work))
         places = np.empty(count, np.int64)
         return float(
-            kernels.done_at(
-                now, rule, pending, kernels.Sorting(np.empty(count), places), places.copy()
+            kernels().done_at(
+                now, rule, pending, kernels().Sorting(np.empty(count), places), places.copy()
             )
         )
 
@@ -465,15 +465,18 @@ class VerificationScheduler(Online):
         now = number("now", now, -LARGEST, LARGEST)
         if self._running and now <= self._deadline_of_running:
             raise InvalidInput("next_batch: a batch is running; call complete first")
-        rows, kernels = self._rows, _kernels()
-        rows.compact_often()
-        columns, status = rows.columns[:, : rows.count], rows.status[: rows.count].copy()
+        rows = self._rows
+        if 2 * rows.gone > rows.count:  # at half of all rows: the cost per row is constant
+            rows.compact()
+        columns = rows.columns[:, : rows.count]
+        status = rows.status[: rows.count].copy()
         status[status == _RUNS] = _WAITS  # a lost batch
-        latest, allowed = columns[_LATEST].copy(), columns[_ALLOWED].copy()
-        pending = kernels.Pending(*columns[:_LATEST], latest, columns[_AHEAD], status)
+        latest = columns[_LATEST].copy()
+        allowed = columns[_ALLOWED].copy()
+        pending = kernels().Pending(*columns[:_LATEST], latest, columns[_AHEAD], status)
         rule = self._rule._replace(tight=self._rule.tight.copy())
-        kernels.meet(now, rule, pending, columns[_SPEED], allowed)
-        taken = kernels.choose(now, rule, pending, rows.room, rows.batch)
+        kernels().meet(now, rule, pending, columns[_SPEED], allowed)
+        taken = kernels().choose(now, rule, pending, rows.room, rows.batch)
         places = rows.batch[:taken].copy()
         status[places] = _RUNS
         keys = tuple([rows.keys[place] for place in places.tolist()])
@@ -493,12 +496,10 @@ class VerificationScheduler(Online):
                 away = window - allowed[places]
                 facts = np.array([memory, served[_DUE], window, away, served[_SPEED]]).T
                 drop, prefixes = prefixes.served(keys, facts, seconds)
+                dropped = rows.places([key for key in drop if key in rows.serial_of])
                 dropped = dropped[status[dropped] == _WAITS]  # without a prefix none runs ahead
-                dropped = dropped[status[dropped] == _WAITS]  # without theirs they do not run ahead
-        serials, totals = (
-            tuple(rows.serials[places].tolist()),
-            self._counted(put_back=len(self._running), evicted=len(drop)),
-        )
+        serials = tuple(rows.serials[places].tolist())
+        totals = self._counted(put_back=len(self._running), evicted=len(drop))
         batch = Batch(keys=keys, seconds=seconds, serials=serials, drop=drop)
         columns[_LATEST], columns[_ALLOWED], columns[_AHEAD, dropped] = latest, allowed, 0.0
         rows.status[: rows.count] = status
@@ -552,7 +553,9 @@ class VerificationScheduler(Online):
             named = {key_of("batch", key) for key in batch}
             if not set(served) <= named or (named and not served):
                 raise InvalidInput("complete: expected the keys of the running batch")
-        costs, calibration, end = self._rule.costs, self._calibration, self._latest
+        costs = self._rule.costs
+        calibration = self._calibration
+        end = self._latest
         took = off = 0.0
         if self._running:
             expected = float(costs @ self._work)
@@ -572,7 +575,8 @@ class VerificationScheduler(Online):
         """Return the requests of a failed batch to their places in the queue, and return their
         keys.
         """
-        keys, status = self._running, self._rows.status[: self._rows.count]
+        keys = self._running
+        status = self._rows.status[: self._rows.count]
         totals = self._counted(put_back=len(keys))
         status[status == _RUNS] = _WAITS
         self._running, self._deadline_of_running, self._totals = (), math.inf, totals
@@ -641,7 +645,8 @@ class VerificationScheduler(Online):
         InvalidInput
             If the value is not the state of a scheduler.
         """
-        found, shift = _State.read(state), number("shift_seconds", shift_seconds, -LARGEST, LARGEST)
+        found = _State.read(state)
+        shift = number("shift_seconds", shift_seconds, -LARGEST, LARGEST)
         policy = {
             name: math.inf if value == "inf" else value for name, value in found.policy.items()
         }
@@ -663,7 +668,8 @@ class VerificationScheduler(Online):
         )
         if scheduler._prefixes is not None and found.prefixes is not None:
             scheduler._prefixes.restore(found.prefixes, shift)
-        running, last = set(base.distinct("running", found.running)), -1
+        running = set(base.distinct("running", found.running))
+        last = -1
         keys = base.distinct("requests", [one.key for one in found.requests])
         base.expect(running <= set(keys), "running", "keys of requests", found.running)
         for key, one in zip(keys, found.requests, strict=True):
@@ -688,7 +694,7 @@ class VerificationScheduler(Online):
         scheduler._running, scheduler._next_serial = tuple(found.running), found.next_serial
         scheduler._work = np.array(found.work)
         scheduler._rule.tight[0] = found.tight_seconds
-        minimum = _kernels().MIN_ERROR
+        minimum = kernels().MIN_ERROR
         base.expect(
             found.calibration.error[0] >= minimum,
             "calibration.error",
@@ -722,17 +728,16 @@ class VerificationScheduler(Online):
         """Return the estimator's costs and calibration after learning the running batch's
         duration.
         """
-        costs, calibration = self._rule.costs.copy(), self._calibration
+        costs = self._rule.costs.copy()
+        calibration = self._calibration
         copy = type(calibration)(*(part.copy() for part in calibration))
         if all(1.0 / LARGEST < float(each @ self._work) < LARGEST for each in (costs, copy.given)):
             with np.errstate(all="ignore"):
-                _kernels().calibrate(costs, copy, self._work, seconds)
+                kernels().calibrate(costs, copy, self._work, seconds)
             if all(np.isfinite(part).all() for part in (costs, *copy)):
                 return costs, copy
-        return (
-            self._rule.costs,
-            calibration,
-        )  # outside the range of floating point, nothing can be learned
+        # outside the range of floating point, nothing can be learned
+        return (self._rule.costs, calibration)
 
     def _place(self, key: Key) -> int:
         """Return the row of a waiting request."""
@@ -775,11 +780,9 @@ class _Rows:
 
     def _allocate(self, size: int) -> None:
         """Allocate `size` rows and copy the existing ones."""
-        columns, serials, status = (
-            np.empty((9, size)),
-            np.empty(size, np.int64),
-            np.empty(size, np.int8),
-        )
+        columns = np.empty((9, size))
+        serials = np.empty(size, np.int64)
+        status = np.empty(size, np.int8)
         if self.count:
             for new, old in (
                 (columns, self.columns),
@@ -787,10 +790,8 @@ class _Rows:
                 (status, self.status),
             ):
                 new[..., : self.count] = old[..., : self.count]
-        batch, room = (
-            np.empty(size, np.int64),
-            _kernels().Sorting(np.empty(size), np.empty(size, np.int64)),
-        )
+        batch = np.empty(size, np.int64)
+        room = kernels().Sorting(np.empty(size), np.empty(size, np.int64))
         self.columns: Floats = columns
         self.serials: Ints = serials
         self.status: NDArray[np.int8] = status
@@ -820,18 +821,11 @@ class _Rows:
         self.serial_of[key] = serial
         self.count = at + 1
 
-    def compact_often(self) -> None:
-        """Drop removed rows if they are at least half of all rows, so that the cost per row is
-        constant.
-        """
-        if 2 * self.gone > self.count:
-            self.compact()
-
     def compact(self) -> None:
         """Drop removed rows; the others keep their order."""
         keys = list(self.keys_of(_WAITS, _RUNS))
         self.count, self.keys, self.gone = (
-            _kernels().compact(self.columns, self.serials, self.status, self.count),
+            kernels().compact(self.columns, self.serials, self.status, self.count),
             keys,
             0,
         )
@@ -848,10 +842,3 @@ def _checked(name: str, value: Any) -> Any:
     ):
         return value
     return number(name, value, 0)
-
-
-@cache
-def _kernels() -> ModuleType:
-    import specopt.solvers.verification_batch.kernels.simulation as kernels
-
-    return kernels

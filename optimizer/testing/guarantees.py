@@ -194,7 +194,9 @@ def check_pair(case: Case, other: Case) -> None:
     result, found = case.answer, other.answer
     if result.objective is None or other.gave_up(found):
         return
-    name, mine, its = other.method.name, result.objective, found.objective
+    name = other.method.name
+    mine = result.objective
+    its = found.objective
     slack = max(case.method.tolerance, other.method.tolerance) * max(1.0, abs(mine))
 
     def is_beyond(objective: float, bound: float | None) -> bool:

@@ -58,7 +58,8 @@ def test_copies_are_read_only(kind: str, way: str) -> None:
     """
     problem: Problem
     for problem in PROBLEMS[kind]:
-        digest, result = problem.sha256, solve(problem, time_limit=0)
+        digest = problem.sha256
+        result = solve(problem, time_limit=0)
         for value in (problem, result, result.plan):
             if value is not None:
                 copied = COPIES[way](value)

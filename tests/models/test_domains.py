@@ -74,7 +74,8 @@ def changes(schema: dict[str, Any], data: Any, path: Path = ()) -> Iterator[tupl
     """Yield every path into data with a value that is refused there, and the name that the message
     contains.
     """
-    is_union, schema = "anyOf" in schema, chosen(schema, data)
+    is_union = "anyOf" in schema
+    schema = chosen(schema, data)
     name = ".".join(str(part) for part in path if isinstance(part, str)) or "problem"
     if isinstance(data, dict):
         properties = schema.get("properties", {})

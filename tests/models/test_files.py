@@ -307,7 +307,9 @@ def test_stdout_by_its_names_and_by_its_file(
     """Tests that what is written to stdout, by name, link or file, goes to its duplicate, and other
     files do not.
     """
-    real, link, other = tmp_path / "real", tmp_path / "link", tmp_path / "other"
+    real = tmp_path / "real"
+    link = tmp_path / "link"
+    other = tmp_path / "other"
     link.symlink_to("/dev/stdout")
     other.write_text("other")
     (tmp_path / "circle").symlink_to("circle")

@@ -97,7 +97,8 @@ def test_readings_of_a_unix_clock_are_resolved(seed: int, requests: int) -> None
     ]
     more = 2.0 * np.spacing(NOVEMBER) / min(rooms, default=math.inf)
     for method in (None, "sweep", "fcfs", "algorithm-1-drop"):
-        ours, theirs = solve(held, method), solve(far, method)
+        ours = solve(held, method)
+        theirs = solve(far, method)
         assert (theirs.objective, theirs.plan) == (ours.objective, ours.plan)
         assert (theirs.bound is None) == (ours.bound is None)
         if theirs.bound is not None and ours.bound is not None:

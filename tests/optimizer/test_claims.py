@@ -182,7 +182,8 @@ def test_a_bound_proves_what_its_side_allows() -> None:
     """Tests that the rules hold by hand, in both senses: gap, rounding, the wrong side, an
     objective of 0.
     """
-    least, most = problem_type("serving-latency"), problem_type("draft-allocation")
+    least = problem_type("serving-latency")
+    most = problem_type("draft-allocation")
     for kind, sign in ((least, 1.0), (most, -1.0)):
         assert proof_of(kind, 10.0, None) == (None, None, False)
         assert proof_of(kind, 10.0, 10.0 - sign) == (10.0 - sign, 0.1, False)

@@ -65,7 +65,8 @@ def test_from_what_a_user_has_to_a_judged_plan(
     """Tests that problem and plan are written, the judge takes them, and every place has what it
     yields alone.
     """
-    problem, result = tmp_path / "problem.json", tmp_path / "result.json"
+    problem = tmp_path / "problem.json"
+    result = tmp_path / "result.json"
     given = [*simple, "--link", "100,20", "--clients", "90", "--tpot", "50"]
     data = planned(capsys, *given, "--problem", str(problem), "-o", str(result))
     assert run(["evaluate", str(problem), str(result)]) == 0
@@ -277,7 +278,8 @@ def test_acceptance_by_position_bands_and_devices(
     """Tests that limits of acceptance become bands around what they belong to, and devices have
     their own passes.
     """
-    rates, device = tmp_path / "rates.json", tmp_path / "device.json"
+    rates = tmp_path / "rates.json"
+    device = tmp_path / "device.json"
     rates.write_text(
         '{"acceptance_rates": [0.8, 0.7, 0.6], "lower": [0.6, 0.5, 0.4], "upper": [0.9, 0.9, 0.8]}'
     )
@@ -426,7 +428,8 @@ def test_the_front_of_cost_against_the_least_rate(
     """Tests that one least rate for all classes is varied, certified, with watts beside cost in
     table and picture.
     """
-    problem, picture = tmp_path / "problem.json", tmp_path / "front.svg"
+    problem = tmp_path / "problem.json"
+    picture = tmp_path / "front.svg"
     specopt.save(
         specopt.generate(
             "placement/edge-cloud", number_of_clients=12, objective="cost", pool_units=0

@@ -26,7 +26,8 @@ RUNTIME = {
 @pytest.fixture
 def files(tmp_path: Path) -> tuple[str, str]:
     """Runtimes and an acceptance histogram."""
-    runtime, acceptance = tmp_path / "runtime.json", tmp_path / "acceptance.json"
+    runtime = tmp_path / "runtime.json"
+    acceptance = tmp_path / "acceptance.json"
     runtime.write_text(json.dumps(RUNTIME))
     acceptance.write_text(
         json.dumps({"acceptance_histogram": [100, 80, 60, 160], "num_draft_tokens": 1200})
@@ -74,7 +75,8 @@ def test_loads_below_no_speculation_are_named(
     """Tests that every batch size is flagged at which an engine with the table is slower than one
     without speculation, whatever the mean of its range.
     """
-    runtime, rates = tmp_path / "runtime.json", tmp_path / "rates.json"
+    runtime = tmp_path / "runtime.json"
+    rates = tmp_path / "rates.json"
     grid = {"batch": [], "new_tokens": [], "seconds": []}  # type: dict[str, list[float]]
     for batch in (1, 2, 3, 4, 5):
         for new, jump in ((1, 0.0), (2, 0.5), (3, 0.5)):
@@ -227,7 +229,8 @@ def test_models_as_configs(
     """Tests that configs count the operations as the same models in the file do, and are not taken
     beside those.
     """
-    config, runtime = tmp_path / "config.json", tmp_path / "per-flop.json"
+    config = tmp_path / "config.json"
+    runtime = tmp_path / "per-flop.json"
     config.write_text(json.dumps(CONFIG))
     per_flop = {
         "draft": {"seconds_per_flop": 1e-11, "overhead_seconds": 1e-4},
@@ -303,7 +306,8 @@ def test_plans_that_name_no_task_are_refused(
     from the end.
     """
     problem = generate("serving-latency/paper-1", tasks=2, seed=1)
-    path, data = tmp_path / "result.json", solve(problem).to_dict()
+    path = tmp_path / "result.json"
+    data = solve(problem).to_dict()
     path.write_text(json.dumps({**data, "plan": {**data["plan"], "batches": batches}}))
     assert run(["export", "csv", str(path)]) == 2
     assert "plan.batches: expected each of the 2 tasks" in capsys.readouterr().err

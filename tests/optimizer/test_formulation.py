@@ -245,7 +245,8 @@ def test_the_size_that_is_compared_is_that_of_the_program(
 @given(prompt_chunkings())
 def test_chunks_by_program_and_by_enumeration(problem: PromptChunkingProblem) -> None:
     """Tests that `milp` proves what enumeration finds, whatever the problem has."""
-    found, best = solve(problem, "milp"), solve(problem, "brute-force")
+    found = solve(problem, "milp")
+    best = solve(problem, "brute-force")
     assert found.objective is not None and best.objective is not None and found.bound is not None
     assert found.objective == pytest.approx(best.objective, rel=1e-6)
     assert found.bound <= best.objective * (1 + 1e-9)

@@ -78,7 +78,8 @@ def test_every_value_is_known_or_named_as_assumed(
     """Tests that all fields are listed, the assumed ones as the family has them, and that the judge
     takes the plan.
     """
-    problem, result = tmp_path / "problem.json", tmp_path / "result.json"
+    problem = tmp_path / "problem.json"
+    result = tmp_path / "result.json"
     have = [
         *HAVE,
         "--trace",

@@ -232,7 +232,10 @@ def test_policies_of_plug_ins_have_names(cli: CommandLine, monkeypatch: pytest.M
     """
 
     class Entry:
-        name, group, module, dist = "fair-goodput.equal", plugins.POLICIES, "mine", None
+        name = "fair-goodput.equal"
+        group = plugins.POLICIES
+        module = "mine"
+        dist = None
 
         def load(self) -> object:
             return Equal

@@ -76,7 +76,8 @@ def continuous(
     problem = ContinuousServingProblem.from_dict(base.to_dict() | changes)
 
     def batches() -> list[list[int]]:
-        tasks, cut = draw.permutation(3).tolist(), int(draw.integers(1, 4))
+        tasks = draw.permutation(3).tolist()
+        cut = int(draw.integers(1, 4))
         return [part for part in (tasks[:cut], tasks[cut:]) if part]
 
     phases = [

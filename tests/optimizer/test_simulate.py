@@ -207,7 +207,8 @@ def test_command_plays_a_plan(
     shown = cli(line).out
     for word in words:
         assert word in shown
-    problem, result = specopt.load("problem.json"), specopt.load("result.json", specopt.Result)
+    problem = specopt.load("problem.json")
+    result = specopt.load("result.json", specopt.Result)
     expected = specopt.simulate(problem, result, seed=5, **given).to_dict()
     found = cli(f"{line} --json").json
     assert found | {"seconds": 0} == expected | {"seconds": 0}

@@ -565,7 +565,10 @@ def test_families_of_plug_ins_have_names(monkeypatch: pytest.MonkeyPatch) -> Non
 
     def plug_in(value: object) -> None:
         class Entry:
-            name, group, module, dist = "draft-allocation.mine", plugins.FAMILIES, "mine", None
+            name = "draft-allocation.mine"
+            group = plugins.FAMILIES
+            module = "mine"
+            dist = None
 
             def load(self) -> object:
                 return value

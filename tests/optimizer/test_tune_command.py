@@ -281,7 +281,9 @@ def test_weights(sweep: str, tmp_path: Path, capsys: pytest.CaptureFixture[str])
     """
     path = tmp_path / "mixed.csv"
     path.write_text(f"{HEADER}\n1,none,100\n32,none,2000\n1,0,97\n32,0,1900\n1,2,150\n32,2,1500\n")
-    light, heavy, bad = tmp_path / "light.json", tmp_path / "heavy.json", tmp_path / "bad.json"
+    light = tmp_path / "light.json"
+    heavy = tmp_path / "heavy.json"
+    bad = tmp_path / "bad.json"
     light.write_text('{"1": 9, "32": 1}')
     heavy.write_text('{"1": 1, "32": 9}')
     bad.write_text('{"1": "often"}')

@@ -79,7 +79,8 @@ def test_loading_what_is_expected(tmp_path: Path) -> None:
     """Tests that a file is read as what it should hold, and that another kind, plan or nature is
     refused.
     """
-    problem, solved = tmp_path / "p.json", tmp_path / "r.json"
+    problem = tmp_path / "p.json"
+    solved = tmp_path / "r.json"
     specopt.save(PROBLEM, problem)
     specopt.save(result(), solved)
     assert specopt.load(problem, VerificationBatchProblem) == PROBLEM

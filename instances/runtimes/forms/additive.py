@@ -23,7 +23,7 @@ class Additive(Form):
     field = "estimator"
 
     def input_names(self, slope: Slope) -> tuple[str, ...]:
-        """Return what the features are called."""
+        """Return the names of the features."""
         return "new_tokens", "interactions", "cached_tokens"
 
     def inputs(self, work: Work) -> Floats | None:
@@ -51,7 +51,7 @@ class Additive(Form):
         return "additive, T = a new + b_compute (cached + new) new + b_read cached + c"
 
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
-        """Return what each coefficient is called."""
+        """Return the names of the coefficients."""
         return COEFFICIENTS
 
     def to_json(self, coefficients: Floats, slope: Slope) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from specopt.models.fields import Floats
 
 
 class Form(ABC):
-    """A family of functions, how to fit it, and what its coefficients are called."""
+    """A family of functions, its fit, and the names of its coefficients."""
 
     name: ClassVar[str]
     least_distinct: int
@@ -47,22 +47,22 @@ class Form(ABC):
 
     @abstractmethod
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
-        """Return what each coefficient is called, in order."""
+        """Return the names of the coefficients, in order."""
 
     @abstractmethod
     def to_json(self, coefficients: Floats, slope: Slope) -> dict[str, Any]:
         """Return the coefficients as problems take them."""
 
     def input_names(self, slope: Slope) -> tuple[str, ...]:
-        """Return what the inputs are called."""
+        """Return the names of the inputs."""
         return ("tokens" if slope == "seconds_per_token" else "flops",)
 
     def inputs(self, work: Work) -> Floats | None:
-        """Return what the form is fitted against; None if the table does not give it."""
+        """Return the inputs of the fit; None if the table lacks them."""
         return work.total
 
     def lacks(self, inputs: Floats) -> str | None:
-        """Return what inputs would need to have for a fit; None if they are enough."""
+        """Return the reason why inputs are too few for a fit; None if they suffice."""
         distinct = len(np.unique(inputs, axis=0))
         if distinct < self.least_distinct:
             return (
@@ -89,7 +89,8 @@ def nonnegative_least_squares(design: Floats, y: Floats) -> tuple[Floats, float]
     from scipy.optimize import nnls
 
     scale, level = (np.abs(one).max(axis=0) for one in (design, y))
-    scale, level = np.where(scale > 0.0, scale, 1.0), float(level) or 1.0
+    scale = np.where(scale > 0.0, scale, 1.0)
+    level = float(level) or 1.0
     reduced: Floats = np.asarray(
         np.linalg.qr(np.column_stack([design / scale, y / level]), mode="r")
     )

@@ -24,7 +24,7 @@ class Linear(Form):
         return f"linear, T = c1 {work} + c2"
 
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
-        """Return what each coefficient is called."""
+        """Return the names of the coefficients."""
         return slope, "overhead_seconds"
 
     def to_json(self, coefficients: Floats, slope: Slope) -> dict[str, Any]:

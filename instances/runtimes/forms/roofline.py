@@ -70,7 +70,7 @@ class Roofline(Form):
         return f"roofline, T = max({'c' if self.flat else f'a1 {work} + c1'}, a2 {work} + c2)"
 
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
-        """Return what each coefficient is called."""
+        """Return the names of the coefficients."""
         return tuple(
             f"piece {piece}, {name}" for piece in (1, 2) for name in (slope, "overhead_seconds")
         )
@@ -87,7 +87,9 @@ class Roofline(Form):
         """Return the best two lines that cross between the k-th and the next level, and the sum of
         squares.
         """
-        low, high, flatter = levels[k], levels[k + 1], where <= k
+        low = levels[k]
+        high = levels[k + 1]
+        flatter = where <= k
         columns = [np.ones_like(x), np.where(flatter, low, x), np.where(flatter, high, x)]
         if not self.flat:
             columns.append(x)
@@ -108,10 +110,8 @@ class Roofline(Form):
         on either side.
         """
         y = seconds * weights
-        y, weights = (
-            y / np.abs(y).max(),
-            weights / weights.max(),
-        )  # columns of one size: squares keep half the digits
+        # columns of one size: squares keep half the digits
+        y, weights = (y / np.abs(y).max(), weights / weights.max())
         rows = np.column_stack([weights, weights * levels[where], y])
         squares = np.zeros((len(levels), 3, 3))
         np.add.at(squares, where, rows[:, :, None] * rows[:, None, :])

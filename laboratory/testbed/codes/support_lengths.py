@@ -15,8 +15,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from papers.lattice_points import nearest_counts
 
-from specopt.models.codes.lattice import binomial_bits, nearest_counts
+from specopt.models.codes.lattice import binomial_bits
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
 
@@ -71,7 +72,7 @@ def expected_bits(distributions: Any, resolutions: Sequence[int]) -> Floats:
     Parameters
     ----------
     distributions
-        Shape (..., V): see `specopt.models.codes.lattice.nearest_counts`.
+        Shape (..., V): see `papers.lattice_points.nearest_counts`.
     resolutions
         l of each lattice.
 

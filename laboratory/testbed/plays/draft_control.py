@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from papers.lattice_points import nearest_counts, quantised
 
-from specopt.models.codes.lattice import nearest_counts, quantised
 from specopt.models.draft_control.problem import DraftControlPlan, DraftControlProblem
 from specopt.models.fields import Floats, Ints
 from testbed.codes.lattice_code import decode_lattice, encode_lattice
@@ -137,7 +137,8 @@ def draft(session: Session, **content: Any) -> dict[str, Any]:
         def coarsen(laws: Floats, resolution: int = resolution, words: list[str] = words) -> Floats:
             counts = nearest_counts(laws, resolution)
             words.append(encode_lattice(counts[0]))
-            return quantised(counts)
+            found: Floats = quantised(counts)
+            return found
 
         drafts = drafter.draft(length, coarsen)
         drafted = time.monotonic()

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import quantisation as naive
+from papers.lattice_points import nearest_counts
 
-from specopt.models.codes.lattice import distribution_bits, nearest_counts
+from specopt.models.codes.lattice import distribution_bits
 from specopt.models.errors import InvalidInput
 from testbed.codes.lattice_code import decode_lattice, encode_lattice
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import quantisation as naive
+from papers.lattice_points import nearest_counts
 
-from specopt.models.codes.lattice import distribution_bits, nearest_counts
+from specopt.models.codes.lattice import distribution_bits
 from specopt.models.errors import InvalidInput
 from testbed.codes.support_code import (
     decode_support,

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from oracles import quantisation as naive
+from papers.lattice_points import nearest_counts
 
-from specopt.models.codes.lattice import binomial_bits, nearest_counts
+from specopt.models.codes.lattice import binomial_bits
 from specopt.models.errors import InvalidInput
 from testbed.codes.support_lengths import counts_bits, expected_bits
 

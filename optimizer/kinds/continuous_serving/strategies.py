@@ -65,12 +65,3 @@ def plans(draw: st.DrawFn, problem: ContinuousServingProblem) -> ContinuousServi
         bandwidth_share=plan.bandwidth_share,
         mechanism=plan.mechanism,
     )
-
-
-@st.composite
-def problems_with_plans(
-    draw: st.DrawFn, /, **kwargs: Any
-) -> tuple[ContinuousServingProblem, ContinuousServingPlan]:
-    """A problem and one of its plans."""
-    problem = draw(problems(**kwargs))
-    return problem, draw(plans(problem))

@@ -74,10 +74,8 @@ def problems(
 @st.composite
 def plans(draw: st.DrawFn, problem: DraftControlProblem) -> DraftControlPlan:
     """A random policy: a draft length and a resolution for every state."""
-    lengths, values = (
-        st.integers(*problem.draft_lengths),
-        st.sampled_from(problem.resolutions.tolist()),
-    )
+    lengths = st.integers(*problem.draft_lengths)
+    values = st.sampled_from(problem.resolutions.tolist())
     choice = st.fixed_dictionaries({"draft_length": lengths, "resolution": values})
     count = len(problem.states)
     return DraftControlPlan.from_dict({"policy": draw(lists_of(choice, count))})

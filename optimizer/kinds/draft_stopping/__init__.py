@@ -13,7 +13,6 @@ import numpy as np
 from specopt.instances.draft_stopping import FAMILIES
 from specopt.kinds.kind import Kind, Row, Simulator, Uncertainty, faster, more
 from specopt.models.draft_stopping.problem import (
-    AcceptanceRate,
     DraftStoppingPlan,
     DraftStoppingProblem,
 )
@@ -31,7 +30,7 @@ def _vary(
 ) -> tuple[DraftStoppingProblem, DraftStoppingPlan]:
     rows = np.broadcast_to(rates, (len(problem.rounds), problem.max_draft_tokens))
     rounds = tuple(
-        dataclasses.replace(one, acceptance_rate=AcceptanceRate.parse(row, "acceptance_rate"))
+        dataclasses.replace(one, acceptance_rate=row)
         for one, row in zip(problem.rounds, rows, strict=True)
     )
     return dataclasses.replace(problem, rounds=rounds), plan

@@ -22,13 +22,12 @@ def distributions(draw: st.DrawFn, size: int) -> list[float]:
 @st.composite
 def problems(draw: st.DrawFn, max_tokens: int = 4, max_bins: int = 3) -> DraftStoppingProblem:
     """A problem with at most three classes of rounds."""
-    tokens, bins, classes = (
-        draw(st.integers(1, max_tokens)),
-        draw(st.integers(1, max_bins)),
-        draw(st.integers(1, 3)),
-    )
+    tokens = draw(st.integers(1, max_tokens))
+    bins = draw(st.integers(1, max_bins))
+    classes = draw(st.integers(1, 3))
     by_position = lists_of(RATES, tokens)
-    shares, costs = draw(distributions(classes)), st.floats(0.01, 1.0)
+    shares = draw(distributions(classes))
+    costs = st.floats(0.01, 1.0)
     data = {
         "format": "specopt/1",
         "kind": DraftStoppingProblem.kind,

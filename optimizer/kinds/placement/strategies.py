@@ -48,11 +48,13 @@ def problems(
     """A problem with at most three classes and two draft tokens; the memory often fits exactly k
     clients.
     """
-    sought, longest = objective or draw(st.sampled_from(OBJECTIVES)), draw(st.integers(1, 2))
+    sought = objective or draw(st.sampled_from(OBJECTIVES))
+    longest = draw(st.integers(1, 2))
     sizes = [draw(st.integers(1, max_clients))]
     while len(sizes) < 3 and sum(sizes) < max_clients and draw(st.booleans()):
         sizes.append(draw(st.integers(1, max_clients - sum(sizes))))
-    small, half = st.integers(0, 2).map(float), st.sampled_from([0.0, 0.0, 0.5])
+    small = st.integers(0, 2).map(float)
+    half = st.sampled_from([0.0, 0.0, 0.5])
     names = ["verifier 0", "verifier 1"][: draw(st.integers(1, 2))]
     models = ["drafter 0", "drafter 1"][: draw(st.integers(1, 2))]
     pools = ["pool"][: draw(st.integers(0, 1))]
@@ -156,7 +158,8 @@ def plans(draw: st.DrawFn, problem: PlacementProblem) -> PlacementPlan:
     """
     data = problem.to_dict()
     length = st.integers(1, data["max_draft_tokens"])
-    drafters, pools = data["drafters"], data.get("draft_pools")
+    drafters = data["drafters"]
+    pools = data.get("draft_pools")
     draft = None
     if pools and draw(st.booleans()):
         draft = {
@@ -164,7 +167,8 @@ def plans(draw: st.DrawFn, problem: PlacementProblem) -> PlacementPlan:
             "drafter": draw(st.sampled_from(drafters))["name"],
             "units": draw(st.integers(1, pools[0]["units"])),
         }
-    groups, left = [], {one["name"]: one["clients"] for one in data["classes"]}
+    groups = []
+    left = {one["name"]: one["clients"] for one in data["classes"]}
     units = [one for one in data["verifiers"] for _ in range(one["units"])]
     for at, unit in enumerate(units):
         name = unit["name"]

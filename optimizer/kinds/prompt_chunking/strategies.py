@@ -19,7 +19,8 @@ def cloud_delays(draw: st.DrawFn) -> dict[str, list[float]]:
     """
     gaps = draw(st.lists(st.integers(1, 8), min_size=1, max_size=4))
     rises = draw(lists_of(st.sampled_from((0, 0, 1, 2, 8, 40)), len(gaps)))
-    tokens, seconds = [float(draw(st.integers(0, 6)))], [draw(st.integers(0, 40)) * MS]
+    tokens = [float(draw(st.integers(0, 6)))]
+    seconds = [draw(st.integers(0, 40)) * MS]
     for gap, rise in zip(gaps, rises, strict=True):
         tokens.append(tokens[-1] + gap)
         seconds.append(seconds[-1] + rise * MS)
@@ -70,7 +71,8 @@ def plans(
     draw: st.DrawFn, problem: PromptChunkingProblem, restricted: bool = True
 ) -> PromptChunkingPlan:
     """Chunks that sum to the prompt; on the grid and within the cap if `restricted`."""
-    N, grid = problem.prompt_tokens, problem.grid_tokens or 1 if restricted else 1
+    N = problem.prompt_tokens
+    grid = problem.grid_tokens or 1 if restricted else 1
     most = min(9, problem.max_chunks or 9) if restricted else 9
     inner = range(grid, N, grid)
     ends = sorted(draw(st.sets(st.sampled_from(inner), max_size=most - 1))) if inner else []

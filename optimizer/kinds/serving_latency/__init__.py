@@ -70,7 +70,8 @@ def _worst(
     outputs = {int(variant.planned_output_tokens[list(batch)].max()) for batch in plan.batches}
     length = plan.speculation_length
     found = [low, high]
-    fewest, most = expected_tokens_per_step(low, length), expected_tokens_per_step(high, length)
+    fewest = expected_tokens_per_step(low, length)
+    most = expected_tokens_per_step(high, length)
     for tokens in outputs:
         for steps in range(max(1, math.floor(tokens / most)), math.ceil(tokens / fewest) + 1):
             before = tokens / steps * (1.0 - BEFORE)

@@ -157,15 +157,6 @@ def plans(draw: st.DrawFn, problem: ServingData[Any]) -> ServingLatencyPlan:
 
 
 @st.composite
-def problems_with_plans(
-    draw: st.DrawFn, /, **kwargs: Any
-) -> tuple[ServingLatencyProblem, ServingLatencyPlan]:
-    """A problem and one of its plans."""
-    problem = draw(problems(**kwargs))
-    return problem, draw(plans(problem))
-
-
-@st.composite
 def served_problems(draw: st.DrawFn, /, **kwargs: Any) -> ServingLatencyProblem:
     """A problem with data of deployments: a rate for each task, or predicted lengths."""
     problem = draw(problems(**kwargs))

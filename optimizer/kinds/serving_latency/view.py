@@ -138,7 +138,8 @@ def _step(problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int) -
         },
         "encoding": {"y": category("stage"), "x": quantity("middle")},
     }
-    colour, axis = category("batch", legend=None), "time since the step began"
+    colour = category("batch", legend=None)
+    axis = "time since the step began"
     return gantt(title, rows, lane="stage", colour=colour, axis=axis, end=end, labels=labels)
 
 

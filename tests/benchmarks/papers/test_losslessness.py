@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import quantisation as naive
-
-from specopt.models.codes.lattice import nearest_counts
+from papers.lattice_points import nearest_counts
 
 pytestmark = pytest.mark.nightly
 

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from papers.lattice_points import nearest_counts, quantised
 from papers.quantised_outputs import quantised_outputs
 from papers.softmax_pairs import SoftmaxPairs, softmax_pairs
 from papers.speculative_sampling import acceptance_rate, total_variation
 
-from specopt.models.codes.lattice import distribution_bits, nearest_counts, quantised
+from specopt.models.codes.lattice import distribution_bits
 from specopt.models.errors import InvalidInput
 from testbed.codes.quantised_acceptance import QuantisedAcceptance
 from testbed.codes.support_code import encode_support

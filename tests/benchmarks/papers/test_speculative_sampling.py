@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from oracles import quantisation as naive
+from papers.lattice_points import nearest_counts, quantised
 from papers.speculative_sampling import (
     acceptance_rate,
     output_law,
     total_variation,
 )
 
-from specopt.models.codes.lattice import nearest_counts, quantised
 from specopt.models.errors import InvalidInput
 
 pytestmark = pytest.mark.nightly

@@ -11,7 +11,8 @@ from helpers.model_cases import PUBLISHED, SMALL
 
 from specopt.instances.checkpoints.model_config import parse_model_config
 
-LLAMA_8B, EAGLE3_8B = PUBLISHED["llama-3.1-8b"], PUBLISHED["llama-3.1-8b-eagle3"]
+LLAMA_8B = PUBLISHED["llama-3.1-8b"]
+EAGLE3_8B = PUBLISHED["llama-3.1-8b-eagle3"]
 HIDDEN, FFN, KV = 4096, 14336, 8 * 128
 
 

@@ -100,7 +100,8 @@ def test_bytes_of_a_matrix(name: str) -> None:
     norms stay plain.
     """
     config, expected = BY_HAND[name]
-    plain, found = parse_model_config(SQUARE), quantised(SQUARE, config)
+    plain = parse_model_config(SQUARE)
+    found = quantised(SQUARE, config)
     outside = 2 * (2 * 100 * 256 + 5 * 256)
     head = 0
     if name == "NVFP4 of ModelOpt":  # it names what it leaves out, and names nothing here
@@ -130,7 +131,8 @@ def test_quantisation_changes_bytes_alone(name: str, config: str) -> None:
     """Tests that parameters, operations and caches are those of plain weights, and that no pass
     reads more.
     """
-    plain, found = parse_model_config(SMALL[name]), quantised(SMALL[name], config)
+    plain = parse_model_config(SMALL[name])
+    found = quantised(SMALL[name], config)
     for what in (
         "parameters",
         "active_parameters",
@@ -151,7 +153,8 @@ def test_names_that_stay_plain() -> None:
     """Tests that names, parts of names, wildcards and regular expressions hold, also for a decoder
     in a wrapper.
     """
-    everything, outside = 14 * VALUES, 2 * (2 * 100 * 256 + 5 * 256)
+    everything = 14 * VALUES
+    outside = 2 * (2 * 100 * 256 + 5 * 256)
     for names, kept in (
         (["model.layers.0.self_attn.q_proj"], 1),
         (["q_proj"], 2),

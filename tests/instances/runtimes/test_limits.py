@@ -24,7 +24,8 @@ def inputs_of(form: Form, rows: int, rng: np.random.Generator) -> Floats:
     """Return tokens of passes from 1 to 640, or features of batches."""
     if not isinstance(form, Additive):
         return np.geomspace(1.0, 640.0, rows)[:, None]
-    new, cached = rng.integers(1, 400, rows), rng.integers(0, 2000, rows)
+    new = rng.integers(1, 400, rows)
+    cached = rng.integers(0, 2000, rows)
     return np.column_stack([new, (cached + new) * new, cached]).astype(np.float64)
 
 
@@ -61,7 +62,9 @@ def test_limits_of_unequal_noise() -> None:
     """Tests that limits hold, too, where noise grows with the time although absolute errors are
     minimised.
     """
-    form, truth, rng = Linear(), np.array([[2e-4, 0.03]]), np.random.default_rng(0)
+    form = Linear()
+    truth = np.array([[2e-4, 0.03]])
+    rng = np.random.default_rng(0)
     inside = []
     for _ in range(RUNS):
         inputs = np.geomspace(1.0, 640.0, 40)[:, None]

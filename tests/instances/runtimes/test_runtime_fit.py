@@ -108,7 +108,8 @@ def test_additive_is_the_fit_of_batches(tmp_path: Path) -> None:
     """
     assert set(BATCHES) < set(MEASURED)
     rng = np.random.default_rng(0)
-    new, cached = rng.integers(1, 400, 60), rng.integers(0, 2000, 60)
+    new = rng.integers(1, 400, 60)
+    cached = rng.integers(0, 2000, 60)
     features = np.column_stack([new, (cached + new) * new, cached]).astype(float)
     seconds = (features @ [3e-5, 3e-8, 5e-6] + 0.015) * rng.uniform(0.99, 1.01, 60)
     file = tmp_path / "table.csv"

@@ -104,10 +104,12 @@ def test_least_squares_whatever_the_scale(
     of any rank.
     """
     rng = np.random.default_rng(seed)
-    design, y = rng.normal(size=(rows, columns)), rng.normal(size=rows)
+    design = rng.normal(size=(rows, columns))
+    y = rng.normal(size=rows)
     if dependent:
         design[:, -1] = design[:, 0]
-    scales, level = 10.0 ** rng.integers(-20, 20, columns), 10.0 ** float(rng.integers(-20, 20))
+    scales = 10.0 ** rng.integers(-20, 20, columns)
+    level = 10.0 ** float(rng.integers(-20, 20))
     found, error = nonnegative_least_squares(design * scales, y * level)
     unit = found * scales / level
     assert (found >= 0.0).all()

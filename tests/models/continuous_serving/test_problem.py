@@ -11,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import continuous_serving as naive
 from small_instances.serving_latency import BY_HAND
+from strategies.serving_plans import changing as problems_with_plans
+from strategies.serving_plans import fixed as fixed_batches_with_plans
 
 from specopt import (
     ContinuousServingPlan,
@@ -20,8 +22,6 @@ from specopt import (
     ServingLatencyProblem,
     generate,
 )
-from specopt.kinds.continuous_serving.strategies import problems_with_plans
-from specopt.kinds.serving_latency import strategies as fixed_batches
 from specopt.models.continuous_serving.problem import _max_total_share
 
 GRID = {"batch": [1, 1], "new_tokens": [1, 2], "cached_tokens": [0, 0], "seconds": [1.0, 2.0]}
@@ -48,7 +48,7 @@ def test_judge_agrees_with_naive(case: Case) -> None:
 
 
 @settings(max_examples=60)
-@given(fixed_batches.problems_with_plans(max_output=20), st.booleans())
+@given(fixed_batches_with_plans(max_output=20), st.booleans())
 def test_fixed_batches_as_one_phase_are_no_slower(
     case: tuple[ServingLatencyProblem, ServingLatencyPlan], equal: bool
 ) -> None:
@@ -63,7 +63,8 @@ def test_fixed_batches_as_one_phase_are_no_slower(
     free = ContinuousServingProblem(**problem.shared_fields())
     data = {name: value for name, value in plan.to_dict().items() if name != "batches"}
     one = ContinuousServingPlan.from_dict(data | {"phases": [phase(1, *map(list, plan.batches))]})
-    before, after = problem.evaluate(plan).objective, free.evaluate(one).objective
+    before = problem.evaluate(plan).objective
+    after = free.evaluate(one).objective
     assert after <= before * (1 + 1e-11)
     if (
         equal
@@ -211,7 +212,8 @@ def test_shares_held_at_one_time() -> None:
     """
     random = np.random.default_rng(0)
     for _ in range(50):
-        start, share = random.integers(0, 5, 6).astype(np.float64), random.random(6)
+        start = random.integers(0, 5, 6).astype(np.float64)
+        share = random.random(6)
         end = start + random.integers(1, 4, 6).astype(np.float64)
         held = max(share[(start <= t) & (t < end)].sum() for t in start)
         assert _max_total_share(start, end, share) == pytest.approx(held, rel=1e-12)

@@ -73,10 +73,8 @@ def test_by_hand() -> None:
     worked out by hand.
     """
     at = problem()
-    first, second = (
-        DraftChoice(draft_length=2, resolution=3),
-        DraftChoice(draft_length=3, resolution=1),
-    )
+    first = DraftChoice(draft_length=2, resolution=3)
+    second = DraftChoice(draft_length=3, resolution=1)
     # V = 8: 3 bits per token; C(10, 7) = 120 points: 7 bits; C(8, 7) = 8 points: 3 bits
     assert at.iteration_seconds(0, first) == 2 * 0.25 + 2 * (3 + 7) / 10 + 1
     assert at.iteration_seconds(1, second) == 3 * 0.25 + 3 * (3 + 3) / 20 + 1 + (2 + 3) / 4

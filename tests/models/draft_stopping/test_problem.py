@@ -33,7 +33,9 @@ def naive(problem: DraftStoppingProblem, plan: DraftStoppingPlan) -> float:
         [Fraction(x) for x in law.tolist()]
         for law in (problem.scores.accepted, problem.scores.first_rejection, problem.scores.after)
     ]
-    rows, most, bins = plan.next.rows.tolist(), problem.max_draft_tokens, problem.scores.bins
+    rows = plan.next.rows.tolist()
+    most = problem.max_draft_tokens
+    bins = problem.scores.bins
     accepted = drafted = beside = Fraction(0)
     cost = problem.to_dict()["round_seconds"]
     for share, rates in zip(
@@ -51,7 +53,8 @@ def naive(problem: DraftStoppingProblem, plan: DraftStoppingPlan) -> float:
                 for position, score in enumerate(run):
                     weight *= scores[outcomes[position]][score]
                     if node != STOP:
-                        length, node = length + 1, rows[node][score]
+                        length = length + 1
+                        node = rows[node][score]
                 accepted += weight * min(length, right)
                 drafted += weight * length
                 beside += weight * Fraction(cost[length] if isinstance(cost, list) else cost)

@@ -69,7 +69,8 @@ def test_judge_equals_naive(data: st.DataObject) -> None:
     """
     problem = data.draw(fair_goodputs())
     plan = data.draw(plans(problem))
-    form, schedule = problem.to_dict(), plan.to_dict()["schedule"]
+    form = problem.to_dict()
+    schedule = plan.to_dict()["schedule"]
     goodput, tokens = naive.played(form, schedule)
     assert plan.goodput == pytest.approx(goodput, rel=1e-12)
     assert plan.mean_draft_tokens == pytest.approx(tokens, rel=1e-12, abs=1e-12)
@@ -355,7 +356,8 @@ def test_the_common_rate(fairness: float) -> None:
     one = problem(fairness=fairness, weights=[3.0, 1.0, 0.5])
     for rate in (0.5, 2.0, 3.0):
         assert one.worth(one.utility(np.full(3, rate)), one.scale) == pytest.approx(rate, rel=1e-12)
-    low, high = one.utility(np.full(3, 2.0)), one.utility(np.full(3, 2.5))
+    low = one.utility(np.full(3, 2.0))
+    high = one.utility(np.full(3, 2.5))
     assert one.gap(low, high) == pytest.approx(0.25, rel=1e-11)
     assert one.gap(low, high) == FairGoodputProblem.distance(low, high, one.scale)
     assert 2.0 < one.worth(one.utility(np.array([2.0, 3.0, 4.0])), one.scale) < 4.0
@@ -397,7 +399,8 @@ def test_what_is_declared_is_held_against_what_cancels() -> None:
 def test_a_schedule_is_played_once() -> None:
     """Tests that the judge plays a schedule once for a problem, and again for another."""
     schedule = plan().schedule
-    one, other = problem(), problem(acceptance_rates=[0.5, 0.0, 0.5])
+    one = problem()
+    other = problem(acceptance_rates=[0.5, 0.0, 0.5])
     first = one.realised(schedule)
     assert one.realised(schedule) is first
     assert other.realised(schedule)[0][2] == pytest.approx(0.25 + 0.75 * 1.75)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from oracles import continuous_serving as naive_served
 from oracles import serving_latency as naive
 from small_instances.serving_latency import by_hand
+from strategies.serving_plans import fixed as problems_with_plans
 
 from specopt import (
     InvalidInput,
@@ -23,11 +24,7 @@ from specopt import (
     simulate,
     solve,
 )
-from specopt.kinds.serving_latency.strategies import (
-    plans,
-    problems_with_plans,
-    served_problems,
-)
+from specopt.kinds.serving_latency.strategies import plans, served_problems
 from specopt.models.acceptance import slowest_rounds
 from specopt.models.serving_latency.schedule import steps_per_batch
 
@@ -354,7 +351,8 @@ def test_the_slowest_of_a_batch() -> None:
     at = tiny(
         rounds="slowest", output_tokens=[9, 9], acceptance_rate=[0.1, 0.9], output_lengths="known"
     )
-    alone, slow = slowest_rounds([(9, 0.9)], 1), slowest_rounds([(9, 0.1)], 1)
+    alone = slowest_rounds([(9, 0.9)], 1)
+    slow = slowest_rounds([(9, 0.1)], 1)
     assert (alone, slow) == (6, 9)
     share = [0.5, 0.5]
     assert steps_per_batch(

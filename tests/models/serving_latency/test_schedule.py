@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from small_instances.serving_latency import by_hand
+from strategies.serving_plans import fixed as problems_with_plans
 
 from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem
-from specopt.kinds.serving_latency.strategies import problems_with_plans
 from specopt.models.serving_latency.schedule import (
     Slot,
     stage_seconds,

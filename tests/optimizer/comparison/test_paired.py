@@ -34,7 +34,8 @@ def test_pairs_are_told_apart() -> None:
         (one.first, one.second): one for one in specopt.paired_tests(Comparison(six(), known={}))
     }
     gaps = [1.0 - 1.0 / (2.0 + place) for place in range(6)]
-    same, apart = tests["good", "like"], tests["good", "worse_&_%"]
+    same = tests["good", "like"]
+    apart = tests["good", "worse_&_%"]
     assert (same.p_value, same.mean_difference, same.low, same.high) == (1.0, 0.0, 0.0, 0.0)
     assert apart.p_value == pytest.approx(3 * 2 / 64)
     assert apart.problems == 6 and apart.mean_difference == pytest.approx(-np.mean(gaps))

@@ -60,7 +60,8 @@ class Outcome:
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Outcome]:
     """What the commands do in a copy of the package to which the toy kind was added."""
-    site, work = tmp_path_factory.mktemp("site"), tmp_path_factory.mktemp("work")
+    site = tmp_path_factory.mktemp("site")
+    work = tmp_path_factory.mktemp("work")
     for folder, inner in LAYERS.items():
         for source in (ROOT / folder, ROOT / "tests" / "toy" / folder):
             shutil.copytree(

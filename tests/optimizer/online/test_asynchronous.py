@@ -374,7 +374,9 @@ def test_whatever_happens_each_client_has_one_outcome(
     that it gave up.
     """
     verified: Counter[int] = Counter()
-    script, steps, now = itertools.cycle(calls), itertools.cycle(jumps), 0.0
+    script = itertools.cycle(calls)
+    steps = itertools.cycle(jumps)
+    now = 0.0
 
     def clock() -> float:
         nonlocal now

@@ -46,7 +46,8 @@ def test_outliers_in_a_row_widen_the_bound() -> None:
         average = average.after(100.0 + (-1.0) ** index, 0.8, 4.0)
     steps = []
     for _ in range(4):
-        before, bound = average.value, 4.0 * average.deviation
+        before = average.value
+        bound = 4.0 * average.deviation
         average = average.after(1e6, 0.8, 4.0)
         steps.append(average.value - before)
         assert steps[-1] == pytest.approx(0.2 * bound)

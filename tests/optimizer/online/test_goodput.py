@@ -24,7 +24,8 @@ def play(
     draw = np.random.default_rng(seed)
     total = dict.fromkeys(scheduler.clients, 0.0)
     for _ in range(rounds):
-        clients, drafts = scheduler.clients, scheduler.allocate()
+        clients = scheduler.clients
+        drafts = scheduler.allocate()
         accepted = []
         for client, count in zip(clients, drafts.tolist(), strict=True):
             total[client] += count / rounds
@@ -68,7 +69,9 @@ def test_goodput_where_acceptance_is_not_what_it_seems() -> None:
     """Tests that of clients half of whose rounds are hard the scheduler knows what they get, not
     what mu would say.
     """
-    scheduler, draw, got = GoodputScheduler(3, 9), np.random.default_rng(0), np.zeros(3)
+    scheduler = GoodputScheduler(3, 9)
+    draw = np.random.default_rng(0)
+    got = np.zeros(3)
     for _ in range(2000):
         drafts = scheduler.allocate()
         rates = np.where(draw.random(3) < 0.5, 0.95, [0.05, 0.3, 0.6])
@@ -187,7 +190,8 @@ def test_stragglers_report_by_number() -> None:
     """Tests that clients of earlier rounds may report late and once each, and that it is worth what
     it was in time.
     """
-    prompt, late = GoodputScheduler(["a", "b"], 6), GoodputScheduler(["a", "b"], 6)
+    prompt = GoodputScheduler(["a", "b"], 6)
+    late = GoodputScheduler(["a", "b"], 6)
     for scheduler in (prompt, late):
         assert scheduler.round_number == -1
         assert scheduler.allocate().tolist() == [3, 3]

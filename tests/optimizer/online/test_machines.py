@@ -281,7 +281,8 @@ class Serving(Twins):
     def complete(self, gained: float, leaving: int) -> None:
         """A step ends."""
         assert self.running is not None
-        out, others = self.running[:leaving], self.running[1:]
+        out = self.running[:leaving]
+        others = self.running[1:]
         self.both(lambda one: one.complete(dict.fromkeys(others, gained), finished=out))
         self.tasks, self.running = [key for key in self.tasks if key not in out], None
 

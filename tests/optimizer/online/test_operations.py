@@ -170,10 +170,8 @@ def test_a_policy_that_is_changed_decides() -> None:
         "memory_bytes": (3000.0, 410.0),
     }.items():
         for value in values:
-            changed, given = (
-                filled(memory_bytes=4000.0),
-                filled(**({"memory_bytes": 4000.0} | {name: value})),
-            )
+            changed = filled(memory_bytes=4000.0)
+            given = filled(**({"memory_bytes": 4000.0} | {name: value}))
             changed.abandon()
             assert changed.next_batch(10.0).keys != given.next_batch(10.0).keys
             changed.abandon()
@@ -218,7 +216,8 @@ def test_goodput_and_serving_change() -> None:
     """Tests that weights, the policy of goodput and the deployment of serving can change between
     two rounds.
     """
-    changed, given = GoodputScheduler(2, 6), GoodputScheduler(2, 6, weights=[5.0, 1.0])
+    changed = GoodputScheduler(2, 6)
+    given = GoodputScheduler(2, 6, weights=[5.0, 1.0])
     changed.weights = [5.0, 1.0]
     assert (
         changed.allocate().tolist()

@@ -42,7 +42,8 @@ def play(
     late at the end.
     """
     keys = [f"{kind} {i}" for i in range(devices) for kind in TAU]
-    done, kept = dict.fromkeys(keys, 0), dict.fromkeys(keys, 0)
+    done = dict.fromkeys(keys, 0)
+    kept = dict.fromkeys(keys, 0)
     arrivals = [(0.09, key) for key in keys]
     now, cold, served = 0.0, 0, 0
     while now < seconds:
@@ -62,7 +63,8 @@ def play(
             continue
         now += batch.seconds
         for key in map(str, batch.keys):
-            cold, served = cold + (kept[key] == 0), served + 1
+            cold = cold + (kept[key] == 0)
+            served = served + 1
             done[key] += 3
             kept[key] = 200 + done[key]
             arrivals.append((now + 0.1, key))
@@ -136,3 +138,25 @@ def test_what_is_due_last_goes_first() -> None:
     )
     with pytest.raises(InvalidInput, match="cache_memory_bytes"):
         VerificationScheduler(TABLE_12, cache_memory_bytes=-1.0)
+
+
+def test_a_waiting_request_without_its_prefix_does_not_run_ahead() -> None:
+    """Tests that a request that waits while its prefix is dropped is no longer treated as one that
+    runs ahead.
+    """
+    scheduler = VerificationScheduler(
+        TABLE_12,
+        kv_bytes_per_token=KV_BYTES,
+        cache_memory_bytes=KV_BYTES * 400.0,
+        memory_bytes=KV_BYTES * 400.0,
+    )
+    served(scheduler, "slow a")
+    request(scheduler, "slow a", 101.0, 103, 308)
+    state = scheduler.state()
+    state["requests"][0]["ahead_seconds"] = 1.0
+    scheduler = VerificationScheduler.from_state(state)
+    request(scheduler, "fast b", 101.0, 100, 0)
+    batch = scheduler.next_batch(101.0)
+    assert batch.keys == ("fast b",) and batch.drop == ("slow a",)
+    (waiting,) = [one for one in scheduler.state()["requests"] if one["key"] == "slow a"]
+    assert waiting["ahead_seconds"] == 0.0

@@ -109,7 +109,8 @@ def test_learns_g_from_noisy_batches() -> None:
     all.
     """
     random = np.random.default_rng(0)
-    monitor, plain = PromptMonitor(), PromptMonitor(outlier_limit=None)
+    monitor = PromptMonitor()
+    plain = PromptMonitor(outlier_limit=None)
     for _ in range(3000):
         tokens = float(random.uniform(0.0, 600.0))
         seconds = FIGURE_1.at(tokens) * (1.0 + 0.03 * random.standard_normal())

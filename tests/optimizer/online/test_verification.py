@@ -40,7 +40,8 @@ def test_same_decisions_as_the_simulator(policy: PolicyName) -> None:
         jitter_seconds=0.0,
         acceptance_rates=np.ones(4),
     )
-    devices, pace = 60, 0.02 if policy == "algorithm-1" else 1.0
+    devices = 60
+    pace = 0.02 if policy == "algorithm-1" else 1.0
     workload = dataclasses.replace(
         workload,
         think_seconds=0.0,
@@ -421,7 +422,8 @@ def test_twenty_thousand_may_wait() -> None:
 
     And that a decision costs less than to sort what waits.
     """
-    crowded, fresh = VerificationScheduler(TABLE_12), VerificationScheduler(TABLE_12)
+    crowded = VerificationScheduler(TABLE_12)
+    fresh = VerificationScheduler(TABLE_12)
     for one in (crowded, fresh):
         for key in range(20_000):
             if one is crowded or key % 2:
@@ -452,7 +454,8 @@ def test_estimates_follow_what_batches_take(slope: float, overhead: float) -> No
         """Serve batches; return the mean error of the last twenty estimates."""
         errors = []
         for _ in range(batches):
-            new, cached = draw.integers(2, 9, 30), draw.integers(50, 900, 30)
+            new = draw.integers(2, 9, 30)
+            cached = draw.integers(50, 900, 30)
             new[:2], cached[:2] = 300, 0
             count = int(draw.integers(1, 31))
             for key in range(30 - count, 30):

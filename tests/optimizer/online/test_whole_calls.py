@@ -144,7 +144,8 @@ def goodput(scheduler: GoodputScheduler, data: st.DataObject, given: list[Any]) 
         | by_key.map(lambda found: found or {})
         | st.lists(number, max_size=3)
     )
-    accepted, ratios = data.draw(counts), data.draw(st.none() | counts)
+    accepted = data.draw(counts)
+    ratios = data.draw(st.none() | counts)
     if ratios is not None and data.draw(st.booleans()) and isinstance(accepted, dict):
         ratios = dict.fromkeys(accepted, 0.5)
     return scheduler.observe(
@@ -372,8 +373,10 @@ def test_keys_are_strings_or_integers(bad: Any) -> None:
     """Tests that every call refuses what is no key, by the parameter's name, and takes integers of
     128 bits.
     """
-    verifier, clients = made_for("verification", 1), made_for("goodput", 0)
-    server, monitor = made_for("serving", 0), made_for("prompts", 1)
+    verifier = made_for("verification", 1)
+    clients = made_for("goodput", 0)
+    server = made_for("serving", 0)
+    monitor = made_for("prompts", 1)
     calls: tuple[Any, ...] = (
         lambda: verifier.submit(**due(bad)),
         lambda: verifier.update(bad, new_tokens=1, cached_tokens=1),
@@ -480,7 +483,8 @@ def in_the_middle(name: str, method: str) -> Any:
 def changes_of(one: Any) -> dict[str, Callable[[], Any]]:
     """A call of each method, one that changes much."""
     if isinstance(one, VerificationScheduler):
-        first, waiting = (one.running or one.pending)[0], one.pending[0]
+        first = (one.running or one.pending)[0]
+        waiting = one.pending[0]
         return {
             "submit": lambda: one.submit(**due("more")),
             "update": lambda: one.update(waiting, new_tokens=9, cached_tokens=1),

@@ -60,10 +60,8 @@ def test_each_can_fail(one: Relation) -> None:
         better = -1e-3 if problem.sense == "minimize" else 1e-3
         return one.implied(problem, objective) + better * abs(objective)
 
-    strict, caught = (
-        dataclasses.replace(one, implied=demanding, change=lambda data, random: data),
-        0,
-    )
+    strict = dataclasses.replace(one, implied=demanding, change=lambda data, random: data)
+    caught = 0
 
     @settings(max_examples=10, suppress_health_check=list(HealthCheck))
     @given(strategies.problems(one.kind))

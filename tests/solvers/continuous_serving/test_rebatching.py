@@ -15,10 +15,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import continuous_serving as naive
 from oracles.serving_latency import verify_flops
+from strategies.serving_plans import changing as problems_with_plans
 
 from specopt import ContinuousServingPlan, ContinuousServingProblem, Status
 from specopt.api.library import load_saved
-from specopt.kinds.continuous_serving.strategies import problems, problems_with_plans
+from specopt.kinds.continuous_serving.strategies import problems
 from specopt.models.continuous_serving.problem import Phase
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.bound import served_bound

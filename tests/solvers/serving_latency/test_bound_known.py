@@ -11,9 +11,10 @@ from helpers.untyped import generate, solve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import serving_latency as naive
+from strategies.serving_plans import fixed as problems_with_plans
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem
-from specopt.kinds.serving_latency.strategies import ALL_MECHANISMS, problems, problems_with_plans
+from specopt.kinds.serving_latency.strategies import ALL_MECHANISMS, problems
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency import bound as known_bound
 from specopt.solvers.serving_latency import column_bound

@@ -12,14 +12,10 @@ import pytest
 from helpers.untyped import generate, solve
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies.serving_plans import fixed as problems_with_plans
 
 from specopt import Progress, ServingLatencyPlan, ServingLatencyProblem, Status, Termination
-from specopt.kinds.serving_latency.strategies import (
-    ALL_MECHANISMS,
-    plans,
-    problems,
-    problems_with_plans,
-)
+from specopt.kinds.serving_latency.strategies import ALL_MECHANISMS, plans, problems
 from specopt.solvers.serving_latency.kernels import plans as kernels
 from specopt.solvers.serving_latency.length_aware import LengthAware
 from specopt.solvers.serving_latency.prepare import prepare

@@ -7,9 +7,10 @@ import dataclasses
 from helpers.untyped import generate
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies.serving_plans import fixed as problems_with_plans
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem
-from specopt.kinds.serving_latency.strategies import ALL_MECHANISMS, problems_with_plans
+from specopt.kinds.serving_latency.strategies import ALL_MECHANISMS
 from specopt.models.fields import MAX_TOKENS
 from specopt.solvers.serving_latency.prepare import prepare
 

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import serving_latency as naive
 from oracles.random_numbers import GOLDEN, key_of, mixed, uniform
+from strategies.serving_plans import fixed as problems_with_plans
 
 import specopt
 from specopt import InvalidInput, ServingLatencyPlan, ServingLatencyProblem
-from specopt.kinds.serving_latency.strategies import problems_with_plans
 from specopt.solvers.serving_latency.simulate import simulate
 
 Draw = Callable[[int, int], float]  # of a task at its step
