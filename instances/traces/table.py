@@ -11,8 +11,10 @@ from specopt.instances.traces.clock import Clock
 from specopt.instances.traces.rows import Rows
 from specopt.models.fields import MAX_TOKENS
 
+TOKENS = f"a whole number of tokens from 0 to {MAX_TOKENS:,}"
+"""What a field of tokens must hold, for messages."""
+
 _DIGITS = len(str(MAX_TOKENS))
-_TOKENS = f"a whole number of tokens from 0 to {MAX_TOKENS:,}"
 
 
 @dataclass(frozen=True)
@@ -44,12 +46,7 @@ class Table:
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that a file must have."""
-        return (
-            self.arrival,
-            self.input,
-            self.output,
-            *([] if self.label is None else [self.label]),
-        )
+        return tuple(filter(None, (self.arrival, self.input, self.output, self.label)))
 
     def recognises(self, first_line: str) -> bool:
         """Return whether a file with this first line has the columns."""
@@ -86,7 +83,6 @@ class Table:
 def _tokens(row: Row, name: str) -> int:
     """Return a number of tokens: no sign, no fraction, nothing but the ten digits."""
     text = row.text_of(name)
-    tokens = int(text) if text.isdecimal() and text.isascii() and len(text) <= _DIGITS else -1
-    if not 0 <= tokens <= MAX_TOKENS:
-        raise row.refuse(name, _TOKENS, text)
-    return tokens
+    if text.isdecimal() and text.isascii() and len(text) <= _DIGITS and int(text) <= MAX_TOKENS:
+        return int(text)
+    raise row.refuse(name, TOKENS, text)

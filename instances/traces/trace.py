@@ -88,7 +88,7 @@ class Trace:
         InvalidInput
             If all requests arrive at once.
         """
-        if self.duration_seconds == 0.0:
+        if not self.duration_seconds:
             raise InvalidInput(
                 "arrival_seconds: expected arrivals at more than one time, to tell a rate by"
             )
