@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from specopt.instances.reading.fields import Fields
-from specopt.instances.sweeps.runs import Run
+from specopt.instances.sweeps.rows import Run
 from specopt.instances.sweeps.vllm import vllm_run
 
 HEAD = "Serving Benchmark Result"

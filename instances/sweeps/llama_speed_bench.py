@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from specopt.instances.reading.fields import Fields
-from specopt.instances.sweeps.runs import Run
+from specopt.instances.sweeps.rows import Run
 
 
 def is_speed_bench(document: object) -> bool:

@@ -12,8 +12,7 @@ from specopt.instances.reading.lines import Lines, open_lines
 from specopt.instances.sweeps.console import console_runs, is_console
 from specopt.instances.sweeps.guidellm import guidellm_runs, is_guidellm
 from specopt.instances.sweeps.llama_speed_bench import is_speed_bench, speed_bench_runs
-from specopt.instances.sweeps.rows import Rows
-from specopt.instances.sweeps.runs import Run, add_runs
+from specopt.instances.sweeps.rows import Rows, Run
 from specopt.instances.sweeps.sglang import is_sglang, sglang_run
 from specopt.instances.sweeps.source import DraftLength, parse_source
 from specopt.instances.sweeps.spec_bundle import is_spec_bundle, read_spec_bundle
@@ -83,6 +82,7 @@ def read_sweeps(
             raise InvalidInput(f"{path}: expected each file once")
         seen.add(path)
         _read(rows, path, length)
+    rows.settle()
     return rows.sweep(workload, model, draft)
 
 
@@ -96,12 +96,16 @@ def _read(rows: Rows, path: str, given: DraftLength) -> None:
         if os.path.isdir(path):
             runs: list[Run] = []
             for file in files_in(Path(path)):
-                runs += _runs(
-                    rows, json_documents(file), f"{printable(str(file.relative_to(path)))}, "
-                )
-            add_runs(rows, runs, given)
+                place = f"{printable(str(file.relative_to(path)))}, "
+                runs += _runs(rows, json_documents(file), place)
+            rows.later(runs, given)
         elif head.startswith(("{", "[")):
-            _read_json(rows, Path(path), given)
+            documents = json_documents(path)
+            if len(documents) == 1 and is_spec_bundle(documents[0]):
+                _says_it(rows, given)
+                read_spec_bundle(documents[0], rows)
+            else:
+                rows.later(_runs(rows, documents, ""), given)
         else:
             _read_table(rows, path, given)
     except OSError as error:
@@ -114,25 +118,16 @@ def _head(path: str) -> str:
         return stream.read(_HEAD).decode("utf-8-sig", errors="replace").lstrip()
 
 
-def _read_json(rows: Rows, path: Path, given: DraftLength) -> None:
-    documents = json_documents(path)
-    if len(documents) == 1 and is_spec_bundle(documents[0]):
-        _says_it(rows, given)
-        read_spec_bundle(documents[0], rows)
-    else:
-        add_runs(rows, _runs(rows, documents, ""), given)
-
-
 def _read_table(rows: Rows, path: str, given: DraftLength) -> None:
     with open_lines(path) as stream:
         lines = Lines(stream, path)
         first = lines.peek()[1]
         if is_console(first):
-            add_runs(rows, console_runs("".join(lines), path), given)
+            rows.later(console_runs("".join(lines), path), given)
         elif is_perf_results(first):
-            add_runs(rows, perf_runs(lines, rows), given)
+            rows.later(perf_runs(lines, rows), given)
         elif is_summary(first):
-            add_runs(rows, read_summary(lines), given)
+            rows.later(read_summary(lines), given)
         else:
             _says_it(rows, given)
             read_csv(lines, rows)
@@ -140,20 +135,16 @@ def _read_table(rows: Rows, path: str, given: DraftLength) -> None:
 
 def _says_it(rows: Rows, given: DraftLength) -> None:
     if given is not ...:
-        raise rows.refuse(
-            "draft_length",
-            "none from the caller, the file says it",
-            "none" if given is None else given,
+        got = "none" if given is None else given
+        raise InvalidInput(
+            f"{rows.where}: draft_length: the file says it; leave out the @{got} after its name"
         )
 
 
 def _runs(rows: Rows, documents: list[object], place: str) -> list[Run]:
     """Return the runs in documents: each one run, a report of several, or a list of such."""
-    flat = [
-        one
-        for document in documents
-        for one in (document if isinstance(document, list) else [document])
-    ]
+    listed = (one if isinstance(one, list) else [one] for one in documents)
+    flat = [one for several in listed for one in several]
     found: list[Run] = []
     for number, document in enumerate(flat, start=1):
         fields = Fields(rows.where, place if len(flat) == 1 else f"{place}run {number}, ", document)

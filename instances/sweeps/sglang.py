@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from specopt.instances.reading.fields import Fields
-from specopt.instances.sweeps.runs import Run
-from specopt.instances.sweeps.source import DraftLength
+from specopt.instances.sweeps.rows import Run
 from specopt.instances.sweeps.vllm import context, latency
 from specopt.models.sweep import Setup
 
@@ -33,12 +32,14 @@ def sglang_run(fields: Fields) -> Run:
         mean = fields.number("concurrency")
         concurrency = None if mean is None else max(1, round(mean))
     server = _server(fields)
+    steps = server.integer("speculative_num_steps")
     return Run(
         fields=fields,
         tokens_per_second=fields.number("output_throughput"),
         concurrency=concurrency,
-        said=_said(server),
+        said=... if steps is None else steps,
         acceptance_length=fields.number("accept_length") or None,
+        counts_drafts=True,
         workload=fields.text("workload", "dataset_name"),
         context_tokens=context(fields),
         model=server.text("model_path"),
@@ -53,8 +54,3 @@ def _server(fields: Fields) -> Fields:
     """
     server = fields.inner("server_info")
     return server.entries("decode")[0] if server.values.get("decode") else server
-
-
-def _said(server: Fields) -> DraftLength:
-    steps = server.integer("speculative_num_steps")
-    return ... if steps is None else steps

@@ -46,7 +46,7 @@ def read_trace(
         "azure", "burstgpt", "mooncake", "bailian", "vidur" or "csv"; None: recognised by the first
         line.
     columns
-        For "csv": names of the columns "arrival", "input", "output" and, if there is one, "name".
+        For "csv": names of the columns "arrival", "input" and "output".
     time_unit
         For "csv": unit of the times, "s", "ms", "us", "ns" or "date".
     start

@@ -31,13 +31,10 @@ class Rows:
         self._read = self._usable = 0
         self._dropped: Counter[str] = Counter()
         self._seconds, self._inputs, self._outputs = array("d"), array("q"), array("q")
-        self._names: list[str] = []
         self.guessed_unit = ""  # of the times, where nothing says it
 
-    def add(
-        self, seconds: float, input_tokens: int, output_tokens: int, name: str | None = None
-    ) -> bool:
-        """Take one row and tell whether more are wanted."""
+    def add(self, seconds: float, input_tokens: int, output_tokens: int) -> bool:
+        """Add a row, and return whether more are wanted."""
         self._read += 1
         if not input_tokens or not output_tokens:
             self._dropped[NO_INPUT if output_tokens else NO_OUTPUT] += 1
@@ -48,8 +45,6 @@ class Rows:
         self._seconds.append(seconds)
         self._inputs.append(input_tokens)
         self._outputs.append(output_tokens)
-        if name is not None:
-            self._names.append(name)
         return self._count is None or len(self._seconds) < self._count
 
     def trace(self, source: str, where: str, format: str) -> Trace:
@@ -89,7 +84,6 @@ class Rows:
             arrival_seconds=seconds[order] - seconds.min(),
             input_tokens=np.frombuffer(self._inputs, np.int64)[order],
             output_tokens=np.frombuffer(self._outputs, np.int64)[order],
-            names=tuple(self._names[row] for row in order) if self._names else None,
             source=source,
             format=format,
             start=self._start,

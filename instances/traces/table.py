@@ -29,8 +29,6 @@ class Table:
         Columns of the time of arrival and of the tokens of prompt and response.
     time_unit
         Unit of the times, one of `TIME_UNITS`.
-    label
-        Column of the requests' names; None: they have none.
     is_guess
         Whether nothing says the unit of the times.
     """
@@ -40,13 +38,12 @@ class Table:
     input: str
     output: str
     time_unit: str
-    label: str | None = None
     is_guess: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that a file must have."""
-        return tuple(filter(None, (self.arrival, self.input, self.output, self.label)))
+        return self.arrival, self.input, self.output
 
     def recognises(self, first_line: str) -> bool:
         """Return whether a file with this first line has the columns."""
@@ -74,9 +71,7 @@ class Table:
             seconds = clock.seconds(text)
             if seconds is None:
                 raise row.refuse(self.arrival, clock.expected, text)
-            tokens = _tokens(row, self.input), _tokens(row, self.output)
-            label = None if self.label is None else row.text_of(self.label)
-            if not rows.add(seconds, *tokens, label):
+            if not rows.add(seconds, _tokens(row, self.input), _tokens(row, self.output)):
                 return
 
 

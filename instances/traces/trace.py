@@ -28,9 +28,6 @@ class Trace:
         Per request: seconds since the first one here arrived; never decreasing.
     input_tokens, output_tokens
         Per request: tokens of the prompt and of the response.
-    names
-        Per request: what its file calls it, such as the model that answered; None if the file names
-        none.
     source, format
         Name of the file, and the format that it was read in.
     start
@@ -53,7 +50,6 @@ class Trace:
     arrival_seconds: Annotated[Floats, Column(NonNegative, "row")]
     input_tokens: Annotated[Ints, Column(TokenCount, "row")]
     output_tokens: Annotated[Ints, Column(TokenCount, "row")]
-    names: tuple[str, ...] | None = None
     source: str | None = None
     format: str | None = None
     start: Count = 0
@@ -64,10 +60,6 @@ class Trace:
 
     def __post_init__(self) -> None:
         check(self)
-        if self.names is not None and len(self.names) != len(self):
-            raise InvalidInput(
-                f"names: expected {len(self)} entries, as in arrival_seconds, got {len(self.names)}"
-            )
         if (np.diff(self.arrival_seconds) < 0).any():
             raise InvalidInput("arrival_seconds: expected seconds that never decrease")
 
@@ -136,7 +128,6 @@ class Trace:
             arrival_seconds=self.arrival_seconds[part] - self.arrival_seconds[start],
             input_tokens=self.input_tokens[part],
             output_tokens=self.output_tokens[part],
-            names=None if self.names is None else self.names[part],
             start=self.start + start,
         )
 

@@ -761,7 +761,7 @@ def test_other_json_is_no_plan(played: type[_Played], capsys: pytest.CaptureFixt
     ]
     Path("runs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert _validate("runs.jsonl") == 2
-    assert "draft_length: expected one from the caller" in capsys.readouterr().err
+    assert "draft_length: the file does not say it" in capsys.readouterr().err
     assert _validate("runs.jsonl@2", "--loads", "2", "--draft-length", "2") == 0
     several = [
         {"concurrency": 2, "draft_length": 2, "tokens_per_second": 9.0, "drafter": name}
