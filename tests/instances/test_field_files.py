@@ -72,7 +72,7 @@ def test_speculators_performance() -> None:
         read_sweeps([f"{FIELD / 'speculators-perf_results.csv'}@3"]).notes
     )
     with pytest.raises(
-        InvalidInput, match=r"line 2, draft_length: the file does not say it; write FILE@3"
+        InvalidInput, match="line 2, draft_length: the file does not say it"
     ):
         rows("speculators-perf_results.csv")
 
