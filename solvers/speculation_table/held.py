@@ -28,7 +28,7 @@ from specopt.solvers.speculation_table.tuning.law import logit_rate, tokens_of
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 
 LOADS = (1, 2, 4, 8, 16, 32, 64)
-"""In question where nothing says which."""
+"""Loads that are considered where no others are given."""
 
 ROUGH = 0.02
 """How far a measured log may lie off a corrected one."""
@@ -140,47 +140,33 @@ class OfSweep:
         places, (_, late, shifts) = [one.place for one in seen], misses(self, seen)
         rows, shift = _leans(places), shifts.sum() / max(1, np.count_nonzero(shifts))
         leans = np.linalg.solve(rows.T @ rows + np.diag((ROUGH / LEANS) ** 2), rows.T @ late)
-        table: list[list[Any]] = [
-            [
-                *one.place,
-                one.load.tokens_per_second,
-                one.load.acceptance_length or self.at(*one.place)[3],
-                "measured",
-            ]
-            for one in seen
-        ]
+        counts = self.predictor.has_acceptance
+        table: list[list[Any]] = []
+        for one in seen:
+            tokens = one.load.acceptance_length or self.at(*one.place)[3]
+            shown = tokens if one.place[1] and counts else ""
+            table.append([*one.place, one.load.tokens_per_second, shown, "measured"])
         for run in self.sweep.measurements:
             place = run.point.condition.concurrency, run.point.draft_length
             if run.tokens_per_second and place not in places:
                 drafts, before = np.array([[place[1] or 0.0], [run.acceptance_length or 1.0]])
                 after = tokens_of(logit_rate(before, drafts) + shift, drafts)[0]
                 speed = run.tokens_per_second * np.exp(-_leans([place]) @ leans) * after / before
-                table.append([*place, float(speed[0]), float(after[0]), "corrected"])
-        setup, counts = vars(self.sweep.setups[0]), self.predictor.has_acceptance
+                shown = float(after[0]) if place[1] and counts else ""
+                table.append([*place, float(speed[0]), shown, "corrected"])
+        setup = vars(self.sweep.setups[0])
         lines = [
-            [
-                c,
-                name_of(length),
-                speed,
-                tokens if length and counts else "",
-                origin,
-                *self.case,
-                *setup.values(),
-            ]
-            for c, length, speed, tokens, origin in table
+            [c, name_of(length), *rest, *self.case, *setup.values()] for c, length, *rest in table
         ]
         return csv_text([(*COLUMNS, *setup), *lines])
 
 
 class OfPasses:
-    """What measured passes and acceptance predict."""
+    """Predictions from measured passes and acceptance."""
 
     def __init__(self, data: Mapping[str, Any], where: str, acceptance: Acceptance) -> None:
-        self.data, self.acceptance, self.runtimes = (
-            data,
-            acceptance,
-            Runtimes.from_dict(data, where),
-        )
+        self.data, self.acceptance = data, acceptance
+        self.runtimes = Runtimes.from_dict(data, where)
         self.contexts = np.array(self.runtimes.contexts)
         one = np.ones(())
         self.loads = tuple(
@@ -192,11 +178,10 @@ class OfPasses:
         """Return what is predicted of a load and a draft length."""
         drafts, speeds = length or 0, []
         for rates, passes in BANDS:
-            steps = self.runtimes.seconds(concurrency, drafts, passes)[length is not None][
-                :, -1, -1
-            ]
+            steps = self.runtimes.seconds(concurrency, drafts, passes)[length is not None]
             tokens = float(self.acceptance.expected_tokens(drafts, rates)[-1])
-            speeds.append((concurrency * tokens / max(float(steps.mean()), SHORTEST), tokens))
+            step = max(float(steps[:, -1, -1].mean()), SHORTEST)
+            speeds.append((concurrency * tokens / step, tokens))
         (mean, tokens), (low, _), (high, _) = speeds
         return mean, low, high, tokens if drafts else None
 
@@ -208,26 +193,24 @@ class OfPasses:
 
         places, overhead = [one.place for one in seen], self.runtimes.step_overhead_seconds
         steps = np.array([c * (self.at(c, k)[3] or 1.0) / self.at(c, k)[0] for c, k in places])
-        of_verify, widths = (
-            self.runtimes.verify.seconds,
-            [(np.array(c), np.array(1.0 + (k or 0))) for c, k in places],
+        of_verify = self.runtimes.verify.seconds
+        verify = np.array(
+            [
+                of_verify(np.array(c), np.array(1.0 + (k or 0)), self.contexts).mean()
+                for c, k in places
+            ]
         )
-        verify = np.array([np.mean(of_verify(*width, self.contexts)) for width in widths])
         usual = verify.mean()  # the overhead counts in these
         parts = np.stack([np.full_like(steps, usual), verify, steps - verify - overhead], axis=1)
-        timed, before = (
-            np.array([k != 0 for _, k in places]),
-            np.array([overhead / usual, 1.0, 1.0]),
-        )
+        timed = np.array([k != 0 for _, k in places])
+        before = np.array([overhead / usual, 1.0, 1.0])
         rows = parts * (timed / steps * np.exp(-misses(self, seen)[1]))[:, None]
         factors, _ = nnls(np.vstack([np.eye(3) * HOLD, rows]), np.append(before * HOLD, timed))
         found = {**self.data, "step_overhead_seconds": factors[0] * usual}
         for name, factor in zip(("verify", "draft", "drafter"), factors[[1, 2, 2]], strict=True):
             if name in found:
                 found[name] = _scaled(found[name], factor)
-        speeds = {
-            place: one.load.tokens_per_second for place, one in zip(places, seen, strict=True)
-        }
+        speeds = {one.place: one.load.tokens_per_second for one in seen}
         lost = [
             1.0 - speed / speeds[c, None]
             for (c, k), speed in speeds.items()
@@ -341,10 +324,8 @@ def _factors(prediction: Prediction, seen: Sequence[Seen]) -> list[dict[str, Any
             ("seconds", late, -1, of_steps),
         ):
             if logs.any():
-                mean, deviation = (
-                    float(np.exp(logs.mean())),
-                    np.hypot(logs.std(), noise) / len(logs) ** 0.5,
-                )
+                mean = float(np.exp(logs.mean()))
+                deviation = np.hypot(logs.std(), noise) / len(logs) ** 0.5
                 found.append(
                     {
                         "of_a_step": what,

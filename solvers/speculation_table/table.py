@@ -73,14 +73,9 @@ class SpeculationTable:
         """Return the geometric mean of the speed-up over all batch sizes at another constant
         acceptance rate.
         """
-        if self.ranges[0][2] is None:
-            return 1.0
         sizes, drafts = self.relative.shape
         known = speedups(runtimes, PositionAcceptance.constant(rate), sizes, drafts - 1).fitted
-        taken = [
-            known[at - 1, k or 0] for low, high, k in self.ranges for at in range(low, high + 1)
-        ]
-        return float(np.exp(np.log(taken).mean()))
+        return replace(self.schedule(), speedups=known).mean_speedup() or 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the table and what it is worth as JSON-like data."""
@@ -220,7 +215,7 @@ def speculation_table(
         relative=relative,
         notes=tuple(notes),
     )
-    reason = _against(worth, ranges, robust)
+    reason = _against(worth, found)
     if not reason:
         return found
     return replace(
@@ -257,29 +252,15 @@ def _means(values: Floats, ranges: list[tuple[int, int, int]]) -> tuple[float, .
     return tuple(float(values[low - 1 : high, choice].mean()) for low, high, choice in ranges)
 
 
-def _against(worth: Speedups, ranges: list[tuple[int, int, int]], robust: bool) -> str:
-    """Return why an engine is best not set up to speculate, with the number; nothing where it
-    is.
-    """
-    if not robust:
-        mean = float(
-            np.exp(
-                np.mean(
-                    [
-                        np.log(worth.fitted[at - 1, k])
-                        for low, high, k in ranges
-                        for at in range(low, high + 1)
-                    ]
-                )
-            )
-        )
-        return (
-            ""
-            if mean > 1.0 and any(choice for *_, choice in ranges)
-            else f"speculation does not pay: at best it runs at {mean:.2f}x of none on average"
-        )
-    safe = worth.low.max(axis=1) >= 1.0
-    if safe.all() and any(choice for *_, choice in ranges):
+def _against(worth: Speedups, found: SpeculationTable) -> str:
+    """Return why it is best not to set up an engine to speculate; empty: it is not."""
+    schedule = found.schedule()
+    if not found.robust:
+        mean = schedule.mean_speedup() or 0.0
+        if mean > 1.0 and schedule.longest:
+            return ""
+        return f"speculation does not pay: at best it runs at {mean:.2f}x of none on average"
+    if schedule.longest and (worth.low.max(axis=1) >= 1.0).all():
         return ""
     best = worth.low[:, 1:].max(axis=1)
     at = int(np.argmin(best))
