@@ -8,7 +8,6 @@ those of the throughput.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -77,9 +76,7 @@ def latency(
         If an option lacks the column of a percentile, or the time to the first token that has a
         limit.
     """
-    runs: dict[Point, list[Measurement]] = defaultdict(list)
-    for one in predictor.sweep.measurements:
-        runs[one.point].append(one)
+    runs = predictor.runs
     share, late = np.ones_like(grid.mean), np.zeros(grid.mean.shape, bool)
     sizes, queueing, bounds = np.array(grid.sizes), [], []
     weights = np.array([case[2] for case in cases])
@@ -90,7 +87,7 @@ def latency(
             points = [
                 Point(Condition(load, *case[:2]), column - 1 if column else None) for case in cases
             ]
-            if not all(runs.get(point) for point in points):
+            if not all(point in runs for point in points):
                 continue
             plain, mean, taken, wait = np.array(
                 [_seconds(runs[point], statistic) for point in points]

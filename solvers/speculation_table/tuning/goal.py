@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -120,40 +119,23 @@ def cases_of(predictor: Predictor, goal: Goal) -> list[Case]:
             )
     named = [name for name in known if name != WHOLE or len(known) == 1]
     shares = goal.mix or dict.fromkeys(named if goal.workload is None else [goal.workload], 1.0)
-    places = sorted(
-        {
-            (one.workload, one.context_tokens)
-            for one in predictor.sweep.conditions
-            if one.workload in shares
-        }
-    )
-    if goal.context_tokens is not None:
-        around = {name: sorted(x for at, x in places if at == name) for name in shares}
-        for name, own in around.items():
-            inside = own[0] <= goal.context_tokens <= own[-1]
-            if not inside and not (goal.extrapolate and own[0]):
+    found, total, context = [], sum(shares.values()), goal.context_tokens
+    for name, share in shares.items():
+        conditions = predictor.sweep.conditions
+        own = sorted({one.context_tokens for one in conditions if one.workload == name})
+        parts = np.ones(len(own)) / len(own)
+        if context is not None:
+            if not own[0] <= context <= own[-1] and not (goal.extrapolate and own[0]):
                 of = f" of workload {describe(name)}" if name else ""
                 raise InvalidInput(
                     f"context_tokens: expected {own[0]} to {own[-1]}, as was measured{of}, got"
-                    f" {goal.context_tokens}"
+                    f" {context}"
                 )
-        total = sum(shares.values())
-        return [
-            (name, context, share / total * part)
-            for name, share in shares.items()
-            for context, part in _parts(goal.context_tokens, around[name])
+            # seconds per token are linear in the context
+            parts = np.array([np.interp(context, own, one) for one in np.eye(len(own))])
+        found += [
+            (name, at, share / total * part)
+            for at, part in zip(own, parts.tolist(), strict=True)
+            if part
         ]
-    count = Counter(workload for workload, _ in places)
-    total = sum(shares.values())
-    return [
-        (workload, context, shares[workload] / total / count[workload])
-        for workload, context in places
-    ]
-
-
-def _parts(context: int, known: Sequence[int]) -> list[tuple[int, float]]:
-    """Return the measured contexts that stand for one, with the shares of their tokens: seconds per
-    token are linear in the context.
-    """
-    parts = [float(np.interp(context, known, one)) for one in np.eye(len(known))]
-    return [(at, part) for at, part in zip(known, parts, strict=True) if part]
+    return found

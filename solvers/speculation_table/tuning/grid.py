@@ -10,6 +10,7 @@ import numpy as np
 from specopt.models.fields import Floats, Truths
 from specopt.models.sweep import Condition, Point
 from specopt.solvers.speculation_table.prices import Price
+from specopt.solvers.speculation_table.schedule import Range
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 
 Case = tuple[str, int, float]
@@ -64,6 +65,16 @@ def length_of(column: int) -> int | str:
     return "none" if column == 0 else column - 1
 
 
+def name_of(ranges: Sequence[Range]) -> int | str:
+    """Return the name of an answer: a draft length, "none" or "table"."""
+    return "table" if len(ranges) > 1 else length_of(column_of(ranges[0][2]))
+
+
+def geometric_mean(values: Floats, weights: Floats | None = None) -> float:
+    """Return the weighted geometric mean of positive numbers."""
+    return float(np.exp(np.average(np.log(values), weights=weights)))
+
+
 def grid_of(
     predictor: Predictor,
     cases: Sequence[Case],
@@ -75,12 +86,11 @@ def grid_of(
     harmonically.
     """
     shape = len(sizes), lengths[-1] + 2
-    inverse, below, above = np.zeros((3, *shape))
-    apart = np.zeros((3, *shape))
+    inverse, below, above, *apart = np.zeros((6, *shape))
     measured, slower = np.ones(shape, bool), np.zeros(shape, bool)
     idle = 0 in predictor.sweep.draft_lengths
     options = [None, *(length for length in lengths if length or idle)]
-    taken = [0 if option is None else option + 1 for option in options]
+    taken = [*map(column_of, options)]
     compared = [predictor.sweep.relative, *options[1:]]
     for workload, context, share in cases:
         points = [
@@ -108,7 +118,7 @@ def grid_of(
     if len(cases) == 1:
         mean[:, taken] = speed  # to the last digit
     low, high = mean * np.exp(-below / inverse), mean * np.exp(above / inverse)
-    speedup, (less, more, doubt) = mean / mean[:, :1], apart / inverse
+    speedup, (less, more, doubt) = mean / mean[:, :1], np.array(apart) / inverse
     least, most = speedup * np.exp(-less), speedup * np.exp(more)
     if not idle and predictor.sweep.zero_is_none:
         for array in (mean, low, high, measured):

@@ -74,12 +74,12 @@ class Predictor:
         self.sweep = sweep.with_none()
         self.confidence = number("confidence", confidence, above=0, below=1)
         self.notes = list(self.sweep.notes)
-        runs: dict[Point, list[Measurement]] = defaultdict(list)
+        self.runs: dict[Point, list[Measurement]] = defaultdict(list)
         for one in self.sweep.measurements:
-            runs[one.point].append(one)
+            self.runs[one.point].append(one)
         own = {
             p: [m.tokens_per_second for m in many if m.tokens_per_second]
-            for p, many in runs.items()
+            for p, many in self.runs.items()
         }
         logs = {point: np.log(speeds) for point, speeds in own.items() if speeds}
         if all(point.draft_length is None for point in logs):
@@ -90,7 +90,7 @@ class Predictor:
         }
         self._lengths = {
             point: float(np.mean(lengths))
-            for point, many in runs.items()
+            for point, many in self.runs.items()
             if point.draft_length
             and (lengths := [m.acceptance_length for m in many if m.acceptance_length])
         }
@@ -148,9 +148,8 @@ class Predictor:
 
     def _mean(self, points: Sequence[Point]) -> Floats:
         found = self._law.at(points) + np.log([point.condition.concurrency for point in points])
-        seen = [k for k, point in enumerate(points) if point in self._speeds]
-        found[seen] = np.log([self._speeds[points[k]] for k in seen])
-        return found
+        known = np.log([self._speeds.get(point, 1.0) for point in points])
+        return np.where([point in self._speeds for point in points], known, found)
 
     def _widths(
         self, points: Sequence[Point], base: Sequence[Point], seen: Truths, confidence: float

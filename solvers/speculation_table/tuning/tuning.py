@@ -13,7 +13,13 @@ from specopt.models.sweep import ONLY, Setup
 from specopt.solvers.speculation_table.schedule import Range, Schedule
 from specopt.solvers.speculation_table.tuning.capacity import Capacity
 from specopt.solvers.speculation_table.tuning.goal import Goal
-from specopt.solvers.speculation_table.tuning.grid import Grid, column_of, length_of
+from specopt.solvers.speculation_table.tuning.grid import (
+    Grid,
+    column_of,
+    geometric_mean,
+    length_of,
+    name_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,7 +85,7 @@ class Tuning:
     @property
     def name(self) -> int | str:
         """The choice: a draft length, a table or none."""
-        return "table" if len(self.schedule.ranges) > 1 else length_of(self.option(1))
+        return name_of(self.schedule.ranges)
 
     @property
     def carries(self) -> int:
@@ -150,7 +156,7 @@ class Tuning:
             (grid.most, self.kept[2]),
         )
         mean, least, most = (
-            float(np.exp(np.log(of[inside, taken] * kept[inside]).mean())) for of, kept in limits
+            geometric_mean(of[inside, taken] * kept[inside]) for of, kept in limits
         )
         return mean, least, most
 
@@ -168,14 +174,9 @@ class Tuning:
             "speedup": self.schedule.mean_speedup(),
             "regret_bound": self.regret_bound,
             "worth": [
-                dict(
-                    zip(
-                        ("range", "speedup", "low", "high"),
-                        (list(drafted), *self.worth(drafted)),
-                        strict=True,
-                    )
-                )
+                {"range": list(drafted), "speedup": mean, "low": low, "high": high}
                 for drafted in self.schedule.ranges
+                for mean, low, high in [self.worth(drafted)]
             ],
             "predictions": [
                 {
