@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -19,6 +19,9 @@ from specopt.measuring.processor import processor
 from specopt.measuring.torch_decoder import TorchDecoder
 from specopt.models.errors import InvalidInput
 from specopt.models.memory import free_memory
+
+if TYPE_CHECKING:
+    from specopt.measuring.measure import Settings
 
 COLD_PASSES = 20
 """Further passes of a decoder that was just loaded: threads, libraries and clocks take their time
@@ -31,34 +34,28 @@ class TorchTimer:
 
     Parameters
     ----------
-    device
-        ``auto`` (a CUDA device where there is one), ``cpu`` or ``cuda``.
-    threads
-        Threads of a CPU; None: as torch chooses.
-    seed
-        Seed of weights, caches and tokens.
-    graphs
-        Whether passes on a CUDA device are captured and replayed.
+    settings
+        Device (``auto``: a CUDA device if there is one), threads, seed, and whether passes on a
+        CUDA device are captured and replayed.
 
     Raises
     ------
     InvalidInput
-        If there is no such device.
+        If CUDA is not available.
     """
 
-    def __init__(self, *, device: str, threads: int | None, seed: int, graphs: bool = True) -> None:
-        if device == "cuda" and not torch.cuda.is_available():
-            raise InvalidInput(
-                "device: expected one that is there, got 'cuda': torch sees no CUDA device"
-            )
-        self.kind = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
-        if threads is not None:
-            torch.set_num_threads(threads)
+    def __init__(self, settings: Settings) -> None:
+        has_cuda = torch.cuda.is_available()
+        if settings.device == "cuda" and not has_cuda:
+            raise InvalidInput("device: CUDA is not available to torch; use `--device cpu`")
+        self.kind = "cuda" if has_cuda and settings.device != "cpu" else "cpu"
+        if settings.threads is not None:
+            torch.set_num_threads(settings.threads)
         self.threads = int(torch.get_num_threads())
-        self.launch = "graph" if graphs and self.kind == "cuda" else "eager"
+        self.launch = "graph" if settings.graphs and self.kind == "cuda" else "eager"
         self.version = str(torch.__version__)
         self.device_name = processor() if self.kind == "cpu" else str(torch.cuda.get_device_name())
-        self._seed = seed
+        self._seed = settings.seed
         self._decoder: TorchDecoder | None = None
         self._cold = False
 
@@ -106,10 +103,8 @@ class TorchTimer:
                 decoder.shape.vocabulary, size, device=decoder.device, generator=random
             )
             cache = decoder.new_cache(work.batch, total)
-            rotation, mask = (
-                decoder.rotation(total),
-                decoder.mask(work.new_tokens, work.cached_tokens),
-            )
+            rotation = decoder.rotation(total)
+            mask = decoder.mask(work.new_tokens, work.cached_tokens)
 
             def one() -> None:
                 decoder.forward(
@@ -167,9 +162,9 @@ def _memory() -> Iterator[None]:
     """Turn torch's several ways of running out of memory into one."""
     try:
         yield
-    except (MemoryError, torch.OutOfMemoryError) as error:
-        raise OutOfMemory(str(error)) from None
-    except RuntimeError as error:
-        if "allocate" not in str(error):  # the CPU allocator has no exception of its own
-            raise
-        raise OutOfMemory(str(error)) from None
+    except (MemoryError, RuntimeError) as error:
+        # the CPU allocator raises a plain RuntimeError
+        typed = isinstance(error, MemoryError | torch.OutOfMemoryError)
+        if typed or "allocate" in str(error):
+            raise OutOfMemory(str(error)) from None
+        raise

@@ -71,9 +71,7 @@ def test_speculators_performance() -> None:
     assert "their rate times their latency" in " ".join(
         read_sweeps([f"{FIELD / 'speculators-perf_results.csv'}@3"]).notes
     )
-    with pytest.raises(
-        InvalidInput, match="line 2, draft_length: the file does not say it"
-    ):
+    with pytest.raises(InvalidInput, match="line 2, draft_length: the file does not say it"):
         rows("speculators-perf_results.csv")
 
 
