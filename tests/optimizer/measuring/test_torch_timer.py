@@ -47,7 +47,7 @@ def test_every_phase_and_data_type_runs(dtype: str) -> None:
     assert (len(found.rows), found.skipped, found.interrupted) == (8, (), False)
     for row in found.rows:
         quantiles = [row[f"seconds_{name}"] for name in ("min", "p10", "median", "p90")]
-        assert 0 < quantiles[0] and quantiles == sorted(quantiles)
+        assert quantiles[0] > 0 and quantiles == sorted(quantiles)
         assert (row["dtype"], row["torch"]) == (dtype, torch.__version__)
         assert row["device"] and row["threads"] >= 1
 
