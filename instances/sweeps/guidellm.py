@@ -4,8 +4,6 @@ engine drafts.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from specopt.instances.reading.fields import Fields
 from specopt.instances.sweeps.rows import Run
 
@@ -17,9 +15,8 @@ MEANS = {
 """Metrics whose mean a sweep holds, and what it calls them."""
 
 
-def is_guidellm(document: object) -> bool:
-    """Return whether a document is a report."""
-    return isinstance(document, Mapping) and isinstance(document.get("benchmarks"), list)
+KEYS = {"benchmarks"}
+"""Fields that a report has."""
 
 
 def guidellm_runs(fields: Fields) -> list[Run]:

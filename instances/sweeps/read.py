@@ -9,16 +9,14 @@ from pathlib import Path
 from specopt.instances.reading.fields import Fields
 from specopt.instances.reading.json_documents import json_documents
 from specopt.instances.reading.lines import Lines, open_lines
+from specopt.instances.sweeps import guidellm, llama_speed_bench, sglang, vllm
 from specopt.instances.sweeps.console import console_runs, is_console
-from specopt.instances.sweeps.guidellm import guidellm_runs, is_guidellm
-from specopt.instances.sweeps.llama_speed_bench import is_speed_bench, speed_bench_runs
 from specopt.instances.sweeps.rows import Rows, Run
-from specopt.instances.sweeps.sglang import is_sglang, sglang_run
 from specopt.instances.sweeps.source import DraftLength, parse_source
 from specopt.instances.sweeps.spec_bundle import is_spec_bundle, read_spec_bundle
 from specopt.instances.sweeps.speculators import is_perf_results, perf_runs
 from specopt.instances.sweeps.table import REQUIRED, read_csv
-from specopt.instances.sweeps.vllm import is_summary, is_vllm, read_summary, vllm_run
+from specopt.instances.sweeps.vllm import is_summary, read_summary
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, printable
 from specopt.models.reading import StrPath, opened
@@ -29,6 +27,14 @@ KNOWN = (
     " bench sweep, a report of GuideLLM, lines of SGLang's bench_serving, llama.cpp's speed-bench,"
     " perf_results.csv of speculators, or a bundle of SpecForge"
 )
+READERS = (
+    (guidellm.KEYS, guidellm.guidellm_runs),
+    (llama_speed_bench.KEYS, llama_speed_bench.speed_bench_runs),
+    (sglang.KEYS, lambda fields: [sglang.sglang_run(fields)]),
+    (vllm.KEYS, lambda fields: [vllm.vllm_run(fields)]),
+)
+"""Fields that tell the results of programs apart, and functions that read them."""
+
 _HEAD = 4096
 """Bytes that tell JSON from a table."""
 
@@ -148,16 +154,10 @@ def _runs(rows: Rows, documents: list[object], place: str) -> list[Run]:
     found: list[Run] = []
     for number, document in enumerate(flat, start=1):
         fields = Fields(rows.where, place if len(flat) == 1 else f"{place}run {number}, ", document)
-        if is_guidellm(document):
-            found += guidellm_runs(fields)
-        elif is_speed_bench(document):
-            found += speed_bench_runs(fields)
-        elif is_sglang(document):
-            found.append(sglang_run(fields))
-        elif is_vllm(document):
-            found.append(vllm_run(fields))
-        else:
+        read = next((read for keys, read in READERS if keys <= set(fields.values)), None)
+        if read is None:
             raise InvalidInput(f"{rows.where}: {place}expected {KNOWN}; got {describe(document)}")
+        found += read(fields)
     return found
 
 

@@ -4,23 +4,17 @@ arguments as well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from specopt.instances.reading.fields import Fields
 from specopt.instances.sweeps.rows import Run
 from specopt.instances.sweeps.vllm import context, latency
 from specopt.models.sweep import Setup
 
-
-def is_sglang(document: object) -> bool:
-    """Return whether a document is the result of a run."""
-    return isinstance(document, Mapping) and {"output_throughput", "mean_e2e_latency_ms"} <= set(
-        document
-    )
+KEYS = {"output_throughput", "mean_e2e_latency_ms"}
+"""Fields that the result of a run has."""
 
 
 def sglang_run(fields: Fields) -> Run:
-    """Return what a result says; without a fixed concurrency the mean one counts, rounded.
+    """Return the run of a result; without a fixed concurrency, it is the mean one, rounded.
 
     Raises
     ------

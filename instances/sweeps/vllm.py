@@ -28,12 +28,10 @@ LATENCY = {
     "p99_tpot_ms": "p99_tpot_ms",
     "mean_ttft_ms": "mean_ttft_ms",
 }
+KEYS = {"output_throughput"}
+"""Fields that the result of a run has."""
+
 _LONGEST_PARAMETER = 10_000
-
-
-def is_vllm(document: object) -> bool:
-    """Return whether a document is the result of a run."""
-    return isinstance(document, Mapping) and "output_throughput" in document
 
 
 def is_summary(first_line: str) -> bool:

@@ -86,7 +86,7 @@ def grid_of(
     harmonically.
     """
     shape = len(sizes), lengths[-1] + 2
-    inverse, below, above, *apart = np.zeros((6, *shape))
+    parts = np.zeros((6, *shape))
     measured, slower = np.ones(shape, bool), np.zeros(shape, bool)
     idle = 0 in predictor.sweep.draft_lengths
     options = [None, *(length for length in lengths if length or idle)]
@@ -98,27 +98,28 @@ def grid_of(
             for size in sizes
             for option in compared
         ]
-        found = predictor.predict(points)
-        every = len(sizes), len(options)
-        speed, low, high = (getattr(found, name).reshape(every) for name in ("mean", "low", "high"))
-        seen = found.measured.reshape(every)
-        inverse[:, taken] += share / speed
-        # limits of a mean of several: deviations add up, as if all erred alike, which holds
-        # whatever they do
-        below[:, taken] += share * np.log(speed / low) / speed
-        above[:, taken] += share * np.log(high / speed) / speed
-        for total, own in zip(apart, (found.less, found.more, found.doubt), strict=True):
-            total[:, taken] += own.reshape(every) * share / speed
+        found, every = predictor.predict(points), (len(sizes), len(options))
+        speed, seen = found.mean.reshape(every), found.measured.reshape(every)
+        # deviations of several cases add up, as if all erred in the same direction
+        widths = [
+            np.ones_like(found.mean),
+            np.log(found.mean / found.low),
+            np.log(found.high / found.mean),
+            found.less,
+            found.more,
+            found.doubt,
+        ]
+        parts[:, :, taken] += np.reshape(widths, (6, *every)) * (share / speed)
         measured[:, taken] &= seen
         slower[:, taken] |= seen & seen[:, :1] & (speed < speed[:, :1])
     absent = np.setdiff1d(np.arange(shape[1]), taken)
-    inverse[:, absent] = np.nan
+    parts[0][:, absent] = np.nan
     measured[:, absent] = False
-    mean = 1.0 / inverse
+    mean = 1.0 / parts[0]
     if len(cases) == 1:
         mean[:, taken] = speed  # to the last digit
-    low, high = mean * np.exp(-below / inverse), mean * np.exp(above / inverse)
-    speedup, (less, more, doubt) = mean / mean[:, :1], np.array(apart) / inverse
+    below, above, less, more, doubt = parts[1:] / parts[0]
+    low, high, speedup = mean * np.exp(-below), mean * np.exp(above), mean / mean[:, :1]
     least, most = speedup * np.exp(-less), speedup * np.exp(more)
     if not idle and predictor.sweep.zero_is_none:
         for array in (mean, low, high, measured):

@@ -18,6 +18,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
 from specopt.solvers.speculation_table.tuning.decision import decide
 from specopt.solvers.speculation_table.tuning.goal import Goal
+from specopt.solvers.speculation_table.tuning.law import Place, place_of
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
@@ -32,8 +33,8 @@ class Tuner:
     ----------
     concurrencies, draft_lengths
         The loads and the draft lengths that may be measured; no speculation may be, anyway.
-    workloads, context_tokens
-        What to serve, each at every load.
+    cases
+        Workloads with their contexts, to be served at every load.
     goal
         What is wanted.
     regret
@@ -55,8 +56,7 @@ class Tuner:
         concurrencies: Iterable[int],
         draft_lengths: Iterable[int],
         *,
-        workloads: Sequence[str] = ("",),
-        context_tokens: Sequence[int] = (0,),
+        cases: Sequence[Place] = (("", 0),),
         goal: Goal | None = None,
         regret: float = 0.02,
         confidence: float = 0.9,
@@ -68,7 +68,7 @@ class Tuner:
                 "concurrencies, draft_lengths: expected at least one of each, and a draft length"
                 " >= 1"
             )
-        self.cases = [(workload, context) for workload in workloads for context in context_tokens]
+        self.cases = cases
         lengths = tuple(self.draft_lengths)
         self.goal = replace(
             goal or Goal(), concurrencies=tuple(self.concurrencies), draft_lengths=lengths
@@ -104,7 +104,7 @@ class Tuner:
             )
         full = sweep.with_none()
         sweep = full if full.relative is None else sweep
-        goal = goal or Goal()
+        goal, places = goal or Goal(), sorted({place_of(one.point) for one in sweep.measurements})
         longest = max((0, *sweep.draft_lengths))
         if asking or goal.extrapolate:
             twice = asking and all(setup.is_sequential for setup in sweep.setups)
@@ -112,8 +112,7 @@ class Tuner:
         tuner = cls(
             {condition.concurrency for condition in sweep.conditions},
             goal.draft_lengths or range((longest or _LONGEST) + 1),
-            workloads=sweep.workloads if goal.workload is None else (goal.workload,),
-            context_tokens=sorted({condition.context_tokens for condition in sweep.conditions}),
+            cases=[one for one in places if one[0] == goal.workload] or places,
             goal=goal,
             regret=regret,
             confidence=confidence,
