@@ -1,5 +1,5 @@
-"""GuideLLM's JSON report: benchmarks with their strategy and metrics. It does not know what the
-engine drafts.
+"""GuideLLM's JSON report: benchmarks with their strategy and metrics. It does not know the
+engine's draft length.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ MEANS = {
     "time_to_first_token_ms": "mean_ttft_ms",
     "output_token_count": "output_tokens",
 }
-"""Metrics whose mean a sweep holds, and what it calls them."""
+"""Metrics whose mean a sweep holds, and their names in a sweep."""
 
 
 KEYS = {"benchmarks"}

@@ -45,7 +45,7 @@ OTHERS = {
     '"conditional_accept_rates"': _ACCEPTANCE,
     ",avg_ns,": "times of passes: give it to `specopt plan --runtimes`",
 }
-"""What files hold that are no sweeps, by a mark at their beginning."""
+"""Contents of files that are not sweeps, by a mark at their beginning."""
 
 SUMMARY = "summary.json"
 MAX_FILES = 10_000
@@ -68,7 +68,7 @@ def read_sweeps(
     sources
         Each a CSV table, results of ``vllm bench serve`` or ``vllm bench sweep serve`` (the folder,
         too), a report of GuideLLM, lines of SGLang's ``bench_serving``, or a bundle of SpecForge. A
-        text may end in ``@K`` or ``@none``: what the runs drafted where the file does not say it,
+        text may end in ``@K`` or ``@none``, the draft length of runs whose file does not say it;
         see `parse_source`.
     workload, draft
         The workload and the drafter to take; None: all.

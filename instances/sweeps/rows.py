@@ -242,7 +242,7 @@ class Rows:
 
 
 def _of_one(kind: str, wanted: str | None, found: list[_Found]) -> list[_Found]:
-    """Return what is of one model, or of one drafter: what names none is of any."""
+    """Return the runs of one model or drafter; a run that names none belongs to each."""
     names = {getattr(one, kind) for one in found} - {""}
     if len(names) > 1 if wanted is None else wanted not in names:
         raise _unknown(kind, names, wanted)

@@ -34,7 +34,7 @@ _STATISTIC = re.compile(r"(p\d+|median|std|min|max)_")
 
 
 def read_csv(lines: Lines, rows: Rows) -> None:
-    """Collect the rows of a table. What stands under `repeat` does not matter: repeated rows are
+    """Collect the rows of a table. The column `repeat` does not matter: repeated rows are
     repetitions.
 
     Raises

@@ -56,7 +56,7 @@ def read_summary(lines: Lines) -> list[Run]:
 
 
 def vllm_run(fields: Fields) -> Run:
-    """Return what a result says.
+    """Return the run of a result.
 
     Raises
     ------
@@ -82,7 +82,7 @@ def vllm_run(fields: Fields) -> Run:
 
 
 def _method(fields: Fields) -> str:
-    """Return what the parameters or metadata name as the drafter; empty: nothing."""
+    """Return the drafter that the parameters or metadata name; empty: they name none."""
     config = _parsed(fields.values.get(CONFIG))
     inner = config.get("method") if isinstance(config, Mapping) else None
     return inner if isinstance(inner, str) else fields.text("drafter", f"{CONFIG}.method", "method")

@@ -57,7 +57,7 @@ class Clock:
 
     @property
     def expected(self) -> str:
-        """What a time must look like, for messages."""
+        """Expected form of a time, for messages."""
         if self.unit != DATE:
             return f"a time in {self.unit} of less than {MAX_SECONDS * self._per_second:g}"
         if self._origin is None:

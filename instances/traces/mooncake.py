@@ -28,7 +28,7 @@ class JsonLines:
     Parameters
     ----------
     name
-        What `--format` calls it.
+        Name for `--format`.
     unit
         Unit of its times.
     mark

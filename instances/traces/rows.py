@@ -48,7 +48,7 @@ class Rows:
         return self._count is None or len(self._seconds) < self._count
 
     def trace(self, source: str, where: str, format: str) -> Trace:
-        """Return what was collected as a trace, sorted by arrival; rows that arrive together keep
+        """Return the collected rows as a trace, sorted by arrival; rows that arrive together keep
         their order.
 
         Parameters
@@ -56,7 +56,7 @@ class Rows:
         source
             Name of the file, to be remembered.
         where
-            What messages call it.
+            Name of the file in messages.
         format
             Name of the format.
 

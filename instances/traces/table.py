@@ -12,19 +12,19 @@ from specopt.instances.traces.rows import Rows
 from specopt.models.fields import MAX_TOKENS
 
 TOKENS = f"a whole number of tokens from 0 to {MAX_TOKENS:,}"
-"""What a field of tokens must hold, for messages."""
+"""Expected content of a field of tokens, for messages."""
 
 _DIGITS = len(str(MAX_TOKENS))
 
 
 @dataclass(frozen=True)
 class Table:
-    """A format of CSV traces: which columns hold what.
+    """A format of CSV traces, described by its columns.
 
     Parameters
     ----------
     name
-        What `--format` calls it.
+        Name for `--format`.
     arrival, input, output
         Columns of the time of arrival and of the tokens of prompt and response.
     time_unit

@@ -1,6 +1,4 @@
-"""What a trace of requests says: when each arrived, how long its prompt was, and how long its
-response.
-"""
+"""A trace of requests: their arrivals, and the lengths of prompts and responses."""
 
 from __future__ import annotations
 
@@ -88,7 +86,7 @@ class Trace:
 
     @property
     def guess(self) -> str:
-        """What a reader must know if the unit of the times is a guess; empty: it is none."""
+        """Note that the unit of the times is a guess; empty: it is not."""
         if not self.guessed_unit:
             return ""
         return (
@@ -160,7 +158,7 @@ def check_window(start: object, rows: object) -> None:
 
 
 def past_the_end(start: int, rows: int | None, usable: int) -> str:
-    """Return what is wrong with a window that a trace of `usable` rows does not hold."""
+    """Return the message for a window that a trace of `usable` rows does not contain."""
     wanted = f"rows from {start} on" if rows is None else f"rows {start} to {start + rows - 1}"
     return (
         f"expected a window within the {usable} usable rows of the trace (0 to {usable - 1}), got"

@@ -33,7 +33,7 @@ _LEAVE = 30.0  # seconds that a server has to end by itself
 
 
 class Asks(Protocol):
-    """What says which point to measure next: a `Tuner`."""
+    """The part of a `Tuner` that chooses the next point."""
 
     measurements: list[Measurement]
 
@@ -55,7 +55,7 @@ class Drive:
     sweep
         The CSV file that the rows are added to.
     client
-        What it is asked.
+        Client that loads the server.
     start_seconds
         Time that the server has to start.
     """

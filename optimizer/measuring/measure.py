@@ -28,8 +28,8 @@ DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2}
 """Data types that passes are timed in, and their bytes per value."""
 
 MEMORY_SHARE = 0.9
-"""How much of the free memory an estimate may take: estimates leave out what the libraries take for
-themselves.
+"""Share of the free memory that an estimate may take, because estimates leave out the memory of
+libraries.
 """
 
 
@@ -39,7 +39,7 @@ STEADY_RATIO = 1.5
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What to measure.
+    """Settings of a measurement.
 
     Parameters
     ----------
@@ -131,7 +131,7 @@ class Measurement:
 
 
 class Timer(Protocol):
-    """What times passes on a device: `specopt.measuring.torch_timer.TorchTimer`."""
+    """A timer of passes on a device: `specopt.measuring.torch_timer.TorchTimer`."""
 
     kind: str
     device_name: str
@@ -162,7 +162,7 @@ def measure(
     configs
         Shapes, as `specopt.instances.checkpoints.model_config.read_model_config` returns them.
     settings
-        What to measure.
+        Passes, device and repeats.
     verbose
         Whether to show progress on stderr.
 

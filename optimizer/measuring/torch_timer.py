@@ -120,8 +120,8 @@ class TorchTimer:
 
 
 def _captured(one: Any) -> Any:
-    """Return what replays a pass as a CUDA graph; it ran on the stream of its own that a capture
-    needs before.
+    """Return a function that replays a pass as a CUDA graph, after a run on the separate stream
+    that a capture needs.
     """
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())

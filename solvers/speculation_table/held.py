@@ -1,8 +1,8 @@
-"""What a sweep or measured passes predict of a server, and both as corrected by what the server
-did.
+"""Predictions for a server from a sweep or from measured passes, and their correction by loads that
+the server served.
 
-The correction of a sweep is a factor on the seconds of its steps, which may change with load and
-drafts, and a shift of the logit of its acceptance. That of passes is a factor for each model, and
+A sweep is corrected by a factor on the seconds of its steps, which may depend on load and drafts,
+and by a shift of the logit of its acceptance. Passes are corrected by a factor for each model and
 an overhead of every step.
 """
 
@@ -81,7 +81,7 @@ class _Row:
 
 
 def planned(data: Mapping[str, Any], where: str) -> OfSweep:
-    """Return the predictions of what `tune` wrote, of the option that it chose, with their
+    """Return the predictions in a result of `tune` for the option that it chose, with their
     bands.
     """
     where = f"{where}.predictions"
@@ -107,7 +107,7 @@ def planned(data: Mapping[str, Any], where: str) -> OfSweep:
 
 
 class OfSweep:
-    """What a sweep of one drafter, workload and context predicts; `InvalidInput` if there are
+    """Predictions from a sweep of one drafter, workload and context; `InvalidInput` if it has
     several.
     """
 
@@ -127,7 +127,7 @@ class OfSweep:
         self.loads = tuple(one.concurrency for one in sweep.conditions)
 
     def at(self, concurrency: int, length: int | None) -> Expected:
-        """Return what is predicted of a load and a draft length."""
+        """Return the prediction for a load and a draft length."""
         point = Point(Condition(concurrency, *self.case), length)
         found = self.predictor.predict([point])
         low, high = self.bands.get(
@@ -136,7 +136,7 @@ class OfSweep:
         return float(found.mean[0]), low, high, self.predictor.acceptance_length(point)
 
     def corrected(self, seen: Sequence[Seen]) -> str:
-        """Return the sweep as CSV: what was seen, and what that makes of the other rows."""
+        """Return the sweep as CSV: the measured loads, and the other rows corrected by them."""
         places, (_, late, shifts) = [one.place for one in seen], misses(self, seen)
         rows, shift = _leans(places), shifts.sum() / max(1, np.count_nonzero(shifts))
         leans = np.linalg.solve(rows.T @ rows + np.diag((ROUGH / LEANS) ** 2), rows.T @ late)
@@ -175,7 +175,7 @@ class OfPasses:
         self.inputs = "acceptance", "passes, step_overhead_seconds", "zero_draft_cost"
 
     def at(self, concurrency: int, length: int | None) -> Expected:
-        """Return what is predicted of a load and a draft length."""
+        """Return the prediction for a load and a draft length."""
         drafts, speeds = length or 0, []
         for rates, passes in BANDS:
             steps = self.runtimes.seconds(concurrency, drafts, passes)[length is not None]
@@ -246,9 +246,7 @@ def _leans(places: Sequence[tuple[int, int | None]]) -> Floats:
 
 
 def _scaled(data: Any, factor: float, timed: bool = False) -> Any:
-    """Return data with the seconds in it multiplied: what stands in fields named so, and spreads of
-    them.
-    """
+    """Return data with its seconds and their spreads multiplied by a factor."""
     if isinstance(data, Mapping):
         return {
             key: _scaled(one, factor, "seconds" in key or key == "spread")
@@ -272,8 +270,8 @@ def _acceptance(seen: Sequence[Seen]) -> dict[str, Any] | None:
 
 
 def report(prediction: Prediction, seen: Sequence[Seen]) -> dict[str, Any]:
-    """Return predicted against measured output with intervals, the order of options, and what is to
-    be corrected.
+    """Return predicted and measured output with intervals, the order of options, and
+    corrections.
     """
     rows: list[dict[str, Any]] = []
     for one in seen:
@@ -309,7 +307,7 @@ def report(prediction: Prediction, seen: Sequence[Seen]) -> dict[str, Any]:
 
 
 def _factors(prediction: Prediction, seen: Sequence[Seen]) -> list[dict[str, Any]]:
-    """Return measured over predicted by input, with limits of the mean, and what that does to the
+    """Return measured over predicted inputs, with limits of the mean and the effect on the
     output.
     """
     found = []
@@ -319,7 +317,7 @@ def _factors(prediction: Prediction, seen: Sequence[Seen]) -> list[dict[str, Any
         noise = np.mean([one.load.deviation for one in group])
         of_tokens, of_steps, of_idle = prediction.inputs
         of_steps = of_idle if length == 0 else of_steps
-        for what, logs, sign, source in (
+        for quantity, logs, sign, source in (
             ("tokens", tokens, 1, of_tokens),
             ("seconds", late, -1, of_steps),
         ):
@@ -328,7 +326,7 @@ def _factors(prediction: Prediction, seen: Sequence[Seen]) -> list[dict[str, Any
                 deviation = np.hypot(logs.std(), noise) / len(logs) ** 0.5
                 found.append(
                     {
-                        "of_a_step": what,
+                        "of_a_step": quantity,
                         "draft_length": name_of(length),
                         "factor": mean,
                         "interval": _limits(mean, deviation, len(logs)),

@@ -39,7 +39,7 @@ class Runtimes:
     Parameters
     ----------
     drafter
-        What drafts.
+        Drafter.
     verify
         Passes of the verify model.
     contexts
@@ -50,7 +50,7 @@ class Runtimes:
         Least and largest share of throughput that an engine which speculates loses in steps without
         drafts, against one that does not.
     notes
-        What a reader should know.
+        Notes for the reader.
     """
 
     drafter: Drafter
@@ -147,7 +147,7 @@ class Runtimes:
 
     @property
     def measured(self) -> str:
-        """What was measured, for messages."""
+        """Range of the measured passes, for messages."""
         drafts = self.drafter.passes
         parts = {"verify": self.verify.measured, "draft": "" if drafts is None else drafts.measured}
         if parts["verify"] == parts["draft"]:
@@ -155,8 +155,8 @@ class Runtimes:
         return "; ".join(f"{name}: {text}" for name, text in parts.items() if text)
 
     def covers(self, most_requests: int, most_drafts: int) -> Truths:
-        """Tell which steps of 1..B requests and 0..K drafts need no pass beyond what was measured,
-        shape (B, K + 1).
+        """Return which steps of 1..B requests and 0..K drafts need only measured passes, shape
+        (B, K + 1).
         """
         batch, drafts, context = self._grid(most_requests, most_drafts)
         inside = np.ones(self._shape(batch, drafts), np.bool_)

@@ -22,12 +22,12 @@ DEFAULT_REQUESTS = 256
 DEFAULT_DRAFTS = 8
 
 NEVER = 1e-300
-"""What a choice that may be slower than no speculation is worth in the worst case."""
+"""Value of a choice that may be slower than no speculation in the worst case."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SpeculationTable:
-    """The table, and what it is worth.
+    """The table and its speed-ups.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class SpeculationTable:
         Shape (B, K + 1): goodput at every batch size with 0..K drafts relative to no speculation;
         in the worst case if `robust`.
     notes
-        What a reader should know.
+        Notes for the reader.
     """
 
     ranges: tuple[Range, ...]
@@ -78,7 +78,7 @@ class SpeculationTable:
         return replace(self.schedule(), speedups=known).mean_speedup() or 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the table and what it is worth as JSON-like data."""
+        """Return the table and its speed-ups as JSON-like data."""
         limits = self.speedup_limits or ((None, None),) * len(self.ranges)
         rows = [
             {
@@ -174,7 +174,7 @@ def speculation_table(
         Take the length whose speed-up over no speculation is best in the worst case within the
         limits, and none at all where any batch size may be slower than without speculation.
     extrapolate
-        Go beyond what was measured.
+        Whether to go beyond the measured range.
     multiple
         Of which every draft length is one, as engines demand of heads that predict several tokens.
 
@@ -282,7 +282,7 @@ def _sizes(
     extrapolate: bool,
     notes: list[str],
 ) -> tuple[int, int]:
-    """Return the largest batch and the longest draft, none of them beyond what is known."""
+    """Return the largest batch and the longest draft within the known range."""
     for name, value, most in (
         ("max_batch", max_batch, MAX_REQUESTS),
         ("max_length", max_length, MAX_DRAFTS),
@@ -302,7 +302,7 @@ def _sizes(
         return requests, drafts
     if extrapolate:
         notes.append(
-            f"extrapolated beyond what was measured ({runtimes.measured}), where no limit holds"
+            f"extrapolated beyond the measured range ({runtimes.measured}), where no limit holds"
         )
         return requests, drafts
     longest = _leading(np.all(inside[: 1 if max_batch is None else requests], axis=0)) - 1

@@ -1,5 +1,5 @@
-"""What a reader should know of a choice: at which price or context it flips, where it loses, when
-drafts pay.
+"""Notes on a choice: the price or context at which it changes, loads at which it loses, and the
+acceptance from which drafts pay.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from specopt.solvers.speculation_table.tuning.tuning import Tuning
 def break_even(
     predictor: Predictor, answers: Answers, cases: Sequence[Case]
 ) -> Iterator[dict[str, Any]]:
-    """Yield from which acceptance length each measured draft length pays at each load, steps
-    lasting as long as now.
+    """Yield the acceptance length from which each measured draft length pays at each load, if steps
+    take as long as measured.
     """
     grid = answers.grid
     for c in () if answers.relative else answers.concurrencies:
@@ -44,8 +44,8 @@ def advice(
     every: Sequence[Ranges],
     worth: Sequence[float],
 ) -> Iterator[str]:
-    """Yield notes on a choice: what a table costs and where it flips, loads at which it loses, what
-    is beyond.
+    """Yield notes on a choice: the cost of a table, loads at which it loses, unmeasured lengths and
+    contexts.
     """
     goal, grid, schedule = answers.goal, answers.grid, tuning.schedule
     if goal.tpot_seconds is not None and not tuning.carries:

@@ -21,7 +21,7 @@ Ranges = tuple[Range, ...]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Answers:
-    """What an engine can be configured with: none, a constant length, a table."""
+    """Possible configurations of an engine: none, a constant length, a table."""
 
     grid: Grid
     goal: Goal

@@ -1,4 +1,4 @@
-"""What is wanted of a choice of draft lengths, and which of the measured cases count for it."""
+"""The goal of a choice of draft lengths, and the measured cases that count for it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ WHOLE = "all"
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """What is wanted of a table.
+    """The goal of a choice.
 
     Parameters
     ----------
@@ -33,25 +33,27 @@ class Goal:
     loss
         Share of throughput that a batch size may lose for fewer ranges.
     robust
-        Take what is best at the lower end of the speed-up's band, and nothing that may be slower
-        than no speculation.
+        Whether to choose by the lower end of the speed-up's band, and to take nothing that may be
+        slower than no speculation.
     weights
         How often each measured concurrency occurs; None: equally often.
-    workload, context_tokens
-        What is served; None: all that was measured, in equal shares of the tokens.
+    workload
+        Workload that is served; None: all of them, in equal shares of the tokens.
+    context_tokens
+        Context that is served; None: all measured ones, in equal shares of the tokens.
     mix
         Shares of the generated tokens by workload; None: equal ones.
     extrapolate
         Look beyond the measured range, too.
     concurrencies
-        What counts beside the measured ones, when regret is bounded.
+        Loads that count in addition to the measured ones when regret is bounded.
     draft_lengths
-        What may be taken beside 0 once it lies between measured ones, and what may be better
-        whether it does or not; empty: all up to the longest measured.
+        Lengths that may be taken in addition to 0 if they lie between measured ones, and may be
+        better even if they do not; empty: all up to the longest measured.
     single
         One draft length for every batch size, as some engines take it.
     prices
-        What tables cost.
+        Costs of tables.
     room
         Requests that fit into the memory without a drafter, and with it; None: no limit.
     """

@@ -1,4 +1,4 @@
-"""Throughput by batch size and draft length, with bands: what a choice is made from."""
+"""Throughput by batch size and draft length, with bands: the basis of a choice."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Throughput at any load and draft length, from a sweep: a mean and a band for every point.
 
-Means are those of the law, and what was measured is predicted as measured. Means and bands of
-everything else keep the limits that the tokens of a step set.
+Means are those of the law, and measured points are predicted as measured. Means and bands of other
+points keep the limits that the tokens of a step set.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Predictions:
 
 
 class Predictor:
-    """What a sweep says of points that it holds and of others.
+    """Predictions for measured and other points from a sweep.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Predictor:
         self.notes += self._limits.notes
 
     def predict(self, points: Iterable[Point]) -> Predictions:
-        """Return the throughput of points, with bands; what was measured as it was measured."""
+        """Return the throughput of points, with bands; measured points as they were measured."""
         points = tuple(points)
         base = [Point(point.condition, self.sweep.relative) for point in points]
         mean, none = self._mean(points), self._mean(base)

@@ -1,5 +1,5 @@
-"""What to measure next: points that shrink the regret that a schedule may still have, until it is
-small enough.
+"""The next points to measure: those that shrink the regret that a schedule may still have, until it
+is small enough.
 
 Best-arm identification with the bands of the predictions, after LUCB: at the concurrency with the
 largest possible regret, the best of all options that may be better than what is taken is
@@ -27,7 +27,7 @@ _RUNS = 3  # of a point at most: from then on noise is estimated from repetition
 
 
 class Tuner:
-    """Ask what to measure, tell what came out.
+    """Ask for points to measure, and tell their results.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class Tuner:
     cases
         Workloads with their contexts, to be served at every load.
     goal
-        What is wanted.
+        Goal of the choice.
     regret
         `ask` proposes nothing once the certified regret is at most this.
     confidence
@@ -125,12 +125,12 @@ class Tuner:
 
     @property
     def workloads(self) -> tuple[str, ...]:
-        """Names of what is served."""
+        """Names of the workloads."""
         return tuple(dict.fromkeys(workload for workload, _ in self.cases))
 
     @property
     def predictor(self) -> Predictor:
-        """What the measurements so far say."""
+        """Predictor of the measurements so far."""
         if self._known is None or self._known[0] != len(self.measurements):
             self._known = len(self.measurements), self._predictor(self.measurements)
         return self._known[1]
@@ -148,7 +148,7 @@ class Tuner:
         return None in lengths and any(lengths)
 
     def result(self) -> Tuning:
-        """Return the schedule for what was measured so far.
+        """Return the schedule for the measurements so far.
 
         Raises
         ------
@@ -184,8 +184,8 @@ class Tuner:
         )
 
     def _first_points(self) -> list[Point]:
-        """Return what is measured before anything can be compared: the ends of the range, and a
-        middle draft.
+        """Return the points to measure before a comparison is possible: the ends of the range, and
+        a middle draft length.
         """
         lengths = [length for length in self.draft_lengths if length]
         ends = sorted({self.concurrencies[0], self.concurrencies[-1]})
@@ -210,9 +210,8 @@ class Tuner:
         """Return the option with the largest mean of those that may be better than what is taken,
         where most may be lost by it.
 
-        What was measured is measured again, up to `_RUNS` times, only where nothing else can tell
-        and noise decides. None if no measurement helps: regret is left where an engine cannot serve
-        every batch size best.
+        Measured points are measured again, up to `_RUNS` times, only if noise alone decides. None
+        if no measurement helps: regret is left where an engine cannot serve every batch size best.
         """
         grid, runs = tuning.grid, Counter(measurement.point for measurement in known)
         for concurrency in sorted(tuning.concurrencies, key=lambda c: -tuning.regret(c)[0]):

@@ -1,4 +1,4 @@
-"""What was chosen, and what it is worth."""
+"""A choice and its speed-ups."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from specopt.solvers.speculation_table.tuning.grid import (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tuning:
-    """A schedule, and what it rests on.
+    """A schedule and its basis.
 
     Parameters
     ----------
@@ -35,14 +35,14 @@ class Tuning:
     concurrencies
         The measured ones that count.
     goal
-        What was wanted.
+        Goal of the choice.
     notes
-        What a reader should know.
+        Notes for the reader.
     setup
-        What drafts.
+        Drafter and mode.
     kept
-        Least, usual and most of the throughput that is left after what a table costs, by batch size
-        of the grid.
+        Smallest, usual and largest share of the throughput that the cost of a table leaves, by
+        batch size of the grid.
     score
         The geometric mean that the choice was made by, prices included; robust: of the lower
         limits.
@@ -161,7 +161,7 @@ class Tuning:
         return mean, least, most
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `specopt tune` writes as JSON-like data, but for the engine's
+        """Return the result of `specopt tune` as JSON-like data, without the engine's
         configuration.
         """
         grid = self.grid
