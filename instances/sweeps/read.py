@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from specopt.instances.reading.fields import Fields
@@ -154,7 +154,8 @@ def _runs(rows: Rows, documents: list[object], place: str) -> list[Run]:
     found: list[Run] = []
     for number, document in enumerate(flat, start=1):
         fields = Fields(rows.where, place if len(flat) == 1 else f"{place}run {number}, ", document)
-        read = next((read for keys, read in READERS if keys <= set(fields.values)), None)
+        names = set(document) if isinstance(document, Mapping) else set()
+        read = next((read for keys, read in READERS if keys <= names), None)
         if read is None:
             raise InvalidInput(f"{rows.where}: {place}expected {KNOWN}; got {describe(document)}")
         found += read(fields)
