@@ -195,53 +195,40 @@ def measure_with(
     interrupted = False
     try:
         for config in configs:
-            _measure_one(timer, config, settings, rows, skipped, verbose)
+            dtype = settings.dtype or _default_dtype(timer, config)
+            weights, start = config.parameters * DTYPES[dtype], time.monotonic()
+            too_large = f"{config.name}: its weights do not fit, {_gigabytes(weights)} in {dtype}"
+            free = timer.free_bytes()
+            if free is not None and weights > MEMORY_SHARE * free:
+                skipped.append(f"{too_large} of {_gigabytes(free)}")
+                continue
+            try:
+                timer.load(config, dtype)
+            except OutOfMemory:
+                skipped.append(too_large)
+                continue
+            free = timer.free_bytes()
+            for index, work in enumerate(settings.passes):
+                if verbose:
+                    done = f"{config.name}: {index} of {len(settings.passes)}, {work}"
+                    print_step(time.monotonic() - start, done)
+                reason = _does_not_fit(config, work, DTYPES[dtype], free)
+                try:
+                    if reason is None:
+                        seconds = timer.seconds(
+                            work, repeats=settings.repeats, warm_up=settings.warm_up
+                        )
+                        rows.append(_row(timer, config, work, settings, dtype, seconds))
+                except OutOfMemory:
+                    reason = "out of memory"
+                if reason is not None:
+                    skipped.append(f"{config.name}, {work}: {reason}")
     except KeyboardInterrupt:
         interrupted = True
     finally:
         if verbose:
             end_progress()
     return Measurement(rows=tuple(rows), skipped=tuple(skipped), interrupted=interrupted)
-
-
-def _measure_one(
-    timer: Timer,
-    config: ModelConfig,
-    settings: Settings,
-    rows: list[dict[str, Any]],
-    skipped: list[str],
-    verbose: bool,
-) -> None:
-    dtype = settings.dtype or _default_dtype(timer, config)
-    weights = config.parameters * DTYPES[dtype]
-    free = timer.free_bytes()
-    if free is not None and weights > MEMORY_SHARE * free:
-        skipped.append(
-            f"{config.name}: its weights do not fit, {_gigabytes(weights)} in {dtype} of"
-            f" {_gigabytes(free)}"
-        )
-        return
-    start = time.monotonic()
-    try:
-        timer.load(config, dtype)
-    except OutOfMemory:
-        skipped.append(f"{config.name}: its weights do not fit, {_gigabytes(weights)} in {dtype}")
-        return
-    free = timer.free_bytes()
-    passes = settings.passes
-    for index, work in enumerate(passes):
-        if verbose:
-            print_step(time.monotonic() - start, f"{config.name}: {index} of {len(passes)}, {work}")
-        reason = _does_not_fit(config, work, DTYPES[dtype], free)
-        if reason is None:
-            try:
-                seconds = timer.seconds(work, repeats=settings.repeats, warm_up=settings.warm_up)
-            except OutOfMemory:
-                reason = "out of memory"
-        if reason is not None:
-            skipped.append(f"{config.name}, {work}: {reason}")
-            continue
-        rows.append(_row(timer, config, work, settings, dtype, seconds))
 
 
 def _does_not_fit(

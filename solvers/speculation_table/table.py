@@ -254,13 +254,14 @@ def _means(values: Floats, ranges: list[tuple[int, int, int]]) -> tuple[float, .
 
 def _against(worth: Speedups, found: SpeculationTable) -> str:
     """Return why it is best not to set up an engine to speculate; empty: it is not."""
-    schedule = found.schedule()
+    speculates = any(drafts for *_, drafts in found.ranges)
     if not found.robust:
-        mean = schedule.mean_speedup() or 0.0
-        if mean > 1.0 and schedule.longest:
+        logs = [np.log(worth.fitted[low - 1 : high, k or 0]) for low, high, k in found.ranges]
+        mean = float(np.exp(np.concatenate(logs).mean()))
+        if mean > 1.0 and speculates:
             return ""
         return f"speculation does not pay: at best it runs at {mean:.2f}x of none on average"
-    if schedule.longest and (worth.low.max(axis=1) >= 1.0).all():
+    if speculates and (worth.low.max(axis=1) >= 1.0).all():
         return ""
     best = worth.low[:, 1:].max(axis=1)
     at = int(np.argmin(best))
