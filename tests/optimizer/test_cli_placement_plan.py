@@ -123,7 +123,7 @@ STAIRS = {1: 0.0517, 2: 0.104, 3: 0.105, 4: 0.106, 5: 0.107, 6: 0.108, 8: 0.11, 
 """Seconds of a pass by new tokens, as on kernels for one token and for several: lines miss them."""
 
 
-def staircase(tmp_path: Path, noise: float = 0.0) -> list[str]:
+def staircase(tmp_path: Path, noise: float = 0.0) -> str:
     """Return both models with measured passes of one request, the verify model's a staircase."""
     path = tmp_path / "stairs.csv"
     rows = [f"draft-15m,1,{new},128,{0.03 + 0.0001 * new}\n" for new in STAIRS]
