@@ -181,7 +181,13 @@ def measure(
 
     before = torch.get_num_threads()
     try:
-        return measure_with(TorchTimer(settings), configs, settings, verbose=verbose)
+        timer = TorchTimer(
+            device=settings.device,
+            threads=settings.threads,
+            seed=settings.seed,
+            graphs=settings.graphs,
+        )
+        return measure_with(timer, configs, settings, verbose=verbose)
     finally:
         torch.set_num_threads(before)
 

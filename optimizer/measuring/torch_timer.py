@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
@@ -19,9 +19,6 @@ from specopt.measuring.processor import processor
 from specopt.measuring.torch_decoder import TorchDecoder
 from specopt.models.errors import InvalidInput
 from specopt.models.memory import free_memory
-
-if TYPE_CHECKING:
-    from specopt.measuring.measure import Settings
 
 COLD_PASSES = 20
 """Further passes of a decoder that was just loaded: threads, libraries and clocks take their time
@@ -34,9 +31,14 @@ class TorchTimer:
 
     Parameters
     ----------
-    settings
-        Device (``auto``: a CUDA device if there is one), threads, seed, and whether passes on a
-        CUDA device are captured and replayed.
+    device
+        ``auto`` (a CUDA device if there is one), ``cpu`` or ``cuda``.
+    threads
+        Number of threads of a CPU; None: torch chooses.
+    seed
+        Seed of weights, caches and tokens.
+    graphs
+        Whether passes on a CUDA device are captured and replayed.
 
     Raises
     ------
@@ -44,18 +46,18 @@ class TorchTimer:
         If CUDA is not available.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, *, device: str, threads: int | None, seed: int, graphs: bool = True) -> None:
         has_cuda = torch.cuda.is_available()
-        if settings.device == "cuda" and not has_cuda:
+        if device == "cuda" and not has_cuda:
             raise InvalidInput("device: CUDA is not available to torch; use `--device cpu`")
-        self.kind = "cuda" if has_cuda and settings.device != "cpu" else "cpu"
-        if settings.threads is not None:
-            torch.set_num_threads(settings.threads)
+        self.kind = "cuda" if has_cuda and device != "cpu" else "cpu"
+        if threads is not None:
+            torch.set_num_threads(threads)
         self.threads = int(torch.get_num_threads())
-        self.launch = "graph" if settings.graphs and self.kind == "cuda" else "eager"
+        self.launch = "graph" if graphs and self.kind == "cuda" else "eager"
         self.version = str(torch.__version__)
         self.device_name = processor() if self.kind == "cpu" else str(torch.cuda.get_device_name())
-        self._seed = settings.seed
+        self._seed = seed
         self._decoder: TorchDecoder | None = None
         self._cold = False
 

@@ -32,7 +32,7 @@ def timer() -> Any:
     """A timer on the CPU."""
     from specopt.measuring.torch_timer import TorchTimer
 
-    return TorchTimer(Settings(device="cpu"))
+    return TorchTimer(device="cpu", threads=None, seed=0)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
@@ -77,7 +77,7 @@ def test_a_device_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(InvalidInput, match=r"device: CUDA is not available"):
         measure([TINY], Settings(device="cuda"))
-    assert TorchTimer(Settings()).kind == "cpu"
+    assert TorchTimer(device="auto", threads=None, seed=0).kind == "cpu"
 
 
 @pytest.mark.parametrize(
