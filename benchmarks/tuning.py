@@ -206,7 +206,9 @@ def _replayed(groups: list[list[Measurement]]) -> Row:
         table = {m.point: m for m in group}
         (concurrency,) = {p.condition.concurrency for p in table}
         lengths = [k for k in LENGTHS if k]
-        tuner = Tuner([concurrency], lengths, workloads=_workloads(group), regret=0.02)
+        tuner = Tuner(
+            [concurrency], lengths, cases=[(name, 0) for name in _workloads(group)], regret=0.02
+        )
         while points := [p for p in tuner.ask() if p in table]:  # 0 drafts were not measured
             found = table[points[0]]
             tuner.tell(points[0], _speed(found), found.acceptance_length)

@@ -1,5 +1,5 @@
-"""Measured throughput of engines by load and draft length, from what benchmarks write: one reader
-per source.
+"""Measured throughput of engines by load and draft length, from files of benchmarks: one reader per
+format.
 """
 
 from specopt.instances.sweeps.read import read_sweeps

@@ -1,11 +1,11 @@
-"""What `vllm bench serve` prints at its end, pasted into a file: one block or several."""
+"""The final output of `vllm bench serve`, pasted into a file: one block or several."""
 
 from __future__ import annotations
 
 import re
 
 from specopt.instances.reading.fields import Fields
-from specopt.instances.sweeps.runs import Run
+from specopt.instances.sweeps.rows import Run
 from specopt.instances.sweeps.vllm import vllm_run
 
 HEAD = "Serving Benchmark Result"
@@ -23,7 +23,7 @@ NAMES = {
     "Drafts": "spec_decode_num_drafts",
     "Draft tokens": "spec_decode_draft_tokens",
 }
-"""Fields of the JSON of the same benchmark, by what is printed."""
+"""Fields of the JSON of the same benchmark, by their printed labels."""
 
 _LINE = re.compile(r"\s*([^:]+):\s*(\S+)\s*")
 

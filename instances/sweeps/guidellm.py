@@ -1,18 +1,22 @@
-"""GuideLLM's JSON report: benchmarks with their strategy and metrics. It does not know what the
-engine drafts.
+"""GuideLLM's JSON report: benchmarks with their strategy and metrics. It does not know the
+engine's draft length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from specopt.instances.reading.fields import Fields
-from specopt.instances.sweeps.runs import Run
+from specopt.instances.sweeps.rows import Run
+
+MEANS = {
+    "inter_token_latency_ms": "mean_tpot_ms",  # its time per token includes the first token
+    "time_to_first_token_ms": "mean_ttft_ms",
+    "output_token_count": "output_tokens",
+}
+"""Metrics whose mean a sweep holds, and their names in a sweep."""
 
 
-def is_guidellm(document: object) -> bool:
-    """Return whether a document is a report."""
-    return isinstance(document, Mapping) and isinstance(document.get("benchmarks"), list)
+KEYS = {"benchmarks"}
+"""Fields that a report has."""
 
 
 def guidellm_runs(fields: Fields) -> list[Run]:
@@ -44,28 +48,16 @@ def _run(benchmark: Fields) -> Run:
 
 
 def _times(metrics: Fields) -> dict[str, float]:
-    between = metrics.inner("inter_token_latency_ms").inner(
-        "successful"
-    )  # its time per token holds the first, too
-    found = between.numbers({"mean_tpot_ms": "mean"})
-    found |= between.inner("percentiles").numbers({"p50_tpot_ms": "p50", "p99_tpot_ms": "p99"})
-    found |= (
-        metrics.inner("time_to_first_token_ms")
-        .inner("successful")
-        .numbers({"mean_ttft_ms": "mean"})
-    )
-    return found | metrics.inner("output_token_count").inner("successful").numbers(
-        {"output_tokens": "mean"}
-    )
+    found: dict[str, float] = {}
+    for field, name in MEANS.items():
+        found |= metrics.inner(field).inner("successful").numbers({name: "mean"})
+    between = metrics.inner("inter_token_latency_ms").inner("successful").inner("percentiles")
+    return found | between.numbers({"p50_tpot_ms": "p50", "p99_tpot_ms": "p99"})
 
 
 def _concurrency(strategy: Fields) -> int | None:
     """Return how many requests there are at a time; None: as many as arrive at some rate."""
     kind = strategy.text("type_", "kind")
-    if kind == "synchronous":
-        return 1
-    return (
-        strategy.integer("streams", "max_concurrency")
-        if kind in ("concurrent", "throughput")
-        else None
-    )
+    if kind in ("concurrent", "throughput"):
+        return strategy.integer("streams", "max_concurrency")
+    return 1 if kind == "synchronous" else None

@@ -5,17 +5,11 @@ It does not say the draft length; where no token was drafted, there was no specu
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from specopt.instances.reading.fields import Fields
-from specopt.instances.sweeps.runs import Run
+from specopt.instances.sweeps.rows import Run
 
-
-def is_speed_bench(document: object) -> bool:
-    """Return whether a document is such a result."""
-    return isinstance(document, Mapping) and {"summary", "config", "selected_samples"} <= set(
-        document
-    )
+KEYS = {"summary", "config", "selected_samples"}
+"""Fields that a result has."""
 
 
 def speed_bench_runs(fields: Fields) -> list[Run]:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from specopt.instances.reading.fields import Fields
 from specopt.instances.reading.json_documents import json_documents
 from specopt.instances.reading.lines import Lines, open_lines
+from specopt.instances.sweeps import guidellm, llama_speed_bench, sglang, vllm
 from specopt.instances.sweeps.console import console_runs, is_console
-from specopt.instances.sweeps.guidellm import guidellm_runs, is_guidellm
-from specopt.instances.sweeps.llama_speed_bench import is_speed_bench, speed_bench_runs
-from specopt.instances.sweeps.rows import Rows
-from specopt.instances.sweeps.runs import Run, add_runs
-from specopt.instances.sweeps.sglang import is_sglang, sglang_run
+from specopt.instances.sweeps.rows import Rows, Run
 from specopt.instances.sweeps.source import DraftLength, parse_source
 from specopt.instances.sweeps.spec_bundle import is_spec_bundle, read_spec_bundle
 from specopt.instances.sweeps.speculators import is_perf_results, perf_runs
 from specopt.instances.sweeps.table import REQUIRED, read_csv
-from specopt.instances.sweeps.vllm import is_summary, is_vllm, read_summary, vllm_run
+from specopt.instances.sweeps.vllm import is_summary, read_summary
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, printable
 from specopt.models.reading import StrPath, opened
@@ -30,6 +27,14 @@ KNOWN = (
     " bench sweep, a report of GuideLLM, lines of SGLang's bench_serving, llama.cpp's speed-bench,"
     " perf_results.csv of speculators, or a bundle of SpecForge"
 )
+READERS = (
+    (guidellm.KEYS, guidellm.guidellm_runs),
+    (llama_speed_bench.KEYS, llama_speed_bench.speed_bench_runs),
+    (sglang.KEYS, lambda fields: [sglang.sglang_run(fields)]),
+    (vllm.KEYS, lambda fields: [vllm.vllm_run(fields)]),
+)
+"""Fields that tell the results of programs apart, and functions that read them."""
+
 _HEAD = 4096
 """Bytes that tell JSON from a table."""
 
@@ -40,7 +45,7 @@ OTHERS = {
     '"conditional_accept_rates"': _ACCEPTANCE,
     ",avg_ns,": "times of passes: give it to `specopt plan --runtimes`",
 }
-"""What files hold that are no sweeps, by a mark at their beginning."""
+"""Contents of files that are not sweeps, by a mark at their beginning."""
 
 SUMMARY = "summary.json"
 MAX_FILES = 10_000
@@ -63,7 +68,7 @@ def read_sweeps(
     sources
         Each a CSV table, results of ``vllm bench serve`` or ``vllm bench sweep serve`` (the folder,
         too), a report of GuideLLM, lines of SGLang's ``bench_serving``, or a bundle of SpecForge. A
-        text may end in ``@K`` or ``@none``: what the runs drafted where the file does not say it,
+        text may end in ``@K`` or ``@none``, the draft length of runs whose file does not say it;
         see `parse_source`.
     workload, draft
         The workload and the drafter to take; None: all.
@@ -83,6 +88,7 @@ def read_sweeps(
             raise InvalidInput(f"{path}: expected each file once")
         seen.add(path)
         _read(rows, path, length)
+    rows.settle()
     return rows.sweep(workload, model, draft)
 
 
@@ -96,12 +102,16 @@ def _read(rows: Rows, path: str, given: DraftLength) -> None:
         if os.path.isdir(path):
             runs: list[Run] = []
             for file in files_in(Path(path)):
-                runs += _runs(
-                    rows, json_documents(file), f"{printable(str(file.relative_to(path)))}, "
-                )
-            add_runs(rows, runs, given)
+                place = f"{printable(str(file.relative_to(path)))}, "
+                runs += _runs(rows, json_documents(file), place)
+            rows.later(runs, given)
         elif head.startswith(("{", "[")):
-            _read_json(rows, Path(path), given)
+            documents = json_documents(path)
+            if len(documents) == 1 and is_spec_bundle(documents[0]):
+                _says_it(rows, given)
+                read_spec_bundle(documents[0], rows)
+            else:
+                rows.later(_runs(rows, documents, ""), given)
         else:
             _read_table(rows, path, given)
     except OSError as error:
@@ -114,25 +124,16 @@ def _head(path: str) -> str:
         return stream.read(_HEAD).decode("utf-8-sig", errors="replace").lstrip()
 
 
-def _read_json(rows: Rows, path: Path, given: DraftLength) -> None:
-    documents = json_documents(path)
-    if len(documents) == 1 and is_spec_bundle(documents[0]):
-        _says_it(rows, given)
-        read_spec_bundle(documents[0], rows)
-    else:
-        add_runs(rows, _runs(rows, documents, ""), given)
-
-
 def _read_table(rows: Rows, path: str, given: DraftLength) -> None:
     with open_lines(path) as stream:
         lines = Lines(stream, path)
         first = lines.peek()[1]
         if is_console(first):
-            add_runs(rows, console_runs("".join(lines), path), given)
+            rows.later(console_runs("".join(lines), path), given)
         elif is_perf_results(first):
-            add_runs(rows, perf_runs(lines, rows), given)
+            rows.later(perf_runs(lines, rows), given)
         elif is_summary(first):
-            add_runs(rows, read_summary(lines), given)
+            rows.later(read_summary(lines), given)
         else:
             _says_it(rows, given)
             read_csv(lines, rows)
@@ -140,33 +141,24 @@ def _read_table(rows: Rows, path: str, given: DraftLength) -> None:
 
 def _says_it(rows: Rows, given: DraftLength) -> None:
     if given is not ...:
-        raise rows.refuse(
-            "draft_length",
-            "none from the caller, the file says it",
-            "none" if given is None else given,
+        got = "none" if given is None else given
+        raise InvalidInput(
+            f"{rows.where}: draft_length: the file says it; leave out the @{got} after its name"
         )
 
 
 def _runs(rows: Rows, documents: list[object], place: str) -> list[Run]:
     """Return the runs in documents: each one run, a report of several, or a list of such."""
-    flat = [
-        one
-        for document in documents
-        for one in (document if isinstance(document, list) else [document])
-    ]
+    listed = (one if isinstance(one, list) else [one] for one in documents)
+    flat = [one for several in listed for one in several]
     found: list[Run] = []
     for number, document in enumerate(flat, start=1):
         fields = Fields(rows.where, place if len(flat) == 1 else f"{place}run {number}, ", document)
-        if is_guidellm(document):
-            found += guidellm_runs(fields)
-        elif is_speed_bench(document):
-            found += speed_bench_runs(fields)
-        elif is_sglang(document):
-            found.append(sglang_run(fields))
-        elif is_vllm(document):
-            found.append(vllm_run(fields))
-        else:
+        names = set(document) if isinstance(document, Mapping) else set()
+        read = next((read for keys, read in READERS if keys <= names), None)
+        if read is None:
             raise InvalidInput(f"{rows.where}: {place}expected {KNOWN}; got {describe(document)}")
+        found += read(fields)
     return found
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
+from specopt.instances.reading.fields import Fields
+from specopt.instances.sweeps.source import DraftLength
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, printable
 from specopt.models.sweep import ONLY, Condition, Measurement, Point, Setup, Sweep
@@ -14,6 +16,57 @@ LONGEST_NAME = 200
 FAILED = "with failed requests"
 MAX_READ = 100_000
 """Runs that are read, chosen or not: a guard against files that are no sweeps."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run:
+    """A run as its file describes it.
+
+    Parameters
+    ----------
+    fields
+        Object or row that it was read from.
+    tokens_per_second
+        Output of all requests together.
+    concurrency
+        Requests at a time; None: not fixed.
+    said
+        Draft length, as far as the file says it; a text: why no sweep can hold the run.
+    acceptance_length
+        Mean tokens of a step, where drafts were counted.
+    counts_drafts
+        Whether the benchmark counts drafts wherever an engine speculates.
+    failed
+        Number of failed requests.
+    workload
+        Name of the workload.
+    context_tokens
+        Tokens of a request's context; 0: unknown.
+    model
+        Name of the model; empty: unknown.
+    setup
+        Drafter and mode.
+    also
+        Further measurements, as in `Measurement`.
+    """
+
+    fields: Fields
+    tokens_per_second: float | None
+    concurrency: int | None
+    said: DraftLength | str = ...
+    acceptance_length: float | None = None
+    counts_drafts: bool = False
+    failed: float | None = None
+    workload: str = ""
+    context_tokens: int = 0
+    model: str = ""
+    setup: Setup = ONLY
+    also: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def speculates(self) -> bool:
+        """Whether drafts were counted, or a draft length is said."""
+        return self.acceptance_length is not None or isinstance(self.said, (int, str))
 
 
 @dataclass(frozen=True)
@@ -27,76 +80,113 @@ class _Found:
 
 
 class Rows:
-    """Collects the runs of one file after another; those that tell nothing are counted."""
+    """Collects the runs of one file after another, and counts those that are left out."""
 
     def __init__(self) -> None:
         self.where = ""  # the file that is being read
         self._found: list[_Found] = []
         self.notes: list[str] = []
         self._assumed: Counter[tuple[str, str, str]] = Counter()
+        self._unsettled: list[tuple[str, Sequence[Run], DraftLength]] = []
 
-    def add(
-        self,
-        place: str,
-        concurrency: int,
-        draft_length: int | None,
-        tokens_per_second: float | None,
-        acceptance_length: float | None = None,
-        *,
-        context_tokens: int = 0,
-        workload: str = "",
-        model: str = "",
-        setup: Setup = ONLY,
-        also: Mapping[str, float] | None = None,
-    ) -> None:
-        """Add a run.
+    def add(self, run: Run, concurrency: int, draft_length: int | None) -> None:
+        """Add a run whose load and draft length are known.
 
         It is left out where its throughput is zero, or missing and no acceptance of drafts is known
         either.
-
-        Parameters
-        ----------
-        place
-            Where it stands in the file; the names of fields follow it in messages.
-        concurrency, draft_length, tokens_per_second, acceptance_length, context_tokens, workload,
-        setup, also
-            As in `Measurement`.
-        model
-            Name of the model; empty: not said.
 
         Raises
         ------
         InvalidInput
             If a value is outside its range, or there are too many runs.
         """
-        names = {"workload": workload, "model": model, "drafter": setup.drafter, "mode": setup.mode}
-        for field, name in names.items():
+        speed, accepted, setup = run.tokens_per_second, run.acceptance_length, run.setup
+        names = {
+            "workload": run.workload,
+            "model": run.model,
+            "drafter": setup.drafter,
+            "mode": setup.mode,
+        }
+        for field_name, name in names.items():
             if not name.isprintable() or len(name) > LONGEST_NAME:
                 expected = f"a name of at most {LONGEST_NAME} printable characters"
-                raise self.refuse(f"{place}{field}", expected, name)
-        if tokens_per_second == 0 or (
-            tokens_per_second is None and not (draft_length and acceptance_length)
-        ):
-            self.drop("without throughput", model, setup.drafter)
+                raise run.fields.refuse(field_name, expected, name)
+        if speed == 0 or (speed is None and not (draft_length and accepted)):
+            self._drop("without throughput", run)
             return
-        point = Point(Condition(concurrency, workload, context_tokens), draft_length)
+        point = Point(Condition(concurrency, run.workload, run.context_tokens), draft_length)
         try:
-            run = Measurement(point, tokens_per_second, acceptance_length, setup, also or {})
-            self._keep(_Found(self.where, model, setup.drafter, run))
+            measured = Measurement(point, speed, accepted, setup, run.also)
         except InvalidInput as error:
-            raise InvalidInput(f"{self.where}: {place}{error}") from None
+            raise InvalidInput(f"{self.where}: {run.fields.place}{error}") from None
+        self._keep(_Found(self.where, run.model, setup.drafter, measured))
 
-    def drop(self, kind: str, model: str = "", drafter: str = "") -> None:
-        """Count a run that tells nothing, or nothing that a sweep can hold."""
-        self._keep(_Found(self.where, model, drafter, kind))
+    def later(self, runs: Sequence[Run], given: DraftLength) -> None:
+        """Keep the runs of a file until all files are read; `given` is the draft length that the
+        caller says of them.
+        """
+        self._unsettled.append((self.where, runs, given))
+
+    def settle(self) -> None:
+        """Add the runs that were kept.
+
+        A run without counted drafts next to others that have some was made without speculation, if
+        its benchmark counts drafts. Runs with failed requests are left out: they had less to do.
+
+        Raises
+        ------
+        InvalidInput
+            If the draft length of a run is not known, or the file contradicts the caller.
+        """
+        some = any(run.speculates for _, runs, _ in self._unsettled for run in runs)
+        for where, runs, given in self._unsettled:
+            self.where = where
+            here = any(run.speculates for run in runs)
+            for run in runs:
+                if isinstance(run.said, str):
+                    self._drop(run.said, run)
+                elif run.concurrency is None:
+                    self._drop("at no fixed concurrency", run)
+                elif run.failed:
+                    self._drop(FAILED, run)
+                elif run.tokens_per_second:
+                    self.add(run, run.concurrency, self._settled(run, run.said, given, here, some))
+                else:  # an acceptance without its throughput is a run that failed
+                    self._drop("without throughput", run)
+
+    def _settled(
+        self, run: Run, said: DraftLength, given: DraftLength, here: bool, some: bool
+    ) -> int | None:
+        """Return a run's draft length; `here` and `some`: this file, or any, has counted drafts."""
+        shows = here or (some and given is ... and run.counts_drafts)
+        if said is ... and not run.speculates and shows:
+            self.assume("in which no drafts were counted had no speculation configured")
+            return None
+        settled = given if said is ... else said
+        if settled is ...:
+            raise InvalidInput(
+                f"{self.where}: {run.fields.place}draft_length: the file does not say it; write"
+                " FILE@3, or FILE@none for no speculation"
+            )
+        if (given is not ... and given != settled) or (
+            settled is None and (run.acceptance_length or 1.0) > 1.0
+        ):
+            expected = (
+                "drafts, as the file counts them"
+                if settled is None
+                else f"{settled}, as the file says"
+            )
+            got = "none" if given is None else given
+            error = run.fields.refuse("draft_length", expected, got)
+            raise error if given is ... else InvalidInput(f"{error}, by {self.where}@{got}")
+        return settled
 
     def assume(self, what: str) -> None:
         """Count a run of which something was assumed."""
         self._assumed[self.where, "assumed", what] += 1
 
-    def refuse(self, field: str, expected: str, got: object) -> InvalidInput:
-        """Return the exception that names a field, what was expected there and what came."""
-        return InvalidInput(f"{self.where}: {field}: expected {expected}, got {describe(got)}")
+    def _drop(self, kind: str, run: Run) -> None:
+        self._keep(_Found(self.where, run.model, run.setup.drafter, kind))
 
     def sweep(
         self, workload: str | None = None, model: str | None = None, draft: str | None = None
@@ -152,7 +242,7 @@ class Rows:
 
 
 def _of_one(kind: str, wanted: str | None, found: list[_Found]) -> list[_Found]:
-    """Return what is of one model, or of one drafter: what names none is of any."""
+    """Return the runs of one model or drafter; a run that names none belongs to each."""
     names = {getattr(one, kind) for one in found} - {""}
     if len(names) > 1 if wanted is None else wanted not in names:
         raise _unknown(kind, names, wanted)

@@ -4,24 +4,17 @@ arguments as well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from specopt.instances.reading.fields import Fields
-from specopt.instances.sweeps.runs import Run
-from specopt.instances.sweeps.source import DraftLength
+from specopt.instances.sweeps.rows import Run
 from specopt.instances.sweeps.vllm import context, latency
 from specopt.models.sweep import Setup
 
-
-def is_sglang(document: object) -> bool:
-    """Return whether a document is the result of a run."""
-    return isinstance(document, Mapping) and {"output_throughput", "mean_e2e_latency_ms"} <= set(
-        document
-    )
+KEYS = {"output_throughput", "mean_e2e_latency_ms"}
+"""Fields that the result of a run has."""
 
 
 def sglang_run(fields: Fields) -> Run:
-    """Return what a result says; without a fixed concurrency the mean one counts, rounded.
+    """Return the run of a result; without a fixed concurrency, it is the mean one, rounded.
 
     Raises
     ------
@@ -33,12 +26,14 @@ def sglang_run(fields: Fields) -> Run:
         mean = fields.number("concurrency")
         concurrency = None if mean is None else max(1, round(mean))
     server = _server(fields)
+    steps = server.integer("speculative_num_steps")
     return Run(
         fields=fields,
         tokens_per_second=fields.number("output_throughput"),
         concurrency=concurrency,
-        said=_said(server),
+        said=... if steps is None else steps,
         acceptance_length=fields.number("accept_length") or None,
+        counts_drafts=True,
         workload=fields.text("workload", "dataset_name"),
         context_tokens=context(fields),
         model=server.text("model_path"),
@@ -53,8 +48,3 @@ def _server(fields: Fields) -> Fields:
     """
     server = fields.inner("server_info")
     return server.entries("decode")[0] if server.values.get("decode") else server
-
-
-def _said(server: Fields) -> DraftLength:
-    steps = server.integer("speculative_num_steps")
-    return ... if steps is None else steps

@@ -6,8 +6,7 @@ import os
 import re
 from types import EllipsisType
 
-from specopt.instances.sweeps.table import NO_SPECULATION
-
+NO_SPECULATION = "none"
 DraftLength = int | EllipsisType | None
 """None: no speculation was configured; ``...``: not said, the file says it."""
 

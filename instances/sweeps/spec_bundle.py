@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from specopt.instances.reading.fields import Fields
-from specopt.instances.sweeps.rows import Rows
-from specopt.models.fields import printable
-from specopt.models.sweep import Setup
+from specopt.instances.sweeps.rows import Rows, Run
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import describe, printable
+from specopt.models.sweep import ONLY, Setup
 
 _LONGEST_PLACE = 60
 BASELINES = ("without eagle", "wihtout eagle")
@@ -45,7 +46,7 @@ def read_spec_bundle(document: object, rows: Rows) -> None:
 
 def _objects(rows: Rows, place: str, data: object) -> Iterable[tuple[str, object]]:
     if not isinstance(data, Mapping):
-        raise rows.refuse(place, "an object", data)
+        raise InvalidInput(f"{rows.where}: {place}: expected an object, got {describe(data)}")
     return data.items()
 
 
@@ -57,28 +58,20 @@ def _add(
     metric: Fields,
     baselines: set[tuple[int, float | None]],
 ) -> None:
-    batch, steps, topk = (_required(result, name) for name in ("batch_size", "steps", "topk"))
+    batch, steps, topk = (result.needed(name) for name in ("batch_size", "steps", "topk"))
     draft, speed = metric.text("Name"), metric.number("output_throughput")
-    if draft.lower().startswith(BASELINES):
-        if (batch, speed) not in baselines:
-            baselines.add((batch, speed))
-            rows.add(metric.place, batch, None, speed, workload=benchmark, model=model)
-    else:
-        accepted, setup = metric.number("accept_length") if speed else None, Setup(draft, topk=topk)
-        rows.add(
-            metric.place,
-            batch,
-            steps,
-            speed,
-            accepted,
-            workload=benchmark,
-            model=model,
-            setup=setup,
-        )
-
-
-def _required(fields: Fields, name: str) -> int:
-    value = fields.integer(name)
-    if value is None:
-        raise fields.refuse(name, "an integer", None)
-    return value
+    is_baseline = draft.lower().startswith(BASELINES)
+    if is_baseline and (batch, speed) in baselines:
+        return
+    run = Run(
+        fields=metric,
+        tokens_per_second=speed,
+        concurrency=batch,
+        acceptance_length=metric.number("accept_length") if speed and not is_baseline else None,
+        workload=benchmark,
+        model=model,
+        setup=ONLY if is_baseline else Setup(draft, topk=topk),
+    )
+    if is_baseline:
+        baselines.add((batch, speed))
+    rows.add(run, batch, None if is_baseline else steps)

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from specopt.instances.reading.fields import CsvFile
 from specopt.instances.reading.lines import Lines
-from specopt.instances.sweeps.rows import Rows
-from specopt.instances.sweeps.runs import Run
+from specopt.instances.sweeps.rows import Rows, Run
 
 COLUMNS = ("rps_median", "latency_median_s", "output_tps_median")
 

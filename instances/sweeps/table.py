@@ -11,7 +11,8 @@ from difflib import get_close_matches
 
 from specopt.instances.reading.fields import CsvFile, Row
 from specopt.instances.reading.lines import Lines
-from specopt.instances.sweeps.rows import Rows
+from specopt.instances.sweeps.rows import Rows, Run
+from specopt.instances.sweeps.source import NO_SPECULATION
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, printable
 from specopt.models.files import written_cell
@@ -30,11 +31,10 @@ OPTIONAL = (
 )
 ALIASES = {"draft": "drafter", "method": "drafter", "median_tpot_ms": "p50_tpot_ms"}
 _STATISTIC = re.compile(r"(p\d+|median|std|min|max)_")
-NO_SPECULATION = "none"
 
 
 def read_csv(lines: Lines, rows: Rows) -> None:
-    """Collect the rows of a table. What stands under `repeat` does not matter: repeated rows are
+    """Collect the rows of a table. The column `repeat` does not matter: repeated rows are
     repetitions.
 
     Raises
@@ -71,17 +71,19 @@ def _add(rows: Rows, fields: Row) -> None:
     also = {name: value for name in ALSO if (value := _number(fields, name)) is not None}
     unsaid = fields.text("draft_length").lower() == NO_SPECULATION
     mode, topk = written_cell(fields.text("mode")) or "fixed", fields.integer("topk")
-    rows.add(
-        fields.place,
-        fields.needed("concurrency"),
-        None if unsaid else fields.needed("draft_length", f"an integer, or {NO_SPECULATION}"),
-        _number(fields, "output_tokens_per_second"),
-        _number(fields, "mean_acceptance_length"),
+    concurrency = fields.needed("concurrency")
+    length = None if unsaid else fields.needed("draft_length", f"an integer, or {NO_SPECULATION}")
+    run = Run(
+        fields=fields,
+        tokens_per_second=_number(fields, "output_tokens_per_second"),
+        concurrency=concurrency,
+        acceptance_length=_number(fields, "mean_acceptance_length"),
         context_tokens=fields.integer("context_tokens") or 0,
         workload=written_cell(fields.text("workload")),
         setup=Setup(written_cell(fields.text("drafter")), mode, 1 if topk is None else topk),
         also=also,
     )
+    rows.add(run, concurrency, length)
 
 
 def _number(fields: Row, name: str) -> float | None:

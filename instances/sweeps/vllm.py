@@ -14,9 +14,8 @@ from collections.abc import Mapping
 
 from specopt.instances.reading.fields import CsvFile, Fields
 from specopt.instances.reading.lines import Lines
-from specopt.instances.sweeps.runs import Run
-from specopt.instances.sweeps.source import DraftLength
-from specopt.instances.sweeps.table import NO_SPECULATION
+from specopt.instances.sweeps.rows import Run
+from specopt.instances.sweeps.source import NO_SPECULATION, DraftLength
 from specopt.models.sweep import ONLY, Setup
 
 TOKENS = "num_speculative_tokens"
@@ -29,12 +28,10 @@ LATENCY = {
     "p99_tpot_ms": "p99_tpot_ms",
     "mean_ttft_ms": "mean_ttft_ms",
 }
+KEYS = {"output_throughput"}
+"""Fields that the result of a run has."""
+
 _LONGEST_PARAMETER = 10_000
-
-
-def is_vllm(document: object) -> bool:
-    """Return whether a document is the result of a run."""
-    return isinstance(document, Mapping) and "output_throughput" in document
 
 
 def is_summary(first_line: str) -> bool:
@@ -59,7 +56,7 @@ def read_summary(lines: Lines) -> list[Run]:
 
 
 def vllm_run(fields: Fields) -> Run:
-    """Return what a result says.
+    """Return the run of a result.
 
     Raises
     ------
@@ -74,6 +71,7 @@ def vllm_run(fields: Fields) -> Run:
         concurrency=concurrency,
         said=_counted(fields) if said is ... else said,
         acceptance_length=fields.number("spec_decode_acceptance_length") or None,
+        counts_drafts=True,
         failed=fields.number("failed"),
         workload=fields.text("workload", "dataset_name"),
         context_tokens=context(fields),
@@ -84,7 +82,7 @@ def vllm_run(fields: Fields) -> Run:
 
 
 def _method(fields: Fields) -> str:
-    """Return what the parameters or metadata name as the drafter; empty: nothing."""
+    """Return the drafter that the parameters or metadata name; empty: they name none."""
     config = _parsed(fields.values.get(CONFIG))
     inner = config.get("method") if isinstance(config, Mapping) else None
     return inner if isinstance(inner, str) else fields.text("drafter", f"{CONFIG}.method", "method")
@@ -93,18 +91,15 @@ def _method(fields: Fields) -> str:
 def latency(fields: Fields) -> dict[str, float]:
     """Return the times that a result holds, and the mean of the tokens that requests got."""
     tokens, requests = fields.number("total_output_tokens"), fields.number("completed")
-    return fields.numbers(LATENCY) | (
-        {"output_tokens": tokens / requests} if tokens and requests else {}
-    )
+    mean = {"output_tokens": tokens / requests} if tokens and requests else {}
+    return fields.numbers(LATENCY) | mean
 
 
 def context(fields: Fields) -> int:
     """Return the prompt's tokens if all prompts have the same number of them; 0: they have not."""
-    synthetic = (
-        fields.text("dataset_name").startswith("random") or "dataset_name" not in fields.values
-    )
-    names = ("context_tokens", *(("random_input_len", "input_len") if synthetic else ()))
-    return fields.integer(*names) or 0
+    synthetic = fields.text("dataset_name") or "random"
+    more = ("random_input_len", "input_len") if synthetic.startswith("random") else ()
+    return fields.integer("context_tokens", *more) or 0
 
 
 def _said(fields: Fields, concurrency: int | None) -> DraftLength | str:
@@ -133,11 +128,7 @@ def _scheduled(
     """
     lengths = []
     for entry in schedule if isinstance(schedule, list) else [schedule]:
-        if (
-            not isinstance(entry, list)
-            or len(entry) != 3
-            or not all(type(one) is int for one in entry)
-        ):
+        if not isinstance(entry, list) or [type(one) for one in entry] != [int] * 3:
             raise fields.refuse(
                 SCHEDULE, "ranges [first batch, last batch, draft length]", schedule
             )
@@ -157,10 +148,9 @@ def _counted(fields: Fields) -> DraftLength:
     tokens = fields.number("spec_decode_draft_tokens")
     if not drafts or tokens is None:
         return ...
-    by_position = isinstance(rates, list) and len(rates) > 0
-    length = len(rates) if by_position else round(tokens / drafts)  # type: ignore[arg-type]
-    near = (0.5 if by_position else 1e-3) * drafts
-    return length if abs(tokens - length * drafts) <= near else ...
+    positions = len(rates) if isinstance(rates, list) else 0
+    length, near = (positions, 0.5) if positions else (round(tokens / drafts), 1e-3)
+    return length if abs(tokens - length * drafts) <= near * drafts else ...
 
 
 def _parsed(value: object) -> object:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date
-from functools import lru_cache
+from datetime import datetime, timedelta
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
@@ -26,9 +25,8 @@ more than that.
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DATE = re.compile(
-    r"([0-9]{4}-[0-9]{2}-[0-9]{2})["
-    r" T]([01][0-9]|2[0-3]):([0-5][0-9]):([0-5][0-9])(?:\.([0-9]{1,9}))?"
-    r"(?:(Z)|([+-])([01][0-9]|2[0-3]):([0-5][0-9]))?"
+    r"([0-9]{4}-[0-9]{2}-[0-9]{2}[ T](?:[01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2})"
+    r"(?:\.([0-9]{1,9}))?(Z|[+-][0-9]{2}:[0-9]{2})?"
 )
 
 
@@ -59,7 +57,7 @@ class Clock:
 
     @property
     def expected(self) -> str:
-        """What a time must look like, for messages."""
+        """Expected form of a time, for messages."""
         if self.unit != DATE:
             return f"a time in {self.unit} of less than {MAX_SECONDS * self._per_second:g}"
         if self._origin is None:
@@ -88,24 +86,15 @@ class Clock:
         found = _DATE.fullmatch(text)
         if found is None:
             return None
-        day, hours, minutes, seconds, fraction, utc, sign, zone_hours, zone_minutes = found.groups()
-        days = _days(day)
-        zoned = utc is not None or sign is not None
-        if days is None or (self._origin is not None and zoned != self._zoned):
+        plain, fraction, zone = found.groups()
+        try:
+            moment = datetime.fromisoformat(plain + (zone or ""))
+        except ValueError:  # no such day, or no such time zone
             return None
-        whole = days * 86400 + int(hours) * 3600 + int(minutes) * 60 + int(seconds)
-        if sign is not None:
-            offset = int(zone_hours) * 3600 + int(zone_minutes) * 60
-            whole -= offset if sign == "+" else -offset
-        nanoseconds = whole * 10**9 + (int(fraction.ljust(9, "0")) if fraction else 0)
+        if self._origin is not None and (zone is not None) != self._zoned:
+            return None
+        since = moment.replace(tzinfo=None) - datetime.min - (moment.utcoffset() or timedelta())
+        nanoseconds = since // timedelta(seconds=1) * 10**9 + int((fraction or "").ljust(9, "0"))
         if self._origin is None:
-            self._origin, self._zoned = nanoseconds, zoned
-        return (nanoseconds - self._origin) / 10**9  # of integers: rounded once
-
-
-@lru_cache(maxsize=1024)
-def _days(text: str) -> int | None:
-    try:
-        return date.fromisoformat(text).toordinal()
-    except ValueError:
-        return None
+            self._origin, self._zoned = nanoseconds, zone is not None
+        return (nanoseconds - self._origin) / 10**9  # exact integers: rounded only once

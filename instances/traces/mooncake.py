@@ -14,6 +14,7 @@ from typing import Any
 from specopt.instances.reading.lines import Lines
 from specopt.instances.traces.clock import Clock
 from specopt.instances.traces.rows import Rows
+from specopt.instances.traces.table import TOKENS
 from specopt.models.fields import MAX_TOKENS
 from specopt.models.files import unique_keys
 
@@ -27,7 +28,7 @@ class JsonLines:
     Parameters
     ----------
     name
-        What `--format` calls it.
+        Name for `--format`.
     unit
         Unit of its times.
     mark
@@ -46,10 +47,9 @@ class JsonLines:
 
     def recognises(self, first_line: str) -> bool:
         """Return whether a file with this first line is one of them."""
-        row = _object(first_line)
-        if row is None or not set(FIELDS) <= set(row):
-            return False
-        return self.mark == next((mark for mark in ("chat_id", "hash_ids") if mark in row), "")
+        row = _object(first_line) or {}
+        mark = next((mark for mark in ("chat_id", "hash_ids") if mark in row), "")
+        return set(FIELDS) <= set(row) and self.mark == mark
 
     def read(self, lines: Lines, rows: Rows) -> None:
         """Read the rows of a file until no more are wanted.
@@ -62,9 +62,7 @@ class JsonLines:
         """
         clock = Clock(self.unit)
         rows.guessed_unit = "" if self.mark else self.unit
-        for line in lines:
-            if not line.strip():
-                continue
+        for line in filter(str.strip, lines):
             row = _object(line)
             if row is None:
                 raise lines.refuse(lines.number, "one JSON object, no key twice", line.strip())
@@ -79,8 +77,7 @@ class JsonLines:
                 raise lines.refuse(lines.number, clock.expected, _shown(time), "timestamp")
             for field in FIELDS[1:]:
                 if type(row[field]) is not int or not 0 <= row[field] <= MAX_TOKENS:
-                    expected = f"a whole number of tokens from 0 to {MAX_TOKENS:,}"
-                    raise lines.refuse(lines.number, expected, _shown(row[field]), field)
+                    raise lines.refuse(lines.number, TOKENS, _shown(row[field]), field)
             if not rows.add(seconds, row["input_length"], row["output_length"]):
                 return
 

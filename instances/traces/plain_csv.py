@@ -21,8 +21,7 @@ def plain_csv(columns: Mapping[str, str] | None = None, time_unit: str | None = 
     Parameters
     ----------
     columns
-        Names of the columns "arrival", "input" and "output", and of "name" if requests have names;
-        those not given are called as in `COLUMNS`.
+        Names of the columns "arrival", "input" and "output"; the default names are in `COLUMNS`.
     time_unit
         One of "s" (default), "ms", "us", "ns" and "date".
 
@@ -32,11 +31,10 @@ def plain_csv(columns: Mapping[str, str] | None = None, time_unit: str | None = 
         If there is no such unit, a key is none of these, a name is blank, or two name one column.
     """
     unit = Clock("s" if time_unit is None else time_unit).unit
-    known = (*COLUMNS, "name")
     for key, name in (columns or {}).items():
-        if key not in known:
+        if key not in COLUMNS:
             raise InvalidInput(
-                f"columns: expected keys among {', '.join(known)}, got {describe(key)}"
+                f"columns: expected keys among {', '.join(COLUMNS)}, got {describe(key)}"
             )
         if not isinstance(name, str) or not name.strip():
             raise InvalidInput(
@@ -47,9 +45,8 @@ def plain_csv(columns: Mapping[str, str] | None = None, time_unit: str | None = 
         raise InvalidInput(
             f"columns: expected {len(names)} different columns, got {', '.join(names.values())}"
         )
-    label = names.pop("name", None)
     is_guess = time_unit is None and not names["arrival"].endswith(("seconds", "_s"))
-    return Table(name="csv", time_unit=unit, label=label, is_guess=is_guess, **names)
+    return Table(name="csv", time_unit=unit, is_guess=is_guess, **names)
 
 
 PLAIN_CSV = plain_csv()

@@ -23,11 +23,11 @@ class FromTrace:
     build
         Function of the trace, the family and, by keyword, the seed and the family's parameters.
     families
-        Families of the kind that give what no trace says; the first one is the default.
+        Families of the kind that supply the values that traces lack; the first one is the default.
     of_the_trace
         Parameters of the families that the trace decides.
     unused
-        What a trace says that plays no part, and what is taken instead.
+        Values of a trace that are not used, and their replacements.
     """
 
     build: Callable[..., Problem]
@@ -59,7 +59,7 @@ class FromTrace:
         Raises
         ------
         InvalidInput
-            If there is no such family or parameter, or the problem refuses what the trace holds.
+            If there is no such family or parameter, or the problem refuses values of the trace.
         """
         chosen = self.family(family)
         for parameter in parameters:

@@ -24,7 +24,6 @@ BURSTGPT = Table(
     input="Request tokens",
     output="Response tokens",
     time_unit="s",
-    label="Model",
 )
 VIDUR = Table(
     name="vidur",

@@ -1,19 +1,26 @@
-"""Reading a trace file, whatever its format."""
+"""Read a trace file in any of the known formats."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TextIO
 
 from specopt.instances.reading.lines import Lines, open_lines
+from specopt.instances.traces.mooncake import BAILIAN, MOONCAKE, UNMARKED, JsonLines
 from specopt.instances.traces.plain_csv import PLAIN_CSV, plain_csv
-from specopt.instances.traces.recognise import FORMATS, Format, recognise
+from specopt.instances.traces.public import AZURE, BURSTGPT, VIDUR
 from specopt.instances.traces.rows import Rows
+from specopt.instances.traces.table import Table
 from specopt.instances.traces.trace import Trace
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.models.reading import StrPath
+
+Format = Table | JsonLines
+FORMATS: dict[str, Format] = {
+    one.name: one for one in (AZURE, BURSTGPT, MOONCAKE, BAILIAN, VIDUR, PLAIN_CSV)
+}
+"""The formats by name."""
 
 
 def read_trace(
@@ -25,11 +32,11 @@ def read_trace(
     start: int = 0,
     rows: int | None = None,
 ) -> Trace:
-    """Read a trace of requests from a file; rows without input or output tokens are dropped and
-    counted.
+    """Read a trace of requests from a file, drop rows without input or output tokens, and count
+    these.
 
-    Rows are counted in the order of the file, dropped ones left out. Reading stops at the last row
-    wanted: what comes after it is not looked at. What was read is then sorted by arrival.
+    Rows are counted in the order of the file, without the dropped ones. Reading stops at the last
+    requested row. The rows are then sorted by arrival.
 
     Parameters
     ----------
@@ -38,17 +45,20 @@ def read_trace(
     format
         "azure", "burstgpt", "mooncake", "bailian", "vidur" or "csv"; None: recognised by the first
         line.
-    columns, time_unit
-        For "csv": names of the columns "arrival", "input", "output" and, if there is one, "name";
-        unit of the times, "s", "ms", "us", "ns" or "date".
-    start, rows
-        First row wanted, from 0, and how many; None: all from there on.
+    columns
+        For "csv": names of the columns "arrival", "input" and "output".
+    time_unit
+        For "csv": unit of the times, "s", "ms", "us", "ns" or "date".
+    start
+        First row to return, counted from 0.
+    rows
+        Number of rows; None: all from the first one on.
 
     Raises
     ------
     InvalidInput
-        If the file cannot be read, is no trace in that format (the message names line and column),
-        or ends before the last row wanted.
+        If the file cannot be read, is not a trace in this format (the message names line and
+        column), or ends before the last requested row.
     """
     if format is not None and format not in FORMATS:
         raise InvalidInput(f"format: expected one of {', '.join(FORMATS)}, got {describe(format)}")
@@ -61,14 +71,27 @@ def read_trace(
         chosen = plain_csv(columns, time_unit)
     collected = Rows(start, rows)
     with open_lines(path) as stream:
-        return _read(stream, os.fspath(path), chosen, collected)
+        where = os.fspath(path)
+        lines = Lines(stream, where)
+        number, first = lines.peek()
+        if not first:
+            raise InvalidInput(f"{where}: expected a trace, got an empty file")
+        chosen = chosen or _recognised(first, f"{where}: line {number}")
+        chosen.read(lines, collected)
+        return collected.trace(os.path.basename(where), where, chosen.name)
 
 
-def _read(stream: TextIO, path: str, chosen: Format | None, rows: Rows) -> Trace:
-    lines = Lines(stream, path)
-    if chosen is None:
-        chosen = recognise(lines)
-    elif not lines.peek()[1]:
-        raise InvalidInput(f"{path}: expected a trace, got an empty file")
-    chosen.read(lines, rows)
-    return rows.trace(os.path.basename(path), path, chosen.name)
+def _recognised(first: str, where: str) -> Format:
+    """Return the only format that fits the first line of a file."""
+    found = [one for one in (*FORMATS.values(), UNMARKED) if one.recognises(first)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        names = " and ".join(one.name for one in found)
+        raise InvalidInput(f"{where}: the columns of {names} are all there; name the format")
+    known = "; ".join(f"{one.name} ({', '.join(one.columns)})" for one in FORMATS.values())
+    raise InvalidInput(
+        f"{where}: expected the columns of a known trace, got {describe(first.strip())}; known are"
+        f" {known}; other CSV files need their columns named (arrival=NAME, input=NAME,"
+        " output=NAME)"
+    )

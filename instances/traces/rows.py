@@ -5,6 +5,7 @@ for.
 from __future__ import annotations
 
 from array import array
+from collections import Counter
 
 import numpy as np
 
@@ -28,19 +29,15 @@ class Rows:
         check_window(start, count)
         self._start, self._count = start, count
         self._read = self._usable = 0
-        self._dropped: dict[str, int] = {}
+        self._dropped: Counter[str] = Counter()
         self._seconds, self._inputs, self._outputs = array("d"), array("q"), array("q")
-        self._names: list[str] = []
         self.guessed_unit = ""  # of the times, where nothing says it
 
-    def add(
-        self, seconds: float, input_tokens: int, output_tokens: int, name: str | None = None
-    ) -> bool:
-        """Take one row and tell whether more are wanted."""
+    def add(self, seconds: float, input_tokens: int, output_tokens: int) -> bool:
+        """Add a row, and return whether more are wanted."""
         self._read += 1
         if not input_tokens or not output_tokens:
-            reason = NO_INPUT if output_tokens else NO_OUTPUT
-            self._dropped[reason] = self._dropped.get(reason, 0) + 1
+            self._dropped[NO_INPUT if output_tokens else NO_OUTPUT] += 1
             return True
         self._usable += 1
         if self._usable <= self._start:
@@ -48,12 +45,10 @@ class Rows:
         self._seconds.append(seconds)
         self._inputs.append(input_tokens)
         self._outputs.append(output_tokens)
-        if name is not None:
-            self._names.append(name)
         return self._count is None or len(self._seconds) < self._count
 
     def trace(self, source: str, where: str, format: str) -> Trace:
-        """Return what was collected as a trace, sorted by arrival; rows that arrive together keep
+        """Return the collected rows as a trace, sorted by arrival; rows that arrive together keep
         their order.
 
         Parameters
@@ -61,7 +56,7 @@ class Rows:
         source
             Name of the file, to be remembered.
         where
-            What messages call it.
+            Name of the file in messages.
         format
             Name of the format.
 
@@ -77,19 +72,18 @@ class Rows:
             raise InvalidInput(
                 f"{where}: expected a row to keep, but all {self._read} are dropped: {reasons}"
             )
-        if not len(self._seconds) or (self._count is not None and len(self._seconds) < self._count):
+        if len(self._seconds) < (self._count or 1):
             had = f" ({self._read} read; dropped: {reasons})" if reasons else ""
             raise InvalidInput(
                 f"{where}: {past_the_end(self._start, self._count, self._usable)}{had}"
             )
         seconds = np.frombuffer(self._seconds, np.float64)
         backwards = int((np.diff(seconds) < 0).sum())
-        order = np.argsort(seconds, kind="stable") if backwards else np.arange(len(seconds))
+        order = np.argsort(seconds, kind="stable")
         return Trace(
             arrival_seconds=seconds[order] - seconds.min(),
             input_tokens=np.frombuffer(self._inputs, np.int64)[order],
             output_tokens=np.frombuffer(self._outputs, np.int64)[order],
-            names=tuple(self._names[row] for row in order) if self._names else None,
             source=source,
             format=format,
             start=self._start,

@@ -11,24 +11,24 @@ from specopt.instances.traces.clock import Clock
 from specopt.instances.traces.rows import Rows
 from specopt.models.fields import MAX_TOKENS
 
+TOKENS = f"a whole number of tokens from 0 to {MAX_TOKENS:,}"
+"""Expected content of a field of tokens, for messages."""
+
 _DIGITS = len(str(MAX_TOKENS))
-_TOKENS = f"a whole number of tokens from 0 to {MAX_TOKENS:,}"
 
 
 @dataclass(frozen=True)
 class Table:
-    """A format of CSV traces: which columns hold what.
+    """A format of CSV traces, described by its columns.
 
     Parameters
     ----------
     name
-        What `--format` calls it.
+        Name for `--format`.
     arrival, input, output
         Columns of the time of arrival and of the tokens of prompt and response.
     time_unit
         Unit of the times, one of `TIME_UNITS`.
-    label
-        Column of the requests' names; None: they have none.
     is_guess
         Whether nothing says the unit of the times.
     """
@@ -38,18 +38,12 @@ class Table:
     input: str
     output: str
     time_unit: str
-    label: str | None = None
     is_guess: bool = False
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns that a file must have."""
-        return (
-            self.arrival,
-            self.input,
-            self.output,
-            *([] if self.label is None else [self.label]),
-        )
+        return self.arrival, self.input, self.output
 
     def recognises(self, first_line: str) -> bool:
         """Return whether a file with this first line has the columns."""
@@ -77,16 +71,13 @@ class Table:
             seconds = clock.seconds(text)
             if seconds is None:
                 raise row.refuse(self.arrival, clock.expected, text)
-            tokens = _tokens(row, self.input), _tokens(row, self.output)
-            label = None if self.label is None else row.text_of(self.label)
-            if not rows.add(seconds, *tokens, label):
+            if not rows.add(seconds, _tokens(row, self.input), _tokens(row, self.output)):
                 return
 
 
 def _tokens(row: Row, name: str) -> int:
     """Return a number of tokens: no sign, no fraction, nothing but the ten digits."""
     text = row.text_of(name)
-    tokens = int(text) if text.isdecimal() and text.isascii() and len(text) <= _DIGITS else -1
-    if not 0 <= tokens <= MAX_TOKENS:
-        raise row.refuse(name, _TOKENS, text)
-    return tokens
+    if text.isdecimal() and text.isascii() and len(text) <= _DIGITS and int(text) <= MAX_TOKENS:
+        return int(text)
+    raise row.refuse(name, TOKENS, text)

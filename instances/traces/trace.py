@@ -1,6 +1,4 @@
-"""What a trace of requests says: when each arrived, how long its prompt was, and how long its
-response.
-"""
+"""A trace of requests: their arrivals, and the lengths of prompts and responses."""
 
 from __future__ import annotations
 
@@ -28,9 +26,6 @@ class Trace:
         Per request: seconds since the first one here arrived; never decreasing.
     input_tokens, output_tokens
         Per request: tokens of the prompt and of the response.
-    names
-        Per request: what its file calls it, such as the model that answered; None if the file names
-        none.
     source, format
         Name of the file, and the format that it was read in.
     start
@@ -53,7 +48,6 @@ class Trace:
     arrival_seconds: Annotated[Floats, Column(NonNegative, "row")]
     input_tokens: Annotated[Ints, Column(TokenCount, "row")]
     output_tokens: Annotated[Ints, Column(TokenCount, "row")]
-    names: tuple[str, ...] | None = None
     source: str | None = None
     format: str | None = None
     start: Count = 0
@@ -64,10 +58,6 @@ class Trace:
 
     def __post_init__(self) -> None:
         check(self)
-        if self.names is not None and len(self.names) != len(self):
-            raise InvalidInput(
-                f"names: expected {len(self)} entries, as in arrival_seconds, got {len(self.names)}"
-            )
         if (np.diff(self.arrival_seconds) < 0).any():
             raise InvalidInput("arrival_seconds: expected seconds that never decrease")
 
@@ -88,7 +78,7 @@ class Trace:
         InvalidInput
             If all requests arrive at once.
         """
-        if self.duration_seconds == 0.0:
+        if not self.duration_seconds:
             raise InvalidInput(
                 "arrival_seconds: expected arrivals at more than one time, to tell a rate by"
             )
@@ -96,7 +86,7 @@ class Trace:
 
     @property
     def guess(self) -> str:
-        """What a reader must know if the unit of the times is a guess; empty: it is none."""
+        """Note that the unit of the times is a guess; empty: it is not."""
         if not self.guessed_unit:
             return ""
         return (
@@ -136,7 +126,6 @@ class Trace:
             arrival_seconds=self.arrival_seconds[part] - self.arrival_seconds[start],
             input_tokens=self.input_tokens[part],
             output_tokens=self.output_tokens[part],
-            names=None if self.names is None else self.names[part],
             start=self.start + start,
         )
 
@@ -169,7 +158,7 @@ def check_window(start: object, rows: object) -> None:
 
 
 def past_the_end(start: int, rows: int | None, usable: int) -> str:
-    """Return what is wrong with a window that a trace of `usable` rows does not hold."""
+    """Return the message for a window that a trace of `usable` rows does not contain."""
     wanted = f"rows from {start} on" if rows is None else f"rows {start} to {start + rows - 1}"
     return (
         f"expected a window within the {usable} usable rows of the trace (0 to {usable - 1}), got"

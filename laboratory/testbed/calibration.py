@@ -41,7 +41,7 @@ def measure_passes(worker: Worker, settings: Sequence[Settings]) -> dict[str, li
     """Time a process's model; the rows of all settings, one after the other, as columns."""
     timer = ProcessTimer(worker)
     rows = [row for one in settings for row in measure_with(timer, [worker.config], one).rows]
-    return {name: [getattr(row, name) for row in rows] for name in COLUMNS}
+    return {name: [row[name] for row in rows] for name in COLUMNS}
 
 
 def fit_passes(passes: Passes, phases: Sequence[str]) -> RuntimeFit:

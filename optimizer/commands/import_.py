@@ -45,7 +45,7 @@ class Import:
         "F", "azure, burstgpt, mooncake, bailian, vidur or csv; default: recognised.", "--format"
     )
     column: list[str] | None = option(
-        "KEY=NAME", "A column of a CSV file; KEY: arrival, input, output, name."
+        "KEY=NAME", "A column of a CSV file; KEY: arrival, input, output."
     )
     time_unit: str | None = option("UNIT", "Unit of arrivals in a CSV file: s, ms, us, ns or date.")
     output: Output = None

@@ -150,11 +150,7 @@ def tune(given: Tune) -> None:
             else "Nothing to measure."
         )
         typer.echo(f"\n{more}", file=stdout())
-        known = {
-            measurement.point
-            for tuner in options.tuners.values()
-            for measurement in tuner.measurements
-        }
+        known = {one.point for tuner in options.tuners.values() for one in tuner.measurements}
         _print_points(points, [point in known for _, point in asked])
     if given.output is not None:
         say(f"written to {given.output}")
@@ -313,15 +309,12 @@ def _weights(path: Path) -> dict[int, float]:
 
 
 def _point(point: Point) -> dict[str, Any]:
-    found = {
-        "concurrency": point.condition.concurrency,
-        "draft_length": "none" if point.draft_length is None else point.draft_length,
-    }
-    if point.condition.context_tokens:
-        found["context_tokens"] = point.condition.context_tokens
-    if point.condition.workload:
-        found["workload"] = point.condition.workload
-    return found
+    from specopt.models.load import name_of
+
+    at = point.condition
+    found = {"concurrency": at.concurrency, "draft_length": name_of(point.draft_length)}
+    more = {"context_tokens": at.context_tokens, "workload": at.workload}
+    return found | {name: value for name, value in more.items() if value}
 
 
 def _print_points(points: Sequence[Mapping[str, Any]], known: Sequence[bool] = ()) -> None:

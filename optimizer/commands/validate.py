@@ -1,4 +1,4 @@
-"""`specopt validate`: a prediction held against the user's own server."""
+"""`specopt validate`: compare a prediction with the user's server."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specopt.commands.measure import numbers_of
-from specopt.commands.options import argument, from_fields, option
+from specopt.commands.options import argument, filled, from_fields, option
 from specopt.commands.shared import FOUND, INTERRUPTED, AsJson, Output, check_target, print_json
 from specopt.console.streams import say
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from specopt.solvers.speculation_table.held import OfSweep, Prediction
 
 MAX_PROMPTS = 512
-"""Of a trace."""
+"""Number of prompts that are made from a trace."""
 
 MAX_LOADS = 4096
-"""Requests at a time: each is a thread."""
+"""Maximum number of concurrent requests; each is a thread."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -228,13 +228,5 @@ def _client(given: Validate) -> Client:
         tokens = tuple(max(1, size) for size in trace.output_tokens[:MAX_PROMPTS].tolist())
     if given.prompts is not None:
         prompts = tuple(filter(str.strip, read_text(given.prompts).splitlines()))
-    return Client(
-        endpoint=given.endpoint,
-        model=given.model,
-        prompts=prompts,
-        max_tokens=tokens,
-        requests=MANY if given.requests is None else given.requests,
-        seconds=given.seconds,
-        patience=given.patience,
-        failures=given.failures,
-    )
+    requests = MANY if given.requests is None else given.requests
+    return filled(Client, given, prompts=prompts, max_tokens=tokens, requests=requests)

@@ -110,7 +110,14 @@ def table(*headers: str, left: int = 0, gap: int = 2) -> Table:
     return view
 
 
-def table_of(rows: Sequence[Mapping[str, Any]], shown: Callable[[Any], str] = str) -> Table:
+def cell(value: object) -> str:
+    """Return a value as the text of a cell."""
+    if isinstance(value, list):
+        return "-".join(map(cell, value))
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def table_of(rows: Sequence[Mapping[str, Any]], shown: Callable[[Any], str] = cell) -> Table:
     """Return rows as a table whose headers are their keys; columns of text are flush left."""
     view = table()
     for name in rows[0]:

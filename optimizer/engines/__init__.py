@@ -1,4 +1,4 @@
-"""What serving engines take: the configuration of each, with the keys and the rules that are its
+"""Configurations of serving engines, with the keys and the rules that are its
 own, a file each.
 """
 

@@ -1,4 +1,4 @@
-"""What belongs to one serving engine, as one value."""
+"""The properties of a serving engine as one value."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ class Engine:
     Parameters
     ----------
     name
-        On the command line.
+        Name on the command line.
     config
-        From a schedule and the engine's version, where this matters: what the engine takes; None:
-        leave speculation out. Raises `InvalidInput` where the engine has no option for it.
+        Function of a schedule and the engine's version that returns the configuration; None: leave
+        speculation out. Raises `InvalidInput` if the engine has no option for the schedule.
     notes
-        From the same and the configuration: what an operator must know beside it.
+        Function of the same and the configuration that returns notes for the operator.
     option
-        Its option that turns speculation on.
+        The engine's option that turns speculation on.
     batch
-        Its option that limits the batch.
+        The engine's option that limits the batch.
     setup
-        From what drafts: the engine's own options for it, beside the draft lengths; None: it has no
-        option for this mode, or for trees.
+        Function of drafter and mode that returns the engine's options for them, in addition to the
+        draft lengths; None: the engine has no option for this mode or for trees.
     single
         Whether the engine takes one draft length for every batch size.
     prices
-        What a table costs.
+        Costs of a table.
     """
 
     name: str
@@ -52,10 +52,10 @@ class Engine:
     def written(
         self, schedule: Schedule, version: str | None, setup: Setup = ONLY
     ) -> tuple[Config | None, tuple[str, ...]]:
-        """Return the configuration for a schedule and what drafts, and what an operator must know.
+        """Return the configuration for a schedule, drafter and mode, and notes for the operator.
 
-        There is no configuration where speculation does not pay, or where the engine's options
-        cannot say what was chosen; the note then has the settings to write by hand.
+        There is no configuration if speculation does not pay, or if the engine has no options for
+        the choice; a note then contains the settings to write by hand.
         """
         found, own = self.config(schedule, version), self.setup(setup)
         if found is None:
@@ -75,7 +75,7 @@ def method(setup: Setup, known: Sequence[str]) -> str | None:
 
 
 def leave_out(option: str, schedule: Schedule) -> str:
-    """Return the note that speculation does not pay, with what it would reach."""
+    """Return the note that speculation does not pay, with the best speed-up."""
     single = schedule.best_single()
     reached = (
         f": the best draft length, {single[0]}, reaches {single[1]:.3f}x of no speculation"

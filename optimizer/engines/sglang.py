@@ -33,7 +33,7 @@ def config(schedule: Schedule, version: str | None = None) -> Config | None:
 
 
 def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str, ...]:
-    """Return what an operator must know beside the configuration."""
+    """Return notes on the configuration for the operator."""
     flags = " ".join(
         f"--{key.replace('_', '-')} {'FILE' if key == ADAPTIVE else value}".removesuffix(" True")
         for key, value in config.items()

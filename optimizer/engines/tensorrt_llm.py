@@ -50,7 +50,7 @@ def config(schedule: Schedule, version: str | None) -> Config | None:
 
 
 def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str, ...]:
-    """Return what an operator must know beside the configuration."""
+    """Return notes on the configuration for the operator."""
     upper = has_upper_bounds(version)
     meaning = "largest" if upper else "smallest"
     return (

@@ -22,7 +22,7 @@ def config(schedule: Schedule, version: str | None = None) -> Config | None:
 
 
 def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str, ...]:
-    """Return what an operator must know beside the configuration."""
+    """Return notes on the configuration for the operator."""
     known = [tail(schedule)]
     if len(schedule.ranges) > 1:
         known += [

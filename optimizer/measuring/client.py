@@ -37,14 +37,22 @@ MAX_LINE_BYTES = 2**20
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
-    """What is asked of a server.
+    """Requests to a server.
 
     Parameters
     ----------
-    endpoint, model, prompts, max_tokens, seconds, requests
-        Its address and the name that it serves (None: its first one). What is asked in turn, and
-        tokens of the answers. How long a load lasts, and the most requests of a load; each worker
-        sends at least one.
+    endpoint
+        Address of the server.
+    model
+        Name of the model; None: the server's first one.
+    prompts
+        Prompts, sent in turn.
+    max_tokens
+        Tokens of the answers, in turn.
+    seconds
+        Duration of a load.
+    requests
+        Maximum number of requests of a load; each worker sends at least one.
     patience
         Time limit of a request in seconds, from its start to the end of its answer.
     failures

@@ -14,7 +14,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -33,7 +33,7 @@ _LEAVE = 30.0  # seconds that a server has to end by itself
 
 
 class Asks(Protocol):
-    """What says which point to measure next: a `Tuner`."""
+    """The part of a `Tuner` that chooses the next point."""
 
     measurements: list[Measurement]
 
@@ -55,7 +55,7 @@ class Drive:
     sweep
         The CSV file that the rows are added to.
     client
-        What it is asked.
+        Client that loads the server.
     start_seconds
         Time that the server has to start.
     """
@@ -85,7 +85,10 @@ class Drive:
         measured = 0
         while points := tuner.ask():
             length = points[0].draft_length
-            with self._server(length):
+            name = str(name_of(length))
+            words = shlex.split(self.command.replace(PLACE, name))
+            label = f"the server with draft length {name}"
+            with serving(words, self.client, self.start_seconds, label):
                 while points and points[0].draft_length == length:
                     self._measure(tuner, points[0])
                     measured, points = measured + 1, tuner.ask()
@@ -104,15 +107,6 @@ class Drive:
             file.write(f"{concurrency},{name},{found.tokens_per_second:.4f},{accepted}\n")
         tuner.tell(point, found.tokens_per_second, float(accepted) if accepted else None)
         say(f"draft length {name}, concurrency {concurrency}: {found}")
-
-    def _server(self, length: int | None) -> AbstractContextManager[None]:
-        words = shlex.split(self.command.replace(PLACE, str(name_of(length))))
-        return serving(
-            words,
-            self.client,
-            self.start_seconds,
-            f"the server with draft length {name_of(length)}",
-        )
 
 
 @contextmanager

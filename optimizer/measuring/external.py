@@ -31,8 +31,10 @@ class External:
     ----------
     command
         guidellm or vllm, and options of its own that are added.
-    client, model
-        What is asked of the server.
+    client
+        Prompts, lengths and limits of the requests.
+    model
+        Name of the model.
 
     Raises
     ------

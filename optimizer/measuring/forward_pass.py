@@ -1,4 +1,4 @@
-"""One forward pass of a decoder: what it works through, and what it needs."""
+"""One forward pass of a decoder: its work and its memory."""
 
 from __future__ import annotations
 

@@ -6,12 +6,11 @@ The table feeds fits of runtimes. Nothing here imports torch but `measure` itsel
 
 from __future__ import annotations
 
-import dataclasses
 import datetime
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -29,8 +28,8 @@ DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2}
 """Data types that passes are timed in, and their bytes per value."""
 
 MEMORY_SHARE = 0.9
-"""How much of the free memory an estimate may take: estimates leave out what the libraries take for
-themselves.
+"""Share of the free memory that an estimate may take, because estimates leave out the memory of
+libraries.
 """
 
 
@@ -40,7 +39,7 @@ STEADY_RATIO = 1.5
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What to measure.
+    """Settings of a measurement.
 
     Parameters
     ----------
@@ -108,82 +107,31 @@ class Settings:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Timing:
-    """One row of the table, columns in this order.
-
-    Parameters
-    ----------
-    model, device, dtype, phase, batch, new_tokens, cached_tokens
-        What was measured; tokens per sequence.
-    logit_positions
-        Positions per sequence that were scored.
-    flops_per_task
-        Operations per sequence, as the exact cost model counts them.
-    batch_flops
-        Operations of the batch: F b of Eq. 17 (paper 1).
-    batch_new_tokens, batch_interactions, batch_cached_tokens
-        Sums over the batch of L_new, (L_cached + L_new) L_new and L_cached: the features of Eq. 18
-        (paper 2).
-    seconds_median, seconds_p10, seconds_p90, seconds_min
-        Quantiles of one pass over the repeats.
-    repeats, warm_up, threads, launch, torch, date
-        How (launch: "graph" if replayed, else "eager"), with which version, and when (UTC).
-    """
-
-    model: str
-    device: str
-    dtype: str
-    phase: str
-    batch: int
-    new_tokens: int
-    cached_tokens: int
-    logit_positions: int
-    flops_per_task: int
-    batch_flops: int
-    batch_new_tokens: int
-    batch_interactions: int
-    batch_cached_tokens: int
-    seconds_median: float
-    seconds_p10: float
-    seconds_p90: float
-    seconds_min: float
-    repeats: int
-    warm_up: int
-    threads: int
-    launch: str
-    torch: str
-    date: str
-
-
-COLUMNS = tuple(field.name for field in dataclasses.fields(Timing))
-
-
-@dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """Rows measured, what was left out and why, and whether the user stopped it."""
+    """Measured rows by column, what was left out and why, and whether the user stopped it."""
 
-    rows: tuple[Timing, ...]
+    rows: tuple[dict[str, Any], ...]
     skipped: tuple[str, ...]
     interrupted: bool
 
     @property
     def unsteady(self) -> int:
-        """How many rows vary so much over their repeats that something else must have used the
-        device.
+        """Number of rows that vary so much over their repeats that something else must have used
+        the device.
         """
-        return sum(row.seconds_p90 > STEADY_RATIO * row.seconds_p10 for row in self.rows)
+        return sum(row["seconds_p90"] > STEADY_RATIO * row["seconds_p10"] for row in self.rows)
 
     def to_csv(self) -> str:
-        """Return the table as CSV with a header."""
-        cells = ([getattr(row, name) for name in COLUMNS] for row in self.rows)
+        """Return the table, at least one row, as CSV with a header."""
         rows = (
-            [f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row] for row in cells
+            [f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row.values()]
+            for row in self.rows
         )
-        return csv_text([COLUMNS, *rows])
+        return csv_text([self.rows[0], *rows])
 
 
 class Timer(Protocol):
-    """What times passes on a device: `specopt.measuring.torch_timer.TorchTimer`."""
+    """A timer of passes on a device: `specopt.measuring.torch_timer.TorchTimer`."""
 
     kind: str
     device_name: str
@@ -214,7 +162,7 @@ def measure(
     configs
         Shapes, as `specopt.instances.checkpoints.model_config.read_model_config` returns them.
     settings
-        What to measure.
+        Passes, device and repeats.
     verbose
         Whether to show progress on stderr.
 
@@ -248,58 +196,45 @@ def measure_with(
     timer: Timer, configs: Sequence[ModelConfig], settings: Settings, *, verbose: bool = False
 ) -> Measurement:
     """Time forward passes with a timer of one's own; see `measure`."""
-    rows: list[Timing] = []
+    rows: list[dict[str, Any]] = []
     skipped: list[str] = []
     interrupted = False
     try:
         for config in configs:
-            _measure_one(timer, config, settings, rows, skipped, verbose)
+            dtype = settings.dtype or _default_dtype(timer, config)
+            weights, start = config.parameters * DTYPES[dtype], time.monotonic()
+            too_large = f"{config.name}: its weights do not fit, {_gigabytes(weights)} in {dtype}"
+            free = timer.free_bytes()
+            if free is not None and weights > MEMORY_SHARE * free:
+                skipped.append(f"{too_large} of {_gigabytes(free)}")
+                continue
+            try:
+                timer.load(config, dtype)
+            except OutOfMemory:
+                skipped.append(too_large)
+                continue
+            free = timer.free_bytes()
+            for index, work in enumerate(settings.passes):
+                if verbose:
+                    done = f"{config.name}: {index} of {len(settings.passes)}, {work}"
+                    print_step(time.monotonic() - start, done)
+                reason = _does_not_fit(config, work, DTYPES[dtype], free)
+                try:
+                    if reason is None:
+                        seconds = timer.seconds(
+                            work, repeats=settings.repeats, warm_up=settings.warm_up
+                        )
+                        rows.append(_row(timer, config, work, settings, dtype, seconds))
+                except OutOfMemory:
+                    reason = "out of memory"
+                if reason is not None:
+                    skipped.append(f"{config.name}, {work}: {reason}")
     except KeyboardInterrupt:
         interrupted = True
     finally:
         if verbose:
             end_progress()
     return Measurement(rows=tuple(rows), skipped=tuple(skipped), interrupted=interrupted)
-
-
-def _measure_one(
-    timer: Timer,
-    config: ModelConfig,
-    settings: Settings,
-    rows: list[Timing],
-    skipped: list[str],
-    verbose: bool,
-) -> None:
-    dtype = settings.dtype or _default_dtype(timer, config)
-    weights = config.parameters * DTYPES[dtype]
-    free = timer.free_bytes()
-    if free is not None and weights > MEMORY_SHARE * free:
-        skipped.append(
-            f"{config.name}: its weights do not fit, {_gigabytes(weights)} in {dtype} of"
-            f" {_gigabytes(free)}"
-        )
-        return
-    start = time.monotonic()
-    try:
-        timer.load(config, dtype)
-    except OutOfMemory:
-        skipped.append(f"{config.name}: its weights do not fit, {_gigabytes(weights)} in {dtype}")
-        return
-    free = timer.free_bytes()
-    passes = settings.passes
-    for index, work in enumerate(passes):
-        if verbose:
-            print_step(time.monotonic() - start, f"{config.name}: {index} of {len(passes)}, {work}")
-        reason = _does_not_fit(config, work, DTYPES[dtype], free)
-        if reason is None:
-            try:
-                seconds = timer.seconds(work, repeats=settings.repeats, warm_up=settings.warm_up)
-            except OutOfMemory:
-                reason = "out of memory"
-        if reason is not None:
-            skipped.append(f"{config.name}, {work}: {reason}")
-            continue
-        rows.append(_row(timer, config, work, settings, dtype, seconds))
 
 
 def _does_not_fit(
@@ -321,34 +256,41 @@ def _row(
     settings: Settings,
     dtype: str,
     seconds: list[float],
-) -> Timing:
-    low, median, high = np.quantile(seconds, [0.1, 0.5, 0.9])
+) -> dict[str, Any]:
+    """Return a row of the table.
+
+    Lengths are tokens per sequence, and `logit_positions` scored positions per sequence.
+    `batch_flops` is F b of Eq. 17 (paper 1). The other columns `batch_...` are sums over the batch
+    of L_new, (L_cached + L_new) L_new and L_cached, the features of Eq. 18 (paper 2). `launch` is
+    "graph" if passes were replayed, otherwise "eager"; the date is in UTC.
+    """
+    low, median, high = np.quantile(seconds, [0.1, 0.5, 0.9]).tolist()
     flops, total = work.flops_per_task(config), work.cached_tokens + work.new_tokens
-    return Timing(
-        model=config.name,
-        device=timer.device_name,
-        dtype=dtype,
-        phase=work.phase,
-        batch=work.batch,
-        new_tokens=work.new_tokens,
-        cached_tokens=work.cached_tokens,
-        logit_positions=work.logit_positions,
-        flops_per_task=flops,
-        batch_flops=work.batch * flops,
-        batch_new_tokens=work.batch * work.new_tokens,
-        batch_interactions=work.batch * total * work.new_tokens,
-        batch_cached_tokens=work.batch * work.cached_tokens,
-        seconds_median=float(median),
-        seconds_p10=float(low),
-        seconds_p90=float(high),
-        seconds_min=min(seconds),
-        repeats=settings.repeats,
-        warm_up=settings.warm_up,
-        threads=timer.threads,
-        launch=timer.launch,
-        torch=timer.version,
-        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
-    )
+    return {
+        "model": config.name,
+        "device": timer.device_name,
+        "dtype": dtype,
+        "phase": work.phase,
+        "batch": work.batch,
+        "new_tokens": work.new_tokens,
+        "cached_tokens": work.cached_tokens,
+        "logit_positions": work.logit_positions,
+        "flops_per_task": flops,
+        "batch_flops": work.batch * flops,
+        "batch_new_tokens": work.batch * work.new_tokens,
+        "batch_interactions": work.batch * total * work.new_tokens,
+        "batch_cached_tokens": work.batch * work.cached_tokens,
+        "seconds_median": median,
+        "seconds_p10": low,
+        "seconds_p90": high,
+        "seconds_min": min(seconds),
+        "repeats": settings.repeats,
+        "warm_up": settings.warm_up,
+        "threads": timer.threads,
+        "launch": timer.launch,
+        "torch": timer.version,
+        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
+    }
 
 
 def _default_dtype(timer: Timer, config: ModelConfig) -> str:

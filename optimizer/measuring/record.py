@@ -19,7 +19,7 @@ from specopt.models.position_acceptance import PositionAcceptance
 
 @dataclass(frozen=True)
 class Record:
-    """The loads that were seen; `settings` says what makes them comparable."""
+    """The measured loads; only loads with the same `settings` are comparable."""
 
     settings: str
     loads: list[Seen] = field(default_factory=list)
@@ -59,9 +59,16 @@ def drive(
 
     Parameters
     ----------
-    record, path, client, length, other
-        What is added to, and its file; who asks; the draft length that the server is configured
-        with; who loads it instead.
+    record
+        Record that loads are added to.
+    path
+        File of the record.
+    client
+        Client that loads the server.
+    length
+        Draft length that the server is configured with.
+    other
+        Program that loads the server instead of the client.
     speeds
         Expected output by load.
 

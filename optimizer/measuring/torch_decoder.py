@@ -63,12 +63,11 @@ class TorchDecoder:
     def __init__(self, config: ModelConfig, *, device: Any, dtype: Any, seed: int = 0) -> None:
         if config.projected:
             raise Unsupported(f"{config.name}: embeddings behind a projection cannot be measured")
-        self.shape, self.layout = config.exact, config.layout
+        shape, layout = self.shape, self.layout = config.exact, config.layout
         self.device, self.dtype = device, dtype
         self._random = torch.Generator(device=device)
         self._random.manual_seed(seed)
         self._tensors: list[Tensor] = []
-        shape, layout = self.shape, self.layout
         self.embedding = self._matrix(shape.vocabulary, shape.hidden)
         self.head = self.embedding if shape.tied else self._matrix(shape.vocabulary, shape.hidden)
         self.positions = (
@@ -77,11 +76,6 @@ class TorchDecoder:
         self.layers = [self._layer() for _ in range(shape.layers)]
         self.final_norm = self._norm(shape.hidden) if layout["final_norm"] else None
         self.activation = functional.silu if shape.gated else functional.gelu
-
-    @property
-    def parameter_count(self) -> int:
-        """Values of all weights."""
-        return sum(int(tensor.numel()) for tensor in self._tensors)
 
     def new_cache(self, batch: int, length: int) -> list[tuple[Tensor, Tensor]]:
         """Return a cache of `length` tokens per sequence, filled at random: keys and values of each
@@ -142,8 +136,7 @@ class TorchDecoder:
         give them for this pass.
         """
         batch, new = tokens.shape
-        shape = self.shape
-        total = cached + new
+        shape, total = self.shape, cached + new
         x = functional.embedding(tokens, self.embedding)
         if self.positions is not None:
             first = self.layout["position_offset"] + cached
@@ -203,9 +196,8 @@ class TorchDecoder:
 
     def _norm(self, size: int) -> Weights:
         values = self.layout["values_per_norm"]
-        return self._vector(size, 1.0) if values >= 1 else None, self._vector(
-            size, 0.0
-        ) if values == 2 else None
+        weight = self._vector(size, 1.0) if values >= 1 else None
+        return weight, self._vector(size, 0.0) if values == 2 else None
 
     def _normed(self, x: Tensor, norm: Weights) -> Tensor:
         if self.layout["layer_norm"]:

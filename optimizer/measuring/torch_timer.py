@@ -32,9 +32,9 @@ class TorchTimer:
     Parameters
     ----------
     device
-        ``auto`` (a CUDA device where there is one), ``cpu`` or ``cuda``.
+        ``auto`` (a CUDA device if there is one), ``cpu`` or ``cuda``.
     threads
-        Threads of a CPU; None: as torch chooses.
+        Number of threads of a CPU; None: torch chooses.
     seed
         Seed of weights, caches and tokens.
     graphs
@@ -43,15 +43,14 @@ class TorchTimer:
     Raises
     ------
     InvalidInput
-        If there is no such device.
+        If CUDA is not available.
     """
 
     def __init__(self, *, device: str, threads: int | None, seed: int, graphs: bool = True) -> None:
-        if device == "cuda" and not torch.cuda.is_available():
-            raise InvalidInput(
-                "device: expected one that is there, got 'cuda': torch sees no CUDA device"
-            )
-        self.kind = ("cuda" if torch.cuda.is_available() else "cpu") if device == "auto" else device
+        has_cuda = torch.cuda.is_available()
+        if device == "cuda" and not has_cuda:
+            raise InvalidInput("device: CUDA is not available to torch; use `--device cpu`")
+        self.kind = "cuda" if has_cuda and device != "cpu" else "cpu"
         if threads is not None:
             torch.set_num_threads(threads)
         self.threads = int(torch.get_num_threads())
@@ -106,10 +105,8 @@ class TorchTimer:
                 decoder.shape.vocabulary, size, device=decoder.device, generator=random
             )
             cache = decoder.new_cache(work.batch, total)
-            rotation, mask = (
-                decoder.rotation(total),
-                decoder.mask(work.new_tokens, work.cached_tokens),
-            )
+            rotation = decoder.rotation(total)
+            mask = decoder.mask(work.new_tokens, work.cached_tokens)
 
             def one() -> None:
                 decoder.forward(
@@ -125,8 +122,8 @@ class TorchTimer:
 
 
 def _captured(one: Any) -> Any:
-    """Return what replays a pass as a CUDA graph; it ran on the stream of its own that a capture
-    needs before.
+    """Return a function that replays a pass as a CUDA graph, after a run on the separate stream
+    that a capture needs.
     """
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
@@ -167,9 +164,9 @@ def _memory() -> Iterator[None]:
     """Turn torch's several ways of running out of memory into one."""
     try:
         yield
-    except (MemoryError, torch.OutOfMemoryError) as error:
-        raise OutOfMemory(str(error)) from None
-    except RuntimeError as error:
-        if "allocate" not in str(error):  # the CPU allocator has no exception of its own
-            raise
-        raise OutOfMemory(str(error)) from None
+    except (MemoryError, RuntimeError) as error:
+        # the CPU allocator raises a plain RuntimeError
+        typed = isinstance(error, MemoryError | torch.OutOfMemoryError)
+        if typed or "allocate" in str(error):
+            raise OutOfMemory(str(error)) from None
+        raise

@@ -40,18 +40,23 @@ def print_speculation_table(
     out.print(f"Speculation length, {case}, up to {table.most_drafts} drafts:\n")
     view = grid("batch size", "drafts", "speed-up", "within limits", "largest loss", gap=3)
     limits = table.speedup_limits or (None,) * len(table.ranges)
-    for (low, high, choice), speedup, limit, loss in zip(
+    for drafted, speedup, limit, loss in zip(
         table.ranges, table.speedup, limits, table.loss, strict=True
     ):
         view.add_row(
-            f"{low}-{high}" if low < high else str(low),
-            "none" if choice is None else str(choice),
+            *range_cells(*drafted),
             f"{speedup:.2f}",
             "" if limit is None else f"{limit[0]:.2f}-{limit[1]:.2f}",
             f"{100 * loss:.1f} %",
         )
     out.print(view)
     print_configuration(config, (*table.notes, *advice), out)
+
+
+def range_cells(low: int, high: int, drafts: int | None) -> tuple[str, str]:
+    """Return the batch sizes and the draft length of a range."""
+    sizes = f"{low}-{high}" if low < high else str(low)
+    return sizes, "none" if drafts is None else str(drafts)
 
 
 def print_configuration(

@@ -10,7 +10,7 @@ from rich.console import Console
 from specopt.console.terminal import table, table_of
 from specopt.solvers.speculation_table.tuning.options import Options
 from specopt.solvers.speculation_table.tuning.tuning import Tuning
-from specopt.views.speculation_table import print_configuration
+from specopt.views.speculation_table import print_configuration, range_cells
 
 _TABLES = {
     "options": "Options",
@@ -33,11 +33,9 @@ def print_tuning(options: Options, data: Mapping[str, Any], unit: str, out: Cons
     grid = tuning.grid
     ranges = table("batch size", "drafts", "speed-up", "band", gap=3)
     for drafted in tuning.schedule.ranges:
-        low, high, drafts = drafted
         mean, least, most = tuning.worth(drafted)
         ranges.add_row(
-            f"{low}-{high}" if low < high else str(low),
-            "none" if drafts is None else str(drafts),
+            *range_cells(*drafted),
             f"{mean:.2f}",
             f"{least:.2f}-{most:.2f}",
         )
@@ -63,7 +61,7 @@ def print_tuning(options: Options, data: Mapping[str, Any], unit: str, out: Cons
     for key, head in _TABLES.items():
         if data.get(key):
             out.print(f"\n{head}:\n", soft_wrap=True)
-            out.print(table_of(_plain(data[key]), _cell))
+            out.print(table_of(_plain(data[key])))
     _print_break_even(tuning, out)
     if second := data.get("second"):
         where = ", ".join(
@@ -112,10 +110,6 @@ def _plain(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _load(row: Mapping[str, Any]) -> str:
     return f"{row['concurrency']}{'+' if row.get('at_least') else ' '}".rjust(len("concurrency"))
-
-
-def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _pays(one: Mapping[str, Any]) -> str:

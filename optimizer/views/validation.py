@@ -10,12 +10,12 @@ from rich.console import Console
 from specopt.console.terminal import sentence, table_of
 
 SMALL = 0.02
-"""Of the output: what needs no correction."""
+"""Share of the output below which no correction is shown."""
 
 
 def print_validation(data: Mapping[str, Any], out: Console) -> None:
     """Print predicted against measured output, the order of options, and what to correct."""
-    out.print(table_of(data["loads"], _cell))
+    out.print(table_of(data["loads"]))
     order = data["order"]
     rest = (
         "" if order["pairs"] else ": start the server with another draft length, and run it again"
@@ -40,10 +40,4 @@ def print_validation(data: Mapping[str, Any], out: Console) -> None:
         row | {"in": row["in"] if abs(row["output"]) > SMALL else "as predicted"}
         for row in data["factors"]
     ]
-    out.print(table_of(rows, _cell))
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, list):
-        return "-".join(map(_cell, value))
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    out.print(table_of(rows))

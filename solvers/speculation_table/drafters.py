@@ -1,4 +1,4 @@
-"""What drafts: a model of its own, a head, one pass for the block, a search in the text, another
+"""Drafters: a separate model, a head, one pass for the block, a search in the text, or another
 machine.
 """
 
@@ -26,18 +26,19 @@ class Drafter:
     Parameters
     ----------
     kind
-        "model": a model with a cache of its own that drafts token by token, a pass for each.
-        "head": one on the verify model's hidden state, such as EAGLE's or MTP, a pass for each
-        token and no cache to read: the passes measured with the fewest cached tokens count.
-        "parallel": a model that drafts the block in one pass. "ngram", "suffix": a search in the
-        text so far.
+        "model": a model with its own cache that drafts token by token, one pass for each token.
+        "head": a head on the hidden state of the verify model, such as EAGLE's or MTP, with one
+        pass for each token and no cache to read: the passes measured with the fewest cached tokens
+        are used. "parallel": a model that drafts the block in one pass. "ngram", "suffix": a search
+        in the text so far.
     passes
-        Times of its passes; None: there are none.
+        Times of its passes; None: it has no passes.
     seconds_per_step
-        Of a search, whatever the drafts, or of the link to the other machine.
-    bits_per_token, bits_per_second
-        What a drafted token sends, its distribution included where that goes along, over a link
-        that the whole batch shares.
+        Time of a step's search or link, independent of the number of drafts.
+    bits_per_token
+        Bits that a drafted token sends, including its distribution if this is sent.
+    bits_per_second
+        Speed of the link, which the whole batch shares.
     """
 
     kind: str
@@ -48,7 +49,7 @@ class Drafter:
 
     @property
     def contexts(self) -> tuple[float, ...]:
-        """Cached tokens that its passes were measured with, if these matter."""
+        """Numbers of cached tokens that its passes were measured with, if these matter."""
         return () if self.passes is None or self.kind == "head" else self.passes.contexts
 
     def seconds(
@@ -68,7 +69,7 @@ class Drafter:
         )
 
     def covers(self, batch: Floats, drafts: Floats, cached_tokens: Floats) -> Truths:
-        """Return which drafts need no pass beyond what was measured."""
+        """Return which drafts need no pass beyond the measured ones."""
         if self.passes is None:
             return np.ones((), np.bool_)
         return self.passes.covers(batch, *self.work(drafts, cached_tokens))
@@ -82,7 +83,7 @@ class Drafter:
 
 
 def drafter(data: object, passes: PassTime | None, where: str) -> Drafter:
-    """Build a drafter from JSON-like data: ``{"type": ...}``, and what the type needs.
+    """Build a drafter from JSON-like data: ``{"type": ...}`` and the fields of its type.
 
     ``model``, ``head`` and ``parallel`` need passes and nothing else. ``ngram`` and ``suffix`` take
     ``seconds_per_step`` (0) and no passes. ``remote`` takes ``round_trip_seconds``,

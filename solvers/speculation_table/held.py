@@ -1,8 +1,8 @@
-"""What a sweep or measured passes predict of a server, and both as corrected by what the server
-did.
+"""Predictions for a server from a sweep or from measured passes, and their correction by loads that
+the server served.
 
-The correction of a sweep is a factor on the seconds of its steps, which may change with load and
-drafts, and a shift of the logit of its acceptance. That of passes is a factor for each model, and
+A sweep is corrected by a factor on the seconds of its steps, which may depend on load and drafts,
+and by a shift of the logit of its acceptance. Passes are corrected by a factor for each model and
 an overhead of every step.
 """
 
@@ -28,7 +28,7 @@ from specopt.solvers.speculation_table.tuning.law import logit_rate, tokens_of
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 
 LOADS = (1, 2, 4, 8, 16, 32, 64)
-"""In question where nothing says which."""
+"""Loads that are considered where no others are given."""
 
 ROUGH = 0.02
 """How far a measured log may lie off a corrected one."""
@@ -81,7 +81,7 @@ class _Row:
 
 
 def planned(data: Mapping[str, Any], where: str) -> OfSweep:
-    """Return the predictions of what `tune` wrote, of the option that it chose, with their
+    """Return the predictions in a result of `tune` for the option that it chose, with their
     bands.
     """
     where = f"{where}.predictions"
@@ -107,7 +107,7 @@ def planned(data: Mapping[str, Any], where: str) -> OfSweep:
 
 
 class OfSweep:
-    """What a sweep of one drafter, workload and context predicts; `InvalidInput` if there are
+    """Predictions from a sweep of one drafter, workload and context; `InvalidInput` if it has
     several.
     """
 
@@ -127,7 +127,7 @@ class OfSweep:
         self.loads = tuple(one.concurrency for one in sweep.conditions)
 
     def at(self, concurrency: int, length: int | None) -> Expected:
-        """Return what is predicted of a load and a draft length."""
+        """Return the prediction for a load and a draft length."""
         point = Point(Condition(concurrency, *self.case), length)
         found = self.predictor.predict([point])
         low, high = self.bands.get(
@@ -136,51 +136,37 @@ class OfSweep:
         return float(found.mean[0]), low, high, self.predictor.acceptance_length(point)
 
     def corrected(self, seen: Sequence[Seen]) -> str:
-        """Return the sweep as CSV: what was seen, and what that makes of the other rows."""
+        """Return the sweep as CSV: the measured loads, and the other rows corrected by them."""
         places, (_, late, shifts) = [one.place for one in seen], misses(self, seen)
         rows, shift = _leans(places), shifts.sum() / max(1, np.count_nonzero(shifts))
         leans = np.linalg.solve(rows.T @ rows + np.diag((ROUGH / LEANS) ** 2), rows.T @ late)
-        table: list[list[Any]] = [
-            [
-                *one.place,
-                one.load.tokens_per_second,
-                one.load.acceptance_length or self.at(*one.place)[3],
-                "measured",
-            ]
-            for one in seen
-        ]
+        counts = self.predictor.has_acceptance
+        table: list[list[Any]] = []
+        for one in seen:
+            tokens = one.load.acceptance_length or self.at(*one.place)[3]
+            shown = tokens if one.place[1] and counts else ""
+            table.append([*one.place, one.load.tokens_per_second, shown, "measured"])
         for run in self.sweep.measurements:
             place = run.point.condition.concurrency, run.point.draft_length
             if run.tokens_per_second and place not in places:
                 drafts, before = np.array([[place[1] or 0.0], [run.acceptance_length or 1.0]])
                 after = tokens_of(logit_rate(before, drafts) + shift, drafts)[0]
                 speed = run.tokens_per_second * np.exp(-_leans([place]) @ leans) * after / before
-                table.append([*place, float(speed[0]), float(after[0]), "corrected"])
-        setup, counts = vars(self.sweep.setups[0]), self.predictor.has_acceptance
+                shown = float(after[0]) if place[1] and counts else ""
+                table.append([*place, float(speed[0]), shown, "corrected"])
+        setup = vars(self.sweep.setups[0])
         lines = [
-            [
-                c,
-                name_of(length),
-                speed,
-                tokens if length and counts else "",
-                origin,
-                *self.case,
-                *setup.values(),
-            ]
-            for c, length, speed, tokens, origin in table
+            [c, name_of(length), *rest, *self.case, *setup.values()] for c, length, *rest in table
         ]
         return csv_text([(*COLUMNS, *setup), *lines])
 
 
 class OfPasses:
-    """What measured passes and acceptance predict."""
+    """Predictions from measured passes and acceptance."""
 
     def __init__(self, data: Mapping[str, Any], where: str, acceptance: Acceptance) -> None:
-        self.data, self.acceptance, self.runtimes = (
-            data,
-            acceptance,
-            Runtimes.from_dict(data, where),
-        )
+        self.data, self.acceptance = data, acceptance
+        self.runtimes = Runtimes.from_dict(data, where)
         self.contexts = np.array(self.runtimes.contexts)
         one = np.ones(())
         self.loads = tuple(
@@ -189,14 +175,13 @@ class OfPasses:
         self.inputs = "acceptance", "passes, step_overhead_seconds", "zero_draft_cost"
 
     def at(self, concurrency: int, length: int | None) -> Expected:
-        """Return what is predicted of a load and a draft length."""
+        """Return the prediction for a load and a draft length."""
         drafts, speeds = length or 0, []
         for rates, passes in BANDS:
-            steps = self.runtimes.seconds(concurrency, drafts, passes)[length is not None][
-                :, -1, -1
-            ]
+            steps = self.runtimes.seconds(concurrency, drafts, passes)[length is not None]
             tokens = float(self.acceptance.expected_tokens(drafts, rates)[-1])
-            speeds.append((concurrency * tokens / max(float(steps.mean()), SHORTEST), tokens))
+            step = max(float(steps[:, -1, -1].mean()), SHORTEST)
+            speeds.append((concurrency * tokens / step, tokens))
         (mean, tokens), (low, _), (high, _) = speeds
         return mean, low, high, tokens if drafts else None
 
@@ -208,26 +193,24 @@ class OfPasses:
 
         places, overhead = [one.place for one in seen], self.runtimes.step_overhead_seconds
         steps = np.array([c * (self.at(c, k)[3] or 1.0) / self.at(c, k)[0] for c, k in places])
-        of_verify, widths = (
-            self.runtimes.verify.seconds,
-            [(np.array(c), np.array(1.0 + (k or 0))) for c, k in places],
+        of_verify = self.runtimes.verify.seconds
+        verify = np.array(
+            [
+                of_verify(np.array(c), np.array(1.0 + (k or 0)), self.contexts).mean()
+                for c, k in places
+            ]
         )
-        verify = np.array([np.mean(of_verify(*width, self.contexts)) for width in widths])
         usual = verify.mean()  # the overhead counts in these
         parts = np.stack([np.full_like(steps, usual), verify, steps - verify - overhead], axis=1)
-        timed, before = (
-            np.array([k != 0 for _, k in places]),
-            np.array([overhead / usual, 1.0, 1.0]),
-        )
+        timed = np.array([k != 0 for _, k in places])
+        before = np.array([overhead / usual, 1.0, 1.0])
         rows = parts * (timed / steps * np.exp(-misses(self, seen)[1]))[:, None]
         factors, _ = nnls(np.vstack([np.eye(3) * HOLD, rows]), np.append(before * HOLD, timed))
         found = {**self.data, "step_overhead_seconds": factors[0] * usual}
         for name, factor in zip(("verify", "draft", "drafter"), factors[[1, 2, 2]], strict=True):
             if name in found:
                 found[name] = _scaled(found[name], factor)
-        speeds = {
-            place: one.load.tokens_per_second for place, one in zip(places, seen, strict=True)
-        }
+        speeds = {one.place: one.load.tokens_per_second for one in seen}
         lost = [
             1.0 - speed / speeds[c, None]
             for (c, k), speed in speeds.items()
@@ -263,9 +246,7 @@ def _leans(places: Sequence[tuple[int, int | None]]) -> Floats:
 
 
 def _scaled(data: Any, factor: float, timed: bool = False) -> Any:
-    """Return data with the seconds in it multiplied: what stands in fields named so, and spreads of
-    them.
-    """
+    """Return data with its seconds and their spreads multiplied by a factor."""
     if isinstance(data, Mapping):
         return {
             key: _scaled(one, factor, "seconds" in key or key == "spread")
@@ -289,8 +270,8 @@ def _acceptance(seen: Sequence[Seen]) -> dict[str, Any] | None:
 
 
 def report(prediction: Prediction, seen: Sequence[Seen]) -> dict[str, Any]:
-    """Return predicted against measured output with intervals, the order of options, and what is to
-    be corrected.
+    """Return predicted and measured output with intervals, the order of options, and
+    corrections.
     """
     rows: list[dict[str, Any]] = []
     for one in seen:
@@ -326,7 +307,7 @@ def report(prediction: Prediction, seen: Sequence[Seen]) -> dict[str, Any]:
 
 
 def _factors(prediction: Prediction, seen: Sequence[Seen]) -> list[dict[str, Any]]:
-    """Return measured over predicted by input, with limits of the mean, and what that does to the
+    """Return measured over predicted inputs, with limits of the mean and the effect on the
     output.
     """
     found = []
@@ -336,18 +317,16 @@ def _factors(prediction: Prediction, seen: Sequence[Seen]) -> list[dict[str, Any
         noise = np.mean([one.load.deviation for one in group])
         of_tokens, of_steps, of_idle = prediction.inputs
         of_steps = of_idle if length == 0 else of_steps
-        for what, logs, sign, source in (
+        for quantity, logs, sign, source in (
             ("tokens", tokens, 1, of_tokens),
             ("seconds", late, -1, of_steps),
         ):
             if logs.any():
-                mean, deviation = (
-                    float(np.exp(logs.mean())),
-                    np.hypot(logs.std(), noise) / len(logs) ** 0.5,
-                )
+                mean = float(np.exp(logs.mean()))
+                deviation = np.hypot(logs.std(), noise) / len(logs) ** 0.5
                 found.append(
                     {
-                        "of_a_step": what,
+                        "of_a_step": quantity,
                         "draft_length": name_of(length),
                         "factor": mean,
                         "interval": _limits(mean, deviation, len(logs)),

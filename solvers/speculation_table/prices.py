@@ -1,5 +1,5 @@
-"""What drafts per batch size cost beside the drafts themselves: ranges by engine and load, and who
-reported them.
+"""Costs of draft lengths per batch size in addition to the drafts: ranges by engine and load, and
+their sources.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ class Price:
 
 @dataclass(frozen=True)
 class Prices:
-    """Of one engine.
+    """Costs of one engine.
 
     Parameters
     ----------
     idle
-        Of steps without drafts in an engine that speculates, against one that does not.
+        Cost of steps without drafts in an engine that speculates, compared with one that does not.
     table
-        Of having several draft lengths at all.
+        Cost of having several draft lengths at all.
     shortest
         The shortest draft of a table; 1: the engine drafts at least one token, or should.
     """

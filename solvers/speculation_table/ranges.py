@@ -22,7 +22,7 @@ def fewest_ranges(value: Floats, loss: float) -> list[Range]:
     Parameters
     ----------
     value
-        Shape (B, C): what each choice is worth at batch sizes 1..B; positive.
+        Shape (B, C): goodput of each choice at batch sizes 1..B; positive.
     loss
         A choice may be used at a size if it is worth at least (1 - loss) times the best one there.
 

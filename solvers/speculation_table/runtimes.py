@@ -39,7 +39,7 @@ class Runtimes:
     Parameters
     ----------
     drafter
-        What drafts.
+        Drafter.
     verify
         Passes of the verify model.
     contexts
@@ -50,7 +50,7 @@ class Runtimes:
         Least and largest share of throughput that an engine which speculates loses in steps without
         drafts, against one that does not.
     notes
-        What a reader should know.
+        Notes for the reader.
     """
 
     drafter: Drafter
@@ -114,13 +114,12 @@ class Runtimes:
         )
         given = data.get("context_tokens")
         if given is not None:
-            return replace(
-                found, contexts=(float(integer(f"{where}.context_tokens", given, 0, MAX_TOKENS)),)
-            )
-        return found.at_every_context()
+            context = integer(f"{where}.context_tokens", given, 0, MAX_TOKENS)
+            return replace(found, contexts=(float(context),))
+        return found._at_every_context()
 
-    def at_every_context(self) -> Self:
-        """Return the same for all contexts that passes of both models were measured with."""
+    def _at_every_context(self) -> Self:
+        """Return the runtimes with all contexts that passes of both models were measured with."""
         tables = [of for of in (self.verify.contexts, self.drafter.contexts) if of]
         if not tables:
             return self
@@ -148,23 +147,20 @@ class Runtimes:
 
     @property
     def measured(self) -> str:
-        """What was measured, for messages."""
+        """Range of the measured passes, for messages."""
         drafts = self.drafter.passes
         parts = {"verify": self.verify.measured, "draft": "" if drafts is None else drafts.measured}
-        if len(set(parts.values())) == 1:
+        if parts["verify"] == parts["draft"]:
             return self.verify.measured
         return "; ".join(f"{name}: {text}" for name, text in parts.items() if text)
 
     def covers(self, most_requests: int, most_drafts: int) -> Truths:
-        """Tell which steps of 1..B requests and 0..K drafts need no pass beyond what was measured,
-        shape (B, K + 1).
+        """Return which steps of 1..B requests and 0..K drafts need only measured passes, shape
+        (B, K + 1).
         """
         batch, drafts, context = self._grid(most_requests, most_drafts)
-        inside = np.array(
-            np.broadcast_to(
-                self.verify.covers(batch, 1.0 + drafts, context), self._shape(batch, drafts)
-            )
-        )
+        inside = np.ones(self._shape(batch, drafts), np.bool_)
+        inside &= self.verify.covers(batch, 1.0 + drafts, context)
         inside[..., 1:] &= self.drafter.covers(batch, drafts[..., 1:], context)
         return np.asarray(np.all(inside, axis=0))
 
@@ -178,10 +174,8 @@ class Runtimes:
         whether the fitted times count, or one of their limits.
         """
         batch, drafts, context = self._grid(most_requests, most_drafts)
-        found = self.step_overhead_seconds + self.verify.seconds(
-            batch, 1.0 + drafts, context, which
-        )
-        found = np.array(np.broadcast_to(found, self._shape(batch, drafts)))
+        found = np.full(self._shape(batch, drafts), self.step_overhead_seconds)
+        found += self.verify.seconds(batch, 1.0 + drafts, context, which)
         alone = found[..., :1].copy()
         found[..., 1:] += self.drafter.seconds(batch, drafts[..., 1:], context, which)
         least, most = self.zero_draft_cost

@@ -22,12 +22,12 @@ DEFAULT_REQUESTS = 256
 DEFAULT_DRAFTS = 8
 
 NEVER = 1e-300
-"""What a choice that may be slower than no speculation is worth in the worst case."""
+"""Value of a choice that may be slower than no speculation in the worst case."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SpeculationTable:
-    """The table, and what it is worth.
+    """The table and its speed-ups.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class SpeculationTable:
         Shape (B, K + 1): goodput at every batch size with 0..K drafts relative to no speculation;
         in the worst case if `robust`.
     notes
-        What a reader should know.
+        Notes for the reader.
     """
 
     ranges: tuple[Range, ...]
@@ -73,17 +73,12 @@ class SpeculationTable:
         """Return the geometric mean of the speed-up over all batch sizes at another constant
         acceptance rate.
         """
-        if self.ranges[0][2] is None:
-            return 1.0
         sizes, drafts = self.relative.shape
         known = speedups(runtimes, PositionAcceptance.constant(rate), sizes, drafts - 1).fitted
-        taken = [
-            known[at - 1, k or 0] for low, high, k in self.ranges for at in range(low, high + 1)
-        ]
-        return float(np.exp(np.log(taken).mean()))
+        return replace(self.schedule(), speedups=known).mean_speedup() or 0.0
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the table and what it is worth as JSON-like data."""
+        """Return the table and its speed-ups as JSON-like data."""
         limits = self.speedup_limits or ((None, None),) * len(self.ranges)
         rows = [
             {
@@ -179,7 +174,7 @@ def speculation_table(
         Take the length whose speed-up over no speculation is best in the worst case within the
         limits, and none at all where any batch size may be slower than without speculation.
     extrapolate
-        Go beyond what was measured.
+        Whether to go beyond the measured range.
     multiple
         Of which every draft length is one, as engines demand of heads that predict several tokens.
 
@@ -220,7 +215,7 @@ def speculation_table(
         relative=relative,
         notes=tuple(notes),
     )
-    reason = _against(worth, ranges, robust)
+    reason = _against(worth, found)
     if not reason:
         return found
     return replace(
@@ -257,29 +252,16 @@ def _means(values: Floats, ranges: list[tuple[int, int, int]]) -> tuple[float, .
     return tuple(float(values[low - 1 : high, choice].mean()) for low, high, choice in ranges)
 
 
-def _against(worth: Speedups, ranges: list[tuple[int, int, int]], robust: bool) -> str:
-    """Return why an engine is best not set up to speculate, with the number; nothing where it
-    is.
-    """
-    if not robust:
-        mean = float(
-            np.exp(
-                np.mean(
-                    [
-                        np.log(worth.fitted[at - 1, k])
-                        for low, high, k in ranges
-                        for at in range(low, high + 1)
-                    ]
-                )
-            )
-        )
-        return (
-            ""
-            if mean > 1.0 and any(choice for *_, choice in ranges)
-            else f"speculation does not pay: at best it runs at {mean:.2f}x of none on average"
-        )
-    safe = worth.low.max(axis=1) >= 1.0
-    if safe.all() and any(choice for *_, choice in ranges):
+def _against(worth: Speedups, found: SpeculationTable) -> str:
+    """Return why it is best not to set up an engine to speculate; empty: it is not."""
+    speculates = any(drafts for *_, drafts in found.ranges)
+    if not found.robust:
+        logs = [np.log(worth.fitted[low - 1 : high, k or 0]) for low, high, k in found.ranges]
+        mean = float(np.exp(np.concatenate(logs).mean()))
+        if mean > 1.0 and speculates:
+            return ""
+        return f"speculation does not pay: at best it runs at {mean:.2f}x of none on average"
+    if speculates and (worth.low.max(axis=1) >= 1.0).all():
         return ""
     best = worth.low[:, 1:].max(axis=1)
     at = int(np.argmin(best))
@@ -301,7 +283,7 @@ def _sizes(
     extrapolate: bool,
     notes: list[str],
 ) -> tuple[int, int]:
-    """Return the largest batch and the longest draft, none of them beyond what is known."""
+    """Return the largest batch and the longest draft within the known range."""
     for name, value, most in (
         ("max_batch", max_batch, MAX_REQUESTS),
         ("max_length", max_length, MAX_DRAFTS),
@@ -321,7 +303,7 @@ def _sizes(
         return requests, drafts
     if extrapolate:
         notes.append(
-            f"extrapolated beyond what was measured ({runtimes.measured}), where no limit holds"
+            f"extrapolated beyond the measured range ({runtimes.measured}), where no limit holds"
         )
         return requests, drafts
     longest = _leading(np.all(inside[: 1 if max_batch is None else requests], axis=0)) - 1

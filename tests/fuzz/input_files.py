@@ -438,7 +438,7 @@ INPUT_FILES = (
         "named.csv",
         NAMED,
         "import FILE --as serving-latency --format csv --column arrival=t --column input=p --column"
-        " output=a --column name=who",
+        " output=a",
     ),
     _file(
         "table.csv",

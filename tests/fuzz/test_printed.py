@@ -19,7 +19,6 @@ from fuzz.input_files import (
     AZURE,
     CONFIG,
     HISTOGRAM,
-    NAMED,
     PLAIN,
     RUNTIME,
     SCRAPE,
@@ -168,13 +167,6 @@ CASES: dict[str, tuple[str, Callable[[str], str]]] = {
         lambda text: with_cell(AZURE, 0, 1, text),
     ),
     "trace cell": ("import FILE --as serving-latency", lambda text: with_cell(AZURE, 2, 1, text)),
-    "trace names": (
-        (
-            "import FILE --as serving-latency --format csv --column arrival=t --column input=p"
-            " --column output=a --column name=who"
-        ),
-        lambda text: with_cell(NAMED, 1, 3, text),
-    ),
     "table header": (FIT, lambda text: with_cell(TABLE, 0, 1, text)),
     "table cell": (FIT, lambda text: with_cell(TABLE, 2, 1, text)),
     "table value": (

@@ -65,7 +65,6 @@ def trace(path: Path) -> None:
     assert found.rows_read == len(found) + found.dropped_rows
     assert found.input_tokens.min() >= 1 and found.output_tokens.min() >= 1
     assert found.arrival_seconds[0] == 0.0
-    assert found.names is None or len(found.names) == len(found)
 
 
 BUNDLE = """{"m": {"gsm8k": {"results": [{"batch_size": 8, "steps": 3, "topk": 1, "metrics": [

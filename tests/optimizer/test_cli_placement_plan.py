@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.command_line import CommandLine
 
 import specopt
 from specopt.api import placing
-from specopt.commands.cli import run
 from specopt.instances.placement.one_unit import Figure, best_length, everywhere
 from specopt.instances.placement.parts import spread
 from specopt.models.named import NamedTrips
@@ -22,11 +22,10 @@ from specopt.models.placement.problem import PlacementProblem
 pytestmark = pytest.mark.usefixtures("own_clock")
 
 SHIPPED = files("specopt.instances") / "data" / "measured"
-MODELS = [
-    f"--{name}={SHIPPED / file}.config.json"
-    for name, file in (("draft", "draft-15m"), ("verify", "verify-100m"))
-]
-HAVE = [*MODELS, "--runtimes", str(SHIPPED / "cpu-pair.csv")]
+MODELS = (
+    f"--draft={SHIPPED / 'draft-15m.config.json'} --verify={SHIPPED / 'verify-100m.config.json'}"
+)
+HAVE = f"{MODELS} --runtimes {SHIPPED / 'cpu-pair.csv'}"
 LINES = {
     "draft": {"seconds_per_token": 1e-4, "overhead_seconds": 0.001},
     "verify": {"seconds_per_token": 1e-4, "overhead_seconds": 0.04},
@@ -34,11 +33,11 @@ LINES = {
 
 
 @pytest.fixture
-def simple(tmp_path: Path) -> list[str]:
+def simple(tmp_path: Path) -> str:
     """Return both models with passes that are lines, without limits."""
     path = tmp_path / "lines.json"
     path.write_text(json.dumps(LINES))
-    return [*MODELS, "--runtimes", str(path), "--for", "placement", "--time-limit", "20"]
+    return f"{MODELS} --runtimes {path} --for placement --time-limit 20"
 
 
 @pytest.fixture
@@ -47,10 +46,9 @@ def no_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(placing, "_turns", lambda *_: ())
 
 
-def planned(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, Any]:
+def planned(cli: CommandLine, line: str) -> dict[str, Any]:
     """Return what the command says in JSON."""
-    assert run(["plan", *arguments, "--json"]) == 0
-    data: dict[str, Any] = json.loads(capsys.readouterr().out)
+    data: dict[str, Any] = cli(f"plan {line} --json").json
     return data
 
 
@@ -60,16 +58,15 @@ def values_of(data: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def test_from_what_a_user_has_to_a_judged_plan(
-    simple: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    simple: str, tmp_path: Path, cli: CommandLine
 ) -> None:
     """Tests that problem and plan are written, the judge takes them, and every place has what it
     yields alone.
     """
-    problem = tmp_path / "problem.json"
-    result = tmp_path / "result.json"
-    given = [*simple, "--link", "100,20", "--clients", "90", "--tpot", "50"]
-    data = planned(capsys, *given, "--problem", str(problem), "-o", str(result))
-    assert run(["evaluate", str(problem), str(result)]) == 0
+    problem, result = tmp_path / "problem.json", tmp_path / "result.json"
+    given = f"{simple} --link 100,20 --clients 90 --tpot 50"
+    data = planned(cli, f"{given} --problem {problem} -o {result}")
+    cli(f"evaluate {problem} {result}")
     found = specopt.load(problem)
     assert isinstance(found, PlacementProblem)
     (verifier,), (of,), (drafter,) = found.verifiers, found.classes, found.drafters
@@ -100,13 +97,11 @@ def test_from_what_a_user_has_to_a_judged_plan(
 
 
 @pytest.mark.nightly
-def test_break_evens_are_where_the_verdict_turns(
-    simple: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_break_evens_are_where_the_verdict_turns(simple: str, cli: CommandLine) -> None:
     """Tests that devices carry more than any other place just below the break-even round trip, and
     not above it.
     """
-    data = planned(capsys, *simple, "--link", "100,20", "--clients", "30", "--tpot", "50")
+    data = planned(cli, f"{simple} --link 100,20 --clients 30 --tpot 50")
     trip = data["advice"]["break_even"]["round_trip_seconds"]
     assert 1e-3 < trip < 1.0
     problem = PlacementProblem.from_dict(data["problem"])
@@ -128,7 +123,7 @@ STAIRS = {1: 0.0517, 2: 0.104, 3: 0.105, 4: 0.106, 5: 0.107, 6: 0.108, 8: 0.11, 
 """Seconds of a pass by new tokens, as on kernels for one token and for several: lines miss them."""
 
 
-def staircase(tmp_path: Path, noise: float = 0.0) -> list[str]:
+def staircase(tmp_path: Path, noise: float = 0.0) -> str:
     """Return both models with measured passes of one request, the verify model's a staircase."""
     path = tmp_path / "stairs.csv"
     rows = [f"draft-15m,1,{new},128,{0.03 + 0.0001 * new}\n" for new in STAIRS]
@@ -138,17 +133,15 @@ def staircase(tmp_path: Path, noise: float = 0.0) -> list[str]:
         for sign in (-1, 1)
     ]
     path.write_text(COLUMNS + "".join(rows))
-    return [*MODELS, "--runtimes", str(path), "--for", "placement", "--clients", "1"]
+    return f"{MODELS} --runtimes {path} --for placement --clients 1"
 
 
 @pytest.mark.usefixtures("no_turns")
-def test_a_staircase_of_passes_reverses_no_verdict(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_staircase_of_passes_reverses_no_verdict(tmp_path: Path, cli: CommandLine) -> None:
     """Tests that places have the tokens per second of the measured passes, not of lines fitted to
     them, and that headline and plan agree with these.
     """
-    data = planned(capsys, *staircase(tmp_path), "--link", "100,20", "--time-limit", "10")
+    data = planned(cli, f"{staircase(tmp_path)} --link 100,20 --time-limit 10")
     places = {one["place"]: one for one in data["advice"]["places"]}
     assert places["none"]["value"] == pytest.approx(1.0 / STAIRS[1])
     rates = {
@@ -164,13 +157,11 @@ def test_a_staircase_of_passes_reverses_no_verdict(
 
 
 @pytest.mark.usefixtures("no_turns")
-def test_bands_that_overlap_are_too_close_to_call(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bands_that_overlap_are_too_close_to_call(tmp_path: Path, cli: CommandLine) -> None:
     """Tests that a verdict within the noise of the passes is none, and that the passes to measure
     are named.
     """
-    data = planned(capsys, *staircase(tmp_path, 0.3), "--link", "100,20", "--time-limit", "10")
+    data = planned(cli, f"{staircase(tmp_path, 0.3)} --link 100,20 --time-limit 10")
     line = data["advice"]["lines"][0]
     assert line.startswith("Too close to call; measure acceptance and passes of 1 sequences with 1")
     (none,) = (one for one in data["advice"]["places"] if one["place"] == "none")
@@ -178,14 +169,12 @@ def test_bands_that_overlap_are_too_close_to_call(
 
 
 @pytest.mark.usefixtures("no_turns")
-def test_a_plan_without_time_for_the_solver(
-    simple: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_plan_without_time_for_the_solver(simple: str, cli: CommandLine) -> None:
     """Tests that the best place for all is the plan where the solver had no time for any, without a
     bound and without words that there is none.
     """
-    need = ["--link", "100,20", "--clients", "30", "--tpot", "50", "--time-limit", "0"]
-    data = planned(capsys, *simple, *need)
+    need = "--link 100,20 --clients 30 --tpot 50 --time-limit 0"
+    data = planned(cli, f"{simple} {need}")
     result = data["result"]
     assert result["status"] == "feasible" and result["plan"]["groups"]
     assert result["explanation"] is None
@@ -193,14 +182,12 @@ def test_a_plan_without_time_for_the_solver(
 
 
 @pytest.mark.usefixtures("no_turns")
-def test_ties_go_to_fewer_watts_and_then_to_balance(
-    simple: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ties_go_to_fewer_watts_and_then_to_balance(simple: str, cli: CommandLine) -> None:
     """Tests that of plans with as few units the written one has the fewest watts, its units serve
     alike, and the headline says what it does.
     """
-    need = ["--link", "100,20", "--clients", "31", "--tpot", "50", "--power", "100,300,5"]
-    data = planned(capsys, *simple, *need, "--price", "1")
+    need = "--link 100,20 --clients 31 --tpot 50 --power 100,300,5"
+    data = planned(cli, f"{simple} {need} --price 1")
     served = {one["place"] for of in data["result"]["plan"]["groups"] for one in of["clients"]}
     first = data["advice"]["places"][0]
     assert served == {first["place"]}
@@ -214,7 +201,7 @@ def test_ties_go_to_fewer_watts_and_then_to_balance(
         if not problem.violations(plan):
             watts[option.place] = problem.evaluate(plan).terms["watts"]
     assert data["result"]["terms"]["watts"] <= min(watts.values()) * (1.0 + 1e-9)
-    data = planned(capsys, *simple, "--link", "100,20", "--clients", "205", "--tpot", "50")
+    data = planned(cli, f"{simple} --link 100,20 --clients 205 --tpot 50")
     sizes = [
         sum(one["per_unit"] for one in group["clients"])
         for group in data["result"]["plan"]["groups"]
@@ -224,13 +211,11 @@ def test_ties_go_to_fewer_watts_and_then_to_balance(
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("no_turns")
-def test_what_nobody_gave_is_assumed_and_asked_for(
-    simple: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_what_nobody_gave_is_assumed_and_asked_for(simple: str, cli: CommandLine) -> None:
     """Tests that defaults are named too, each with a way to measure it, and that what is given is
     known.
     """
-    data = planned(capsys, *simple)
+    data = planned(cli, f"{simple}")
     assumed = {name for name, one in values_of(data).items() if one["assumed"]}
     asked = {text.partition(":")[0] for text in data["measure_next"]}
     measurable = {
@@ -244,19 +229,8 @@ def test_what_nobody_gave_is_assumed_and_asked_for(
         "verifiers.reserved_share",
     }
     assert measurable <= assumed and measurable <= asked
-    more = [
-        "--link",
-        "100,20",
-        "--clients",
-        "9",
-        "--tpot",
-        "50",
-        "--memory",
-        "2",
-        "--set",
-        "verifiers.reserved_share=0.1",
-    ]
-    data = planned(capsys, *simple, *more)
+    more = "--link 100,20 --clients 9 --tpot 50 --memory 2 --set verifiers.reserved_share=0.1"
+    data = planned(cli, f"{simple} {more}")
     known = values_of(data)
     assert known["verifiers.reserved_share"]["source"] == "--set"
     assert data["problem"]["verifiers"][0]["reserved_share"] == 0.1
@@ -273,7 +247,7 @@ def test_what_nobody_gave_is_assumed_and_asked_for(
 
 
 def test_acceptance_by_position_bands_and_devices(
-    simple: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    simple: str, tmp_path: Path, cli: CommandLine
 ) -> None:
     """Tests that limits of acceptance become bands around what they belong to, and devices have
     their own passes.
@@ -284,8 +258,8 @@ def test_acceptance_by_position_bands_and_devices(
         '{"acceptance_rates": [0.8, 0.7, 0.6], "lower": [0.6, 0.5, 0.4], "upper": [0.9, 0.9, 0.8]}'
     )
     device.write_text('{"draft": {"seconds_per_token": 0.03, "overhead_seconds": 0}}')
-    given = ["--link", "100,20", "--clients", "9", "--tpot", "50", "--acceptance", str(rates)]
-    data = planned(capsys, *simple, *given, "--device-runtimes", str(device))
+    given = f"--link 100,20 --clients 9 --tpot 50 --acceptance {rates}"
+    data = planned(cli, f"{simple} {given} --device-runtimes {device}")
     (of,) = data["problem"]["classes"]
     assert (
         of["acceptance"] == {"draft-15m": [0.8, 0.7, 0.6]}
@@ -299,12 +273,12 @@ def test_acceptance_by_position_bands_and_devices(
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("no_turns")
-def test_money_and_power(simple: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_money_and_power(simple: str, cli: CommandLine) -> None:
     """Tests that prices of an hour and watts reach the problem, and a price of servers offers
     these.
     """
-    need = [*simple[:-1], "3", "--link", "100,20", "--clients", "200", "--tpot", "50"]
-    data = planned(capsys, *need, "--price", "3.6,1.8", "--power", "100,300,5")
+    need = f"{simple} --time-limit 3 --link 100,20 --clients 200 --tpot 50"
+    data = planned(cli, f"{need} --price 3.6,1.8 --power 100,300,5")
     problem, terms = data["problem"], data["result"]["terms"]
     assert problem["objective"] == "cost" and problem["verifiers"][0][
         "price_per_second"
@@ -314,44 +288,33 @@ def test_money_and_power(simple: list[str], capsys: pytest.CaptureFixture[str]) 
     assert "pool" in {one["place"] for one in data["advice"]["places"]}
     assert f"{3600 * terms['price_per_second']:.4g} per hour" in data["advice"]["lines"][-1]
     assert f"{terms['watts']:.4g} W" in data["advice"]["lines"][-1]
-    data = planned(capsys, *need, "--power", "100,300")
+    data = planned(cli, f"{need} --power 100,300")
     assert data["problem"]["objective"] == "energy" and "draft_pools" not in data["problem"]
     assert data["result"]["objective"] == pytest.approx(data["result"]["terms"]["watts"])
 
 
 @pytest.mark.nightly
-def test_an_engine_hears_what_the_link_decides(
-    simple: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_an_engine_hears_what_the_link_decides(simple: str, cli: CommandLine) -> None:
     """Tests that a link is not ignored for an engine on one machine: places and break-evens are
     said.
     """
-    given = [*simple[:4], "--for", "vllm", "--link", "100,20", "--clients", "20"]
-    data = planned(capsys, *given)
+    given = f"{simple} --for vllm --link 100,20 --clients 20"
+    data = planned(cli, given)
     assert data["unused"] == []
     assert "tokens/s for each of 20 clients" in data["link"][0] and "round trip" in data["link"][1]
-    assert run(["plan", *given]) == 0
-    text = capsys.readouterr().out
+    text = cli(f"plan {given}").out
     assert "Not used: --link" not in text and data["link"][1] in text
 
 
 @pytest.mark.nightly
 @pytest.mark.usefixtures("no_turns")
-def test_beyond_what_was_measured_is_said(capsys: pytest.CaptureFixture[str]) -> None:
+def test_beyond_what_was_measured_is_said(cli: CommandLine) -> None:
     """Tests that a table of batches up to 4 says that 30 clients are beyond it, and how far its fit
     is off.
     """
     data = planned(
-        capsys,
-        *HAVE,
-        "--for",
-        "placement",
-        "--link",
-        "100,20",
-        "--clients",
-        "30",
-        "--time-limit",
-        "8",
+        cli,
+        f"{HAVE} --for placement --link 100,20 --clients 30 --time-limit 8",
     )
     assert (
         data["measure_next"][0].startswith("passes of ")
@@ -360,10 +323,9 @@ def test_beyond_what_was_measured_is_said(capsys: pytest.CaptureFixture[str]) ->
     assert "passes lie -" in values_of(data)["verifiers.passes"]["source"]
 
 
-def test_a_page_for_people(simple: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_page_for_people(simple: str, cli: CommandLine) -> None:
     """Tests that assumptions come first, then the answer, the plan, and what to measure."""
-    assert run(["plan", *simple, "--link", "100,20", "--clients", "30", "--tpot", "50"]) == 0
-    text = capsys.readouterr().out
+    text = cli(f"plan {simple} --link 100,20 --clients 30 --tpot 50").out
     order = [
         "values are assumed",
         "clients a unit at 50 ms",
@@ -375,56 +337,53 @@ def test_a_page_for_people(simple: list[str], capsys: pytest.CaptureFixture[str]
     assert places == sorted(places)
 
 
-def test_nobody_can_be_served(simple: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_nobody_can_be_served(simple: str, cli: CommandLine) -> None:
     """Tests that a latency that no place keeps is infeasible, and said in words."""
-    assert run(["plan", *simple, "--link", "100,20", "--clients", "30", "--tpot", "1"]) == 1
-    assert "No place keeps 1 ms a token" in capsys.readouterr().out
+    assert (
+        "No place keeps 1 ms a token"
+        in cli(f"plan {simple} --link 100,20 --clients 30 --tpot 1", 1).out
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--clients", "0"], "--clients: expected an integer >= 1"),
-        (["--tpot", "0"], "--tpot: expected"),
+        ("--clients 0", "--clients: expected an integer >= 1"),
+        ("--tpot 0", "--tpot: expected"),
         (
-            ["--tpot", "50", "--price", "cheap"],
+            "--tpot 50 --price cheap",
             "--price: expected VERIFIER[,POOL], numbers >= 0, got 'cheap'",
         ),
-        (["--tpot", "50", "--price", "1,2,3"], "--price: expected VERIFIER[,POOL]"),
-        (["--tpot", "50", "--price", "nan"], "--price: expected VERIFIER[,POOL]"),
-        (["--tpot", "50", "--price", "0"], "verifiers[0].price_per_second: expected > 0"),
-        (["--tpot", "50", "--power", "100"], "--power: expected IDLE,BUSY[,DEVICE]"),
-        (["--tpot", "50", "--power", "300,100"], "busy_watts: expected >= idle_watts"),
-        (["--price", "1"], "--price: expected --tpot MS with it"),
-        (["--power", "1,2"], "--power: expected --tpot MS with it"),
-        (["--memory", "0.1"], "--memory: expected GB for more than the weights of verify-100m"),
-        (["--link", "100,90000"], "are these milliseconds?"),
-        (["--device-runtimes", str(SHIPPED / "draft-15m.config.json")], "draft"),
+        ("--tpot 50 --price 1,2,3", "--price: expected VERIFIER[,POOL]"),
+        ("--tpot 50 --price nan", "--price: expected VERIFIER[,POOL]"),
+        ("--tpot 50 --price 0", "verifiers[0].price_per_second: expected > 0"),
+        ("--tpot 50 --power 100", "--power: expected IDLE,BUSY[,DEVICE]"),
+        ("--tpot 50 --power 300,100", "busy_watts: expected >= idle_watts"),
+        ("--price 1", "--price: expected --tpot MS with it"),
+        ("--power 1,2", "--power: expected --tpot MS with it"),
+        ("--memory 0.1", "--memory: expected GB for more than the weights of verify-100m"),
+        ("--link 100,90000", "are these milliseconds?"),
+        (f"--device-runtimes {SHIPPED / 'draft-15m.config.json'}", "draft"),
     ],
 )
-def test_bad_input_is_one_line(
-    arguments: list[str], message: str, simple: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bad_input_is_one_line(arguments: str, message: str, simple: str, cli: CommandLine) -> None:
     """Tests that what cannot be planned exits with 2 and says what was expected."""
-    assert run(["plan", *simple, *arguments]) == 2
-    said = capsys.readouterr().err
+    said = cli(f"plan {simple} {arguments}", 2).err
     assert message in said and said.count("\n") == 1
 
 
 @pytest.mark.parametrize("target", ["fair-goodput", "vllm"])
-def test_fleets_are_for_placement(target: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_fleets_are_for_placement(target: str, cli: CommandLine) -> None:
     """Tests that another kind, or an engine without a link, does not swallow what only placement
     uses.
     """
-    assert run(["plan", *HAVE, "--for", target, "--clients", "3"]) == 2
     assert (
-        "--clients: expected --for placement, or an engine with --link" in capsys.readouterr().err
+        "--clients: expected --for placement, or an engine with --link"
+        in cli(f"plan {HAVE} --for {target} --clients 3", 2).err
     )
 
 
-def test_the_front_of_cost_against_the_least_rate(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_front_of_cost_against_the_least_rate(tmp_path: Path, cli: CommandLine) -> None:
     """Tests that one least rate for all classes is varied, certified, with watts beside cost in
     table and picture.
     """
@@ -436,13 +395,11 @@ def test_the_front_of_cost_against_the_least_rate(
         ),
         problem,
     )
-    given = ["front", str(problem), "--field", "classes.min_tokens_per_second", "--values", "5,10"]
-    assert run([*given, "--time-limit", "30", "-o", str(picture)]) == 0
-    text = capsys.readouterr().out
+    given = f"front {problem} --field classes.min_tokens_per_second --values 5,10"
+    text = cli(f"{given} --time-limit 30 -o {picture}").out
     assert "price per second" in text and "watts" in text
     assert "Watts of these plans" in picture.read_text()
-    assert run([*given, "--time-limit", "30", "--json"]) == 0
-    points = json.loads(capsys.readouterr().out)["points"]
+    points = cli(f"{given} --time-limit 30 --json").json["points"]
     for point in points:
         assert (
             point["objective"] == point["terms"]["price_per_second"] and point["bound"] is not None

@@ -104,7 +104,7 @@ def test_the_measured_range_is_kept(cli: CommandLine) -> None:
         "expected what was measured (batches 1-4, new tokens 1-32, cached tokens 0-384",
     )
     shown = cli(f"{EXPORT} --max-batch 8 --extrapolate").out
-    assert "extrapolated beyond what was measured" in " ".join(shown.split())
+    assert "extrapolated beyond the measured range" in " ".join(shown.split())
     cli.refuses(f"{EXPORT} --context-tokens 385", "contexts of 385 tokens")
     cli(f"{FIT} --form additive {TOKENS} -o runtimes.json")
     assert exported(cli, 0.8)["ranges"][-1]["batch"][1] == 4

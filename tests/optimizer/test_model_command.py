@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.command_line import CommandLine
 from helpers.model_cases import PUBLISHED, SMALL
 from oracles import serving_latency as naive
 
-from specopt.commands.cli import run
 from specopt.models.decoder import ExactDecoder, PaperDecoder
 from specopt.models.fields import parse
 
@@ -46,12 +46,11 @@ def tiny_llama(tmp_path: Path) -> Path:
     return path
 
 
-def test_json(tiny_llama: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_json(tiny_llama: Path, cli: CommandLine) -> None:
     """Tests that --json gives name, both cost models at two bytes per value, and the config's own
     data type.
     """
-    assert run(["model", str(tiny_llama), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = cli(f"model {tiny_llama} --json").json
     assert found["name"] == "tiny-llama"
     assert found["bytes_per_value"] == 2 and found["config_dtype"] == "bfloat16"
     exact, paper = found["exact"], found["paper"]
@@ -67,12 +66,11 @@ def test_json(tiny_llama: Path, capsys: pytest.CaptureFixture[str]) -> None:
     )
 
 
-def test_models_can_be_pasted(tiny_llama: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_models_can_be_pasted(tiny_llama: Path, cli: CommandLine) -> None:
     """Tests that both `model` objects are what problems take, and cost what the FLOPs beside them
     say.
     """
-    assert run(["model", str(tiny_llama), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = cli(f"model {tiny_llama} --json").json
     shapes: tuple[tuple[str, type[PaperDecoder | ExactDecoder]], ...] = (
         ("paper", PaperDecoder),
         ("exact", ExactDecoder),
@@ -92,12 +90,10 @@ def test_models_can_be_pasted(tiny_llama: Path, capsys: pytest.CaptureFixture[st
         assert costs["kv_bytes_per_token"] == naive.kv_bytes(costs["model"])
 
 
-def test_dtype(tiny_llama: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_dtype(tiny_llama: Path, cli: CommandLine) -> None:
     """Tests that --dtype scales the bytes of both cost models, and nothing else."""
-    assert run(["model", str(tiny_llama), "--json"]) == 0
-    two = json.loads(capsys.readouterr().out)
-    assert run(["model", str(tiny_llama), "--json", "--dtype", "float32"]) == 0
-    four = json.loads(capsys.readouterr().out)
+    two = cli(f"model {tiny_llama} --json").json
+    four = cli(f"model {tiny_llama} --json --dtype float32").json
     assert four["bytes_per_value"] == 4
     for key in ("paper", "exact"):
         for name in ("kv_bytes_per_token", "weight_bytes"):
@@ -106,12 +102,11 @@ def test_dtype(tiny_llama: Path, capsys: pytest.CaptureFixture[str]) -> None:
             assert four[key][name] == two[key][name]
 
 
-def test_for_people(tiny_llama: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_for_people(tiny_llama: Path, tmp_path: Path, cli: CommandLine) -> None:
     """Tests that the table shows both cost models, how far the papers' is off, and what vision
     adds.
     """
-    assert run(["model", str(tiny_llama)]) == 0
-    out = capsys.readouterr().out
+    out = cli(f"model {tiny_llama}").out
     for word in (
         "1,100,048,384",
         "876,609,536",
@@ -125,70 +120,57 @@ def test_for_people(tiny_llama: Path, tmp_path: Path, capsys: pytest.CaptureFixt
         assert word in out
     path = tmp_path / "gemma.json"
     path.write_text(json.dumps(PUBLISHED["gemma-4-26b-a4b"]))
-    assert run(["model", str(path)]) == 0
-    assert "572,792,112 parameters beside the decoder" in capsys.readouterr().out
+    assert "572,792,112 parameters beside the decoder" in cli(f"model {path}").out
 
 
-def test_what_no_cost_model_can_say(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_no_cost_model_can_say(tmp_path: Path, cli: CommandLine) -> None:
     """Tests that embeddings behind a projection are counted, and that no `model` object pretends to
     hold them.
     """
     path = tmp_path / "opt.json"
     path.write_text(json.dumps(OPT_350M))
-    assert run(["model", str(path), "--json"]) == 0
-    exact = json.loads(capsys.readouterr().out)["exact"]
+    exact = cli(f"model {path} --json").json["exact"]
     assert exact["parameters"] == 331_196_416
     assert exact["model"] is None and exact["flops_per_logit"] is None
-    assert run(["model", str(path)]) == 0
-    assert "word_embed_proj_dim" in capsys.readouterr().out
+    assert "word_embed_proj_dim" in cli(f"model {path}").out
 
 
 @pytest.mark.parametrize(
     ("content", "arguments", "words"),
     [
-        ('{"model_type": "rwkv"}', (), ("bad.json", "model_type", "rwkv")),
-        (json.dumps(TINY_LLAMA | {"num_local_experts": 8}), (), ("bad.json", "num_local_experts")),
-        ("[", (), ("bad.json", "JSON")),
-        (json.dumps(TINY_LLAMA), ("--dtype", "int3"), ("dtype", "int3", "float32")),
+        ('{"model_type": "rwkv"}', "", ("bad.json", "model_type", "rwkv")),
+        (json.dumps(TINY_LLAMA | {"num_local_experts": 8}), "", ("bad.json", "num_local_experts")),
+        ("[", "", ("bad.json", "JSON")),
+        (json.dumps(TINY_LLAMA), "--dtype int3", ("dtype", "int3", "float32")),
     ],
 )
 def test_refusals(
     tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    cli: CommandLine,
     content: str,
-    arguments: tuple[str, ...],
+    arguments: str,
     words: tuple[str, ...],
 ) -> None:
     """Tests that a refusal is one line on stderr, exit code 2."""
     path = tmp_path / "bad.json"
     path.write_text(content)
-    assert run(["model", str(path), *arguments]) == 2
-    captured = capsys.readouterr()
-    assert (
-        captured.out == ""
-        and captured.err.startswith("specopt: ")
-        and captured.err.count("\n") == 1
-    )
-    for word in words:
-        assert word in captured.err
+    cli.refuses(f"model {path} {arguments}", *words)
 
 
-def test_file_names_need_not_be_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_file_names_need_not_be_text(tmp_path: Path, cli: CommandLine) -> None:
     """Tests that a file whose name is not UTF-8 is read, and its name shown as far as it goes."""
     path = tmp_path / os.fsdecode(b"tiny-\xff.json")
     path.write_text(json.dumps(TINY_LLAMA))
-    assert run(["model", str(path)]) == 0
-    assert "tiny-?: 1,100,048,384 parameters" in capsys.readouterr().out
+    assert "tiny-?: 1,100,048,384 parameters" in cli(f"model {path}").out
 
 
-def test_experts_and_heads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_experts_and_heads(tmp_path: Path, cli: CommandLine) -> None:
     """Tests that --json has the counts of experts, what passes read, and heads apart; paper is
     null, and noted.
     """
     path = tmp_path / "deepseek.json"
     path.write_text(json.dumps(SMALL["deepseek-v3"] | {"num_nextn_predict_layers": 1}))
-    assert run(["model", str(path), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
+    found = cli(f"model {path} --json").json
     exact, head = found["exact"], found["heads"][0]
     assert found["paper"] is None and any(note.startswith("paper: null") for note in found["notes"])
     assert (
@@ -200,7 +182,6 @@ def test_experts_and_heads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
         {"layers": 3, "experts": 8, "experts_per_token": 2, "expert_bytes": 2.0 * 3 * 24 * 64}
     ]
     assert (head["kind"], head["layers"], head["kv_bytes_per_token"]) == ("mtp", 1, (20 + 4) * 2)
-    assert run(["model", str(path)]) == 0
-    out = capsys.readouterr().out
+    out = cli(f"model {path}").out
     for word in ("211,152", "in routed experts", "mtp head", "16 tokens read", "uniform routing"):
         assert word in out

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from specopt.instances.sweeps.table import NO_SPECULATION, OPTIONAL, REQUIRED
+from specopt.instances.sweeps.source import NO_SPECULATION
+from specopt.instances.sweeps.table import OPTIONAL, REQUIRED
 from specopt.models.files import csv_text
 from specopt.models.sweep import Measurement, Sweep
 

@@ -1,3 +1,3 @@
-"""Draft lengths chosen from measured throughput: predictions with bands, decisions, and what to
-measure next.
+"""Draft lengths chosen from measured throughput: predictions with bands, decisions, and the next
+measurements.
 """

@@ -1,10 +1,9 @@
-"""What a reader should know of a choice: at which price or context it flips, where it loses, when
-drafts pay.
+"""Notes on a choice: the price or context at which it changes, loads at which it loses, and the
+acceptance from which drafts pay.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 from specopt.models.sweep import Condition, Point
 from specopt.solvers.speculation_table.schedule import Schedule
 from specopt.solvers.speculation_table.tuning.answers import Answers, Ranges
-from specopt.solvers.speculation_table.tuning.grid import Case, grid_of
+from specopt.solvers.speculation_table.tuning.grid import Case, geometric_mean, grid_of, name_of
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
@@ -22,24 +21,19 @@ from specopt.solvers.speculation_table.tuning.tuning import Tuning
 def break_even(
     predictor: Predictor, answers: Answers, cases: Sequence[Case]
 ) -> Iterator[dict[str, Any]]:
-    """Yield from which acceptance length each measured draft length pays at each load, steps
-    lasting as long as now.
+    """Yield the acceptance length from which each measured draft length pays at each load, if steps
+    take as long as measured.
     """
-    grid, lengths = answers.grid, defaultdict(list)
-    for one in predictor.sweep.measurements:
-        if (one.point.condition.workload, one.point.condition.context_tokens) in {
-            case[:2] for case in cases
-        }:
-            lengths[one.point.condition.concurrency, one.point.draft_length].append(
-                one.acceptance_length or np.nan
-            )
+    grid = answers.grid
     for c in () if answers.relative else answers.concurrencies:
         row = grid.row(c)
-        for column in np.flatnonzero(grid.measured[row, 2:] & grid.measured[row, 0]).tolist():
-            factor = float(grid.mean[row, 0] / grid.mean[row, column + 2])
-            known = float(np.mean(lengths[c, column + 1]))
+        for k in 1 + np.flatnonzero(grid.measured[row, 2:] & grid.measured[row, 0]):
+            factor = float(grid.mean[row, 0] / grid.mean[row, k + 1])
+            points = [Point(Condition(c, *case[:2]), int(k)) for case in cases]
+            runs = (one for point in points for one in predictor.runs[point])
+            known = float(np.mean([one.acceptance_length or np.nan for one in runs]))
             pays = {"factor": factor} if np.isnan(known) else {"acceptance_length": known * factor}
-            yield {"concurrency": c, "draft_length": column + 1, **pays}
+            yield {"concurrency": c, "draft_length": int(k), **pays}
 
 
 def advice(
@@ -50,8 +44,8 @@ def advice(
     every: Sequence[Ranges],
     worth: Sequence[float],
 ) -> Iterator[str]:
-    """Yield notes on a choice: what a table costs and where it flips, loads at which it loses, what
-    is beyond.
+    """Yield notes on a choice: the cost of a table, loads at which it loses, unmeasured lengths and
+    contexts.
     """
     goal, grid, schedule = answers.goal, answers.grid, tuning.schedule
     if goal.tpot_seconds is not None and not tuning.carries:
@@ -104,7 +98,7 @@ def advice(
         )
     if goal.tpot_seconds is not None and tuning.carries:
         most = max(range(len(every)), key=lambda i: worth[i])
-        name = _name(every[most])
+        name = name_of(every[most])
         if name != tuning.name and worth[most] > tuning.score:
             fewer = next(one.concurrency for one in tuning.capacity if one.draft_length == name)
             yield (
@@ -114,11 +108,6 @@ def advice(
             )
     yield from _unmeasured(predictor, answers, cases, tuning)
     yield from _contexts(predictor, answers, cases, schedule)
-
-
-def _name(ranges: Ranges) -> int | str:
-    drafts = ranges[0][2]
-    return "table" if len(ranges) > 1 else "none" if drafts is None else drafts
 
 
 def _words(name: int | str) -> str:
@@ -145,7 +134,7 @@ def _unmeasured(
     weights = goal.shares(loads)
     found = {
         k: [
-            float(np.exp(np.average(np.log(of[:, k + 1]), weights=weights)))
+            geometric_mean(of[:, k + 1], weights)
             for of in (grid.mean / grid.mean[:, :1], grid.least, grid.most)
         ]
         for k in lengths
@@ -173,11 +162,8 @@ def _flip(
     table, other = every[-1], max(range(len(every) - 1), key=lambda i: worth[i])
     free = replace(answers, kept=(np.ones(len(grid.sizes)),) * 3).score(table)
     flat = 1.0 - worth[other] / free
-    name = (
-        "no speculation"
-        if every[other][0][2] is None
-        else f"{every[other][0][2]} drafts everywhere"
-    )
+    constant = every[other][0][2]
+    name = "no speculation" if constant is None else f"{constant} drafts everywhere"
     text = (
         f"a table of {len(table)} ranges is worth {worth[-1]:.3f}x, usual price included, {name}"
         f" {worth[other]:.3f}x"
@@ -188,8 +174,8 @@ def _flip(
         )
         + f" (reports: {prices.table.source})"
     )
-    schedule = Schedule(ranges=table)
-    idle = np.array([c <= table[-1][1] and schedule.at(c) == 0 for c in answers.concurrencies])
+    drafts, last = Schedule(ranges=table).at, table[-1][1]
+    idle = np.array([c <= last and drafts(c) == 0 for c in answers.concurrencies])
     if flat > 0 and idle.any() and not idle_measured:
         weights = answers.goal.shares(answers.concurrencies)
         share = np.average(idle, weights=weights)
@@ -223,9 +209,7 @@ def _contexts(
             for k in (drafts, predictor.sweep.relative)
         ]
         speeds = predictor.predict(points).mean
-        ratios = {
-            case[1]: ratio for case, ratio in zip(cases, speeds[::2] / speeds[1::2], strict=True)
-        }
+        ratios = dict(zip((case[1] for case in cases), speeds[::2] / speeds[1::2], strict=True))
         low, high = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
         if ratios[low] < 1.0 - answers.goal.loss and ratios[high] > 1.0 + answers.goal.loss:
             yield (

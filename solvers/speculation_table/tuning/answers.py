@@ -14,14 +14,14 @@ from specopt.solvers.speculation_table.ranges import fewest_ranges
 from specopt.solvers.speculation_table.schedule import Range, Schedule
 from specopt.solvers.speculation_table.tuning.capacity import Capacity, Latency, carried
 from specopt.solvers.speculation_table.tuning.goal import Goal
-from specopt.solvers.speculation_table.tuning.grid import Grid, column_of, length_of
+from specopt.solvers.speculation_table.tuning.grid import Grid, column_of, name_of
 
 Ranges = tuple[Range, ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Answers:
-    """What an engine can be configured with: none, a constant length, a table."""
+    """Possible configurations of an engine: none, a constant length, a table."""
 
     grid: Grid
     goal: Goal
@@ -95,14 +95,13 @@ class Answers:
         known = grid.measured[:, 1:].any(axis=0) | taken
         worth = np.where(known, worth, np.nan)
         at = [grid.row(min(c, cap)) for c in self.concurrencies]
-        none = [
-            grid.mean[row, 0] / grid.mean[grid.row(c), 0]
-            for c, row in zip(self.concurrencies, at, strict=True)
-        ]
-        weights = self.goal.shares(self.concurrencies)
-        speedups = worth[at] * np.array(none)[:, None]
+        none = grid.mean[:, 0]
+        waiting = none[at] / none[[grid.row(c) for c in self.concurrencies]]
         return Schedule(
-            ranges=ranges, batches=self.concurrencies, speedups=speedups, weights=weights
+            ranges=ranges,
+            batches=self.concurrencies,
+            speedups=worth[at] * waiting[:, None],
+            weights=self.goal.shares(self.concurrencies),
         )
 
     def score(self, ranges: Ranges) -> float:
@@ -118,9 +117,8 @@ class Answers:
                 for size in self.grid.sizes
             ]
         )
-        table = len(ranges) > 1
-        kept = self.kept if table else (np.ones(len(sizes)),) * 3
-        name = "table" if table else length_of(int(columns[0]))
+        kept = self.kept if len(ranges) > 1 else (np.ones(len(sizes)),) * 3
+        name = name_of(ranges)
         target, room = self.goal.tpot_seconds or np.inf, self.goal.room
         found = carried(self.grid, times, columns, name, target, kept)
         full = room is not None and found.concurrency >= room[name != "none"]

@@ -1,9 +1,9 @@
 """How far the law misses: bands from measurements that it was fitted without.
 
 The law is fitted again without each draft length, without each load between the ends, and without
-all but one length of each row (a load of a place). A miss is divided by the distance to what was
-left. A band is a quantile of these and of `MISSES` together, times the distance to what was
-measured, so that a table with few measurements has bands like other tables.
+all but one length of each row (a load of a place). A miss is divided by the distance to the
+remaining points. A band is a quantile of these and of `MISSES` together, times the distance to the
+measured points, so that a table with few measurements has bands like other tables.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Bands:
         return "length" if self._drafts[0] < length < self._drafts[-1] else "end"
 
     def _add_misses(self, kind: str, hidden: Collection[Point]) -> None:
-        """Add what the law misses of some points without them."""
+        """Add the errors of the law at some points when it is fitted without them."""
         kept = {point: speed for point, speed in self._speeds.items() if point not in hidden}
         rows = _rows(kept)
         places = {place for place, _ in rows}

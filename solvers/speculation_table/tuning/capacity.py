@@ -1,14 +1,13 @@
 """How many requests at a time an option serves in time and in memory.
 
 The time per output token is the run's own where the sweep says it, else concurrency over throughput
-less the wait for the first token, else concurrency over throughput, an upper bound of its mean.
-What a run's own time is of concurrency over throughput is interpolated over the load, and bands are
-those of the throughput.
+less the wait for the first token, else concurrency over throughput, an upper bound of its mean. The
+ratio of a run's own time to concurrency over throughput is interpolated over the load, and bands
+are those of the throughput.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,7 +34,7 @@ class Latency:
     late
         Where requests queue or wait too long for the first token.
     notes
-        What a reader should know.
+        Notes for the reader.
     """
 
     share: Floats
@@ -77,9 +76,7 @@ def latency(
         If an option lacks the column of a percentile, or the time to the first token that has a
         limit.
     """
-    runs: dict[Point, list[Measurement]] = defaultdict(list)
-    for one in predictor.sweep.measurements:
-        runs[one.point].append(one)
+    runs = predictor.runs
     share, late = np.ones_like(grid.mean), np.zeros(grid.mean.shape, bool)
     sizes, queueing, bounds = np.array(grid.sizes), [], []
     weights = np.array([case[2] for case in cases])
@@ -90,7 +87,7 @@ def latency(
             points = [
                 Point(Condition(load, *case[:2]), column - 1 if column else None) for case in cases
             ]
-            if not all(runs.get(point) for point in points):
+            if not all(point in runs for point in points):
                 continue
             plain, mean, taken, wait = np.array(
                 [_seconds(runs[point], statistic) for point in points]
@@ -168,14 +165,14 @@ def carried(
     grid, times
         Throughput and times of all options.
     columns
-        What the option takes at each batch size; -1: nothing, requests wait.
+        Column that the option takes at each batch size; -1: requests wait.
     name
-        What it is called.
+        Name of the option.
     target
         Seconds per output token.
     kept
-        Least, usual and most of the throughput that is left after what a table costs, by batch
-        size.
+        Smallest, usual and largest share of the throughput that the cost of a table leaves, by
+        batch size.
     """
     sizes, rows = np.array(grid.sizes), np.arange(len(grid.sizes))
     base = sizes * times.share[rows, columns]

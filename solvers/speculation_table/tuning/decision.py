@@ -1,5 +1,5 @@
-"""Which draft length at which batch size: a table, one length or none, with what a table costs, in
-few ranges.
+"""The draft length of each batch size, in few ranges: a table with its cost, one length, or
+none.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _SIZES = 256  # batch sizes up to which each is looked at; beyond, this many and
 def decide(predictor: Predictor, goal: Goal) -> Tuning:
     """Return the schedule that a goal asks for.
 
-    Guarantee: no constant length and no leaving speculation out has a larger (weighted) geometric
-    mean over the loads than what is chosen, what a table usually costs included. With ``robust``
-    the speed-up of what drafts has a lower limit of at least 1 at every batch size up to the last
-    range's, and nothing was measured below no speculation.
+    Guarantee: neither a constant length nor no speculation has a larger (weighted) geometric mean
+    over the loads than the choice, including the usual cost of a table. With ``robust``, the
+    speed-up of drafts has a lower limit of at least 1 at every batch size up to the end of the last
+    range, and no measurement is below no speculation.
 
     Raises
     ------
     InvalidInput
-        If nothing was measured without speculation, or the goal lies outside what was measured and
-        extrapolation is not allowed, or names what was not measured.
+        If the goal lies outside the measured range and extrapolation is not allowed, or names
+        something that was not measured.
     """
     sweep, cases = predictor.sweep, cases_of(predictor, goal)
     names = {case[0] for case in cases}
@@ -98,7 +98,7 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
 def _chosen(
     predictor: Predictor, answers: Answers, cases: Sequence[Case], notes: list[str]
 ) -> Tuning:
-    """Return the best of the answers, with what there is to say."""
+    """Return the best of the answers, with notes."""
     goal, grid = answers.goal, answers.grid
     every = answers.all()
     if not every:
@@ -168,9 +168,9 @@ def _sizes(first: int, largest: int, concurrencies: Sequence[int]) -> tuple[int,
 def _value(grid: Grid, goal: Goal, lengths: Collection[int], loads: tuple[int, int]) -> Floats:
     """Return the speed-up with 0, 1, ... drafts by batch size as it is judged; 0: not to be taken.
 
-    What was not measured counts less, by a part of its doubt. What lies outside the measured draft
-    lengths and loads is not taken, or, if extrapolation is allowed, counts by the lower end of its
-    band.
+    Speed-ups that were not measured count less, by a part of their doubt. Points outside the
+    measured draft lengths and loads are not taken, or, if extrapolation is allowed, count by the
+    lower end of their bands.
     """
     column, size = np.arange(grid.mean.shape[1] - 1), np.array(grid.sizes)[:, None]
     outside = (

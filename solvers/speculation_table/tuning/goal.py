@@ -1,8 +1,7 @@
-"""What is wanted of a choice of draft lengths, and which of the measured cases count for it."""
+"""The goal of a choice of draft lengths, and the measured cases that count for it."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,7 +21,7 @@ WHOLE = "all"
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """What is wanted of a table.
+    """The goal of a choice.
 
     Parameters
     ----------
@@ -34,25 +33,27 @@ class Goal:
     loss
         Share of throughput that a batch size may lose for fewer ranges.
     robust
-        Take what is best at the lower end of the speed-up's band, and nothing that may be slower
-        than no speculation.
+        Whether to choose by the lower end of the speed-up's band, and to take nothing that may be
+        slower than no speculation.
     weights
         How often each measured concurrency occurs; None: equally often.
-    workload, context_tokens
-        What is served; None: all that was measured, in equal shares of the tokens.
+    workload
+        Workload that is served; None: all of them, in equal shares of the tokens.
+    context_tokens
+        Context that is served; None: all measured ones, in equal shares of the tokens.
     mix
         Shares of the generated tokens by workload; None: equal ones.
     extrapolate
         Look beyond the measured range, too.
     concurrencies
-        What counts beside the measured ones, when regret is bounded.
+        Loads that count in addition to the measured ones when regret is bounded.
     draft_lengths
-        What may be taken beside 0 once it lies between measured ones, and what may be better
-        whether it does or not; empty: all up to the longest measured.
+        Lengths that may be taken in addition to 0 if they lie between measured ones, and may be
+        better even if they do not; empty: all up to the longest measured.
     single
         One draft length for every batch size, as some engines take it.
     prices
-        What tables cost.
+        Costs of tables.
     room
         Requests that fit into the memory without a drafter, and with it; None: no limit.
     """
@@ -120,40 +121,23 @@ def cases_of(predictor: Predictor, goal: Goal) -> list[Case]:
             )
     named = [name for name in known if name != WHOLE or len(known) == 1]
     shares = goal.mix or dict.fromkeys(named if goal.workload is None else [goal.workload], 1.0)
-    places = sorted(
-        {
-            (one.workload, one.context_tokens)
-            for one in predictor.sweep.conditions
-            if one.workload in shares
-        }
-    )
-    if goal.context_tokens is not None:
-        around = {name: sorted(x for at, x in places if at == name) for name in shares}
-        for name, own in around.items():
-            inside = own[0] <= goal.context_tokens <= own[-1]
-            if not inside and not (goal.extrapolate and own[0]):
+    found, total, context = [], sum(shares.values()), goal.context_tokens
+    for name, share in shares.items():
+        conditions = predictor.sweep.conditions
+        own = sorted({one.context_tokens for one in conditions if one.workload == name})
+        parts = np.ones(len(own)) / len(own)
+        if context is not None:
+            if not own[0] <= context <= own[-1] and not (goal.extrapolate and own[0]):
                 of = f" of workload {describe(name)}" if name else ""
                 raise InvalidInput(
                     f"context_tokens: expected {own[0]} to {own[-1]}, as was measured{of}, got"
-                    f" {goal.context_tokens}"
+                    f" {context}"
                 )
-        total = sum(shares.values())
-        return [
-            (name, context, share / total * part)
-            for name, share in shares.items()
-            for context, part in _parts(goal.context_tokens, around[name])
+            # seconds per token are linear in the context
+            parts = np.array([np.interp(context, own, one) for one in np.eye(len(own))])
+        found += [
+            (name, at, share / total * part)
+            for at, part in zip(own, parts.tolist(), strict=True)
+            if part
         ]
-    count = Counter(workload for workload, _ in places)
-    total = sum(shares.values())
-    return [
-        (workload, context, shares[workload] / total / count[workload])
-        for workload, context in places
-    ]
-
-
-def _parts(context: int, known: Sequence[int]) -> list[tuple[int, float]]:
-    """Return the measured contexts that stand for one, with the shares of their tokens: seconds per
-    token are linear in the context.
-    """
-    parts = [float(np.interp(context, known, one)) for one in np.eye(len(known))]
-    return [(at, part) for at, part in zip(known, parts, strict=True) if part]
+    return found

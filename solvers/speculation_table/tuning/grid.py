@@ -1,4 +1,4 @@
-"""Throughput by batch size and draft length, with bands: what a choice is made from."""
+"""Throughput by batch size and draft length, with bands: the basis of a choice."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from specopt.models.fields import Floats, Truths
 from specopt.models.sweep import Condition, Point
 from specopt.solvers.speculation_table.prices import Price
+from specopt.solvers.speculation_table.schedule import Range
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 
 Case = tuple[str, int, float]
@@ -64,6 +65,16 @@ def length_of(column: int) -> int | str:
     return "none" if column == 0 else column - 1
 
 
+def name_of(ranges: Sequence[Range]) -> int | str:
+    """Return the name of an answer: a draft length, "none" or "table"."""
+    return "table" if len(ranges) > 1 else length_of(column_of(ranges[0][2]))
+
+
+def geometric_mean(values: Floats, weights: Floats | None = None) -> float:
+    """Return the weighted geometric mean of positive numbers."""
+    return float(np.exp(np.average(np.log(values), weights=weights)))
+
+
 def grid_of(
     predictor: Predictor,
     cases: Sequence[Case],
@@ -75,12 +86,11 @@ def grid_of(
     harmonically.
     """
     shape = len(sizes), lengths[-1] + 2
-    inverse, below, above = np.zeros((3, *shape))
-    apart = np.zeros((3, *shape))
+    parts = np.zeros((6, *shape))
     measured, slower = np.ones(shape, bool), np.zeros(shape, bool)
     idle = 0 in predictor.sweep.draft_lengths
     options = [None, *(length for length in lengths if length or idle)]
-    taken = [0 if option is None else option + 1 for option in options]
+    taken = [*map(column_of, options)]
     compared = [predictor.sweep.relative, *options[1:]]
     for workload, context, share in cases:
         points = [
@@ -88,27 +98,28 @@ def grid_of(
             for size in sizes
             for option in compared
         ]
-        found = predictor.predict(points)
-        every = len(sizes), len(options)
-        speed, low, high = (getattr(found, name).reshape(every) for name in ("mean", "low", "high"))
-        seen = found.measured.reshape(every)
-        inverse[:, taken] += share / speed
-        # limits of a mean of several: deviations add up, as if all erred alike, which holds
-        # whatever they do
-        below[:, taken] += share * np.log(speed / low) / speed
-        above[:, taken] += share * np.log(high / speed) / speed
-        for total, own in zip(apart, (found.less, found.more, found.doubt), strict=True):
-            total[:, taken] += own.reshape(every) * share / speed
+        found, every = predictor.predict(points), (len(sizes), len(options))
+        speed, seen = found.mean.reshape(every), found.measured.reshape(every)
+        # deviations of several cases add up, as if all erred in the same direction
+        widths = [
+            np.ones_like(found.mean),
+            np.log(found.mean / found.low),
+            np.log(found.high / found.mean),
+            found.less,
+            found.more,
+            found.doubt,
+        ]
+        parts[:, :, taken] += np.reshape(widths, (6, *every)) * (share / speed)
         measured[:, taken] &= seen
         slower[:, taken] |= seen & seen[:, :1] & (speed < speed[:, :1])
     absent = np.setdiff1d(np.arange(shape[1]), taken)
-    inverse[:, absent] = np.nan
+    parts[0][:, absent] = np.nan
     measured[:, absent] = False
-    mean = 1.0 / inverse
+    mean = 1.0 / parts[0]
     if len(cases) == 1:
         mean[:, taken] = speed  # to the last digit
-    low, high = mean * np.exp(-below / inverse), mean * np.exp(above / inverse)
-    speedup, (less, more, doubt) = mean / mean[:, :1], apart / inverse
+    below, above, less, more, doubt = parts[1:] / parts[0]
+    low, high, speedup = mean * np.exp(-below), mean * np.exp(above), mean / mean[:, :1]
     least, most = speedup * np.exp(-less), speedup * np.exp(more)
     if not idle and predictor.sweep.zero_is_none:
         for array in (mean, low, high, measured):

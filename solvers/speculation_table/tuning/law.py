@@ -4,8 +4,8 @@ The log throughput of a request is that of no speculation at its place and load,
 ... + a^K), less a cost. Here K drafts are accepted at the constant rate a, and their cost grows
 with the load. A place is a workload with a context. It has its own logit of the acceptance rate,
 held near the one of all places; measured acceptance lengths count as observations of it. All is
-fitted by least squares with these priors. What is left of measurements is added again, so that the
-law goes through them. Costs, and what is left, are linear in log(1 + K) and in the log of the load.
+fitted by least squares with these priors. The residuals of the measurements are added, so that
+the law goes through them. Costs and residuals are linear in log(1 + K) and in the log of the load.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _PASS = 0.1  # cost of a draft before there is data, in passes of the verify mod
 _LOGIT = 1.0  # of the rate of acceptance, before there is data
 _ROUGH = 0.03  # standard deviation of log throughput about the law
 _STEPS = 12  # of the fit at most
-_FAR = 3.0  # standard deviation of what is hardly known before there is data
+_FAR = 3.0  # standard deviation of quantities that are hardly known before there is data
 _LEVEL, _LEVELS = 0.1, 1.0  # standard deviation of a place's level: of one context, of several
 _COST, _IDLE = 1.0, 0.06  # the same of the cost of a draft length, and of 0 drafts
-_GROWTH = 0.2  # the same of what the log of 1 + K costs more at a load
+_GROWTH = 0.2  # the same of the additional cost of the log of 1 + K at a load
 _COMMON, _OWN = 1.0, 0.7  # the same of the logit of all places, and of a place's about it
 _SEEN, _ALONE = 1.5, 0.3  # the same of a logit from acceptance lengths: beside throughput, alone
 
@@ -149,7 +149,7 @@ class Law:
         return np.asarray(self._found[-1 - len(own)] + self._own(points) @ own)
 
     def _expected(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
-        """Return the derivatives of the law's values by what is fitted, and the values.
+        """Return the derivatives of the law's values by the fitted quantities, and the values.
 
         Drafts longer than all that were measured count as the longest.
         """
@@ -168,9 +168,7 @@ class Law:
         return np.hstack([linear, slope[:, None], slope[:, None] * own]), value
 
     def _at_loads(self, place: Place, draft_length: int | None) -> dict[float, float]:
-        """Return what is left of the measurements of a place for a draft length, by the log of the
-        load.
-        """
+        """Return the residuals of a place for a draft length, by the log of the load."""
         found = {}
         for load, row in sorted(self._left[place].items()):
             curve = {math.log1p(k): left for k, left in row.items() if k is not None}

@@ -55,7 +55,7 @@ def most_tokens(draft_length: int, known: Mapping[int, float], sequential: bool)
 
 
 class Limits:
-    """Limits of speed-ups, from what was measured.
+    """Limits of speed-ups, from measurements.
 
     Parameters
     ----------

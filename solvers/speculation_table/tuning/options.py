@@ -1,5 +1,5 @@
-"""What drafts, beside how much: the best of several drafters and modes, class by class, and what a
-second one adds.
+"""The best of several drafters and modes, also for each workload, and the gain of a second
+deployment.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Options:
     tuners
         By setup.
     tunings
-        What they chose.
+        Their choices, by setup.
     """
 
     tuners: Mapping[Setup, Tuner]
@@ -39,9 +39,7 @@ class Options:
     def of(
         cls, sweep: Sweep, goal: Goal, regret: float, confidence: float, *, asking: bool = False
     ) -> Options:
-        """Return what every setup of a sweep is tuned to; an engine's own mode and trees have no
-        table.
-        """
+        """Tune every setup of a sweep; an engine's own modes and trees have no table."""
         tuners = {}
         for setup in sweep.setups:
             own = sweep.of(setup)
@@ -66,7 +64,7 @@ class Options:
 
     @cached_property
     def ranked(self) -> list[Setup]:
-        """Setups, the best first: what carries most, then what has the largest geometric mean."""
+        """Setups, the best first: by requests carried, then by the geometric mean."""
         return sorted(
             self.tunings,
             key=lambda one: (-self.tunings[one].carries, -self._mean(self.tunings[one])),
@@ -74,11 +72,11 @@ class Options:
 
     @property
     def best(self) -> Tuning:
-        """What is chosen."""
+        """The choice."""
         return self.tunings[self.ranked[0]]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `specopt tune` writes as JSON-like data, but for the engine's
+        """Return the result of `specopt tune` as JSON-like data, without the engine's
         configuration.
         """
         best, several = self.best, len(self.tunings) > 1
@@ -142,7 +140,7 @@ class Options:
         return max([self.best.regret_bound, *others])
 
     def ask(self, budget: int) -> list[tuple[Setup, Point]]:
-        """Return what to measure next, of the best setup and of those that may be better."""
+        """Return the next points to measure, of the best setup and of those that may be better."""
         found: list[tuple[Setup, Point]] = []
         for setup in self.ranked:
             if len(found) < budget and setup in self.doubtful:
@@ -169,8 +167,8 @@ class Options:
 
     @property
     def second(self) -> dict[str, Any] | None:
-        """The deployment that adds most beside the best one, with one configuration, where it
-        serves what it is better at; None: none does.
+        """The second deployment, with one configuration, that adds most to the best one if it
+        serves the loads at which it is better; None: no deployment adds anything.
         """
         shared = np.array([own for own, _ in self._by_class.values()])
         shares = np.array([(self.best.goal.mix or {}).get(name, 1.0) for name in self._by_class])

@@ -1,7 +1,7 @@
 """Throughput at any load and draft length, from a sweep: a mean and a band for every point.
 
-Means are those of the law, and what was measured is predicted as measured. Means and bands of
-everything else keep the limits that the tokens of a step set.
+Means are those of the law, and measured points are predicted as measured. Means and bands of other
+points keep the limits that the tokens of a step set.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Predictions:
 
 
 class Predictor:
-    """What a sweep says of points that it holds and of others.
+    """Predictions for measured and other points from a sweep.
 
     Parameters
     ----------
@@ -74,12 +74,12 @@ class Predictor:
         self.sweep = sweep.with_none()
         self.confidence = number("confidence", confidence, above=0, below=1)
         self.notes = list(self.sweep.notes)
-        runs: dict[Point, list[Measurement]] = defaultdict(list)
+        self.runs: dict[Point, list[Measurement]] = defaultdict(list)
         for one in self.sweep.measurements:
-            runs[one.point].append(one)
+            self.runs[one.point].append(one)
         own = {
             p: [m.tokens_per_second for m in many if m.tokens_per_second]
-            for p, many in runs.items()
+            for p, many in self.runs.items()
         }
         logs = {point: np.log(speeds) for point, speeds in own.items() if speeds}
         if all(point.draft_length is None for point in logs):
@@ -90,7 +90,7 @@ class Predictor:
         }
         self._lengths = {
             point: float(np.mean(lengths))
-            for point, many in runs.items()
+            for point, many in self.runs.items()
             if point.draft_length
             and (lengths := [m.acceptance_length for m in many if m.acceptance_length])
         }
@@ -105,7 +105,7 @@ class Predictor:
         self.notes += self._limits.notes
 
     def predict(self, points: Iterable[Point]) -> Predictions:
-        """Return the throughput of points, with bands; what was measured as it was measured."""
+        """Return the throughput of points, with bands; measured points as they were measured."""
         points = tuple(points)
         base = [Point(point.condition, self.sweep.relative) for point in points]
         mean, none = self._mean(points), self._mean(base)
@@ -148,9 +148,8 @@ class Predictor:
 
     def _mean(self, points: Sequence[Point]) -> Floats:
         found = self._law.at(points) + np.log([point.condition.concurrency for point in points])
-        seen = [k for k, point in enumerate(points) if point in self._speeds]
-        found[seen] = np.log([self._speeds[points[k]] for k in seen])
-        return found
+        known = np.log([self._speeds.get(point, 1.0) for point in points])
+        return np.where([point in self._speeds for point in points], known, found)
 
     def _widths(
         self, points: Sequence[Point], base: Sequence[Point], seen: Truths, confidence: float

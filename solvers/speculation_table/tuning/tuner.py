@@ -1,5 +1,5 @@
-"""What to measure next: points that shrink the regret that a schedule may still have, until it is
-small enough.
+"""The next points to measure: those that shrink the regret that a schedule may still have, until it
+is small enough.
 
 Best-arm identification with the bands of the predictions, after LUCB: at the concurrency with the
 largest possible regret, the best of all options that may be better than what is taken is
@@ -18,6 +18,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.sweep import Condition, Measurement, Point, Sweep
 from specopt.solvers.speculation_table.tuning.decision import decide
 from specopt.solvers.speculation_table.tuning.goal import Goal
+from specopt.solvers.speculation_table.tuning.law import Place, place_of
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
@@ -26,16 +27,16 @@ _RUNS = 3  # of a point at most: from then on noise is estimated from repetition
 
 
 class Tuner:
-    """Ask what to measure, tell what came out.
+    """Ask for points to measure, and tell their results.
 
     Parameters
     ----------
     concurrencies, draft_lengths
         The loads and the draft lengths that may be measured; no speculation may be, anyway.
-    workloads, context_tokens
-        What to serve, each at every load.
+    cases
+        Workloads with their contexts, to be served at every load.
     goal
-        What is wanted.
+        Goal of the choice.
     regret
         `ask` proposes nothing once the certified regret is at most this.
     confidence
@@ -55,8 +56,7 @@ class Tuner:
         concurrencies: Iterable[int],
         draft_lengths: Iterable[int],
         *,
-        workloads: Sequence[str] = ("",),
-        context_tokens: Sequence[int] = (0,),
+        cases: Sequence[Place] = (("", 0),),
         goal: Goal | None = None,
         regret: float = 0.02,
         confidence: float = 0.9,
@@ -68,7 +68,7 @@ class Tuner:
                 "concurrencies, draft_lengths: expected at least one of each, and a draft length"
                 " >= 1"
             )
-        self.cases = [(workload, context) for workload in workloads for context in context_tokens]
+        self.cases = cases
         lengths = tuple(self.draft_lengths)
         self.goal = replace(
             goal or Goal(), concurrencies=tuple(self.concurrencies), draft_lengths=lengths
@@ -104,7 +104,7 @@ class Tuner:
             )
         full = sweep.with_none()
         sweep = full if full.relative is None else sweep
-        goal = goal or Goal()
+        goal, places = goal or Goal(), sorted({place_of(one.point) for one in sweep.measurements})
         longest = max((0, *sweep.draft_lengths))
         if asking or goal.extrapolate:
             twice = asking and all(setup.is_sequential for setup in sweep.setups)
@@ -112,8 +112,7 @@ class Tuner:
         tuner = cls(
             {condition.concurrency for condition in sweep.conditions},
             goal.draft_lengths or range((longest or _LONGEST) + 1),
-            workloads=sweep.workloads if goal.workload is None else (goal.workload,),
-            context_tokens=sorted({condition.context_tokens for condition in sweep.conditions}),
+            cases=[one for one in places if one[0] == goal.workload] or places,
             goal=goal,
             regret=regret,
             confidence=confidence,
@@ -126,12 +125,12 @@ class Tuner:
 
     @property
     def workloads(self) -> tuple[str, ...]:
-        """Names of what is served."""
+        """Names of the workloads."""
         return tuple(dict.fromkeys(workload for workload, _ in self.cases))
 
     @property
     def predictor(self) -> Predictor:
-        """What the measurements so far say."""
+        """Predictor of the measurements so far."""
         if self._known is None or self._known[0] != len(self.measurements):
             self._known = len(self.measurements), self._predictor(self.measurements)
         return self._known[1]
@@ -149,7 +148,7 @@ class Tuner:
         return None in lengths and any(lengths)
 
     def result(self) -> Tuning:
-        """Return the schedule for what was measured so far.
+        """Return the schedule for the measurements so far.
 
         Raises
         ------
@@ -185,8 +184,8 @@ class Tuner:
         )
 
     def _first_points(self) -> list[Point]:
-        """Return what is measured before anything can be compared: the ends of the range, and a
-        middle draft.
+        """Return the points to measure before a comparison is possible: the ends of the range, and
+        a middle draft length.
         """
         lengths = [length for length in self.draft_lengths if length]
         ends = sorted({self.concurrencies[0], self.concurrencies[-1]})
@@ -211,9 +210,8 @@ class Tuner:
         """Return the option with the largest mean of those that may be better than what is taken,
         where most may be lost by it.
 
-        What was measured is measured again, up to `_RUNS` times, only where nothing else can tell
-        and noise decides. None if no measurement helps: regret is left where an engine cannot serve
-        every batch size best.
+        Measured points are measured again, up to `_RUNS` times, only if noise alone decides. None
+        if no measurement helps: regret is left where an engine cannot serve every batch size best.
         """
         grid, runs = tuning.grid, Counter(measurement.point for measurement in known)
         for concurrency in sorted(tuning.concurrencies, key=lambda c: -tuning.regret(c)[0]):

@@ -1,4 +1,4 @@
-"""What was chosen, and what it is worth."""
+"""A choice and its speed-ups."""
 
 from __future__ import annotations
 
@@ -13,12 +13,18 @@ from specopt.models.sweep import ONLY, Setup
 from specopt.solvers.speculation_table.schedule import Range, Schedule
 from specopt.solvers.speculation_table.tuning.capacity import Capacity
 from specopt.solvers.speculation_table.tuning.goal import Goal
-from specopt.solvers.speculation_table.tuning.grid import Grid, column_of, length_of
+from specopt.solvers.speculation_table.tuning.grid import (
+    Grid,
+    column_of,
+    geometric_mean,
+    length_of,
+    name_of,
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tuning:
-    """A schedule, and what it rests on.
+    """A schedule and its basis.
 
     Parameters
     ----------
@@ -29,14 +35,14 @@ class Tuning:
     concurrencies
         The measured ones that count.
     goal
-        What was wanted.
+        Goal of the choice.
     notes
-        What a reader should know.
+        Notes for the reader.
     setup
-        What drafts.
+        Drafter and mode.
     kept
-        Least, usual and most of the throughput that is left after what a table costs, by batch size
-        of the grid.
+        Smallest, usual and largest share of the throughput that the cost of a table leaves, by
+        batch size of the grid.
     score
         The geometric mean that the choice was made by, prices included; robust: of the lower
         limits.
@@ -79,7 +85,7 @@ class Tuning:
     @property
     def name(self) -> int | str:
         """The choice: a draft length, a table or none."""
-        return "table" if len(self.schedule.ranges) > 1 else length_of(self.option(1))
+        return name_of(self.schedule.ranges)
 
     @property
     def carries(self) -> int:
@@ -150,12 +156,12 @@ class Tuning:
             (grid.most, self.kept[2]),
         )
         mean, least, most = (
-            float(np.exp(np.log(of[inside, taken] * kept[inside]).mean())) for of, kept in limits
+            geometric_mean(of[inside, taken] * kept[inside]) for of, kept in limits
         )
         return mean, least, most
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `specopt tune` writes as JSON-like data, but for the engine's
+        """Return the result of `specopt tune` as JSON-like data, without the engine's
         configuration.
         """
         grid = self.grid
@@ -168,14 +174,9 @@ class Tuning:
             "speedup": self.schedule.mean_speedup(),
             "regret_bound": self.regret_bound,
             "worth": [
-                dict(
-                    zip(
-                        ("range", "speedup", "low", "high"),
-                        (list(drafted), *self.worth(drafted)),
-                        strict=True,
-                    )
-                )
+                {"range": list(drafted), "speedup": mean, "low": low, "high": high}
                 for drafted in self.schedule.ranges
+                for mean, low, high in [self.worth(drafted)]
             ],
             "predictions": [
                 {

@@ -17,7 +17,8 @@ from specopt.instances.sweeps import read_sweeps
 from specopt.models.errors import InvalidInput
 from specopt.models.sweep import Condition, Measurement, Point, Setup, Sweep
 
-NO_LENGTH = "draft_length: expected one from the caller (FILE@3, or FILE@none)"
+NO_LENGTH = "draft_length: the file does not say it"
+AT_4 = {"type_": "concurrent", "streams": 4}
 SGLANG = """{"max_concurrency": 8, "output_throughput": 9.0, "mean_e2e_latency_ms": 9.0,
 "accept_length": 2, "server_info": %s}"""
 
@@ -141,8 +142,8 @@ def test_runs_of_vllm_say_how_many_positions_they_counted(tmp_path: Path) -> Non
 
 
 def test_what_the_file_does_not_say_comes_from_the_caller(tmp_path: Path) -> None:
-    """Tests that a run without drafts needs its draft length said, and that nobody may contradict
-    the file.
+    """Tests that a run without drafts needs its draft length said, unless another file of a
+    benchmark that counts drafts has some, and that nobody may contradict the file.
     """
     plain, drafted = (
         write(tmp_path / "plain.json", vllm(4, 80.0)),
@@ -151,10 +152,13 @@ def test_what_the_file_does_not_say_comes_from_the_caller(tmp_path: Path) -> Non
     with pytest.raises(InvalidInput, match=re.escape(NO_LENGTH)):
         read_sweep(plain)
     assert points(read_sweep(plain, draft_length=0)) == [(4, 0, 80.0, None)]
-    assert points(read_sweeps([f"{plain}@none", drafted])) == [
-        (4, None, 80.0, None),
-        (4, 3, 90.0, 2.5),
-    ]
+    both = [(4, None, 80.0, None), (4, 3, 90.0, 2.5)]
+    assert points(read_sweeps([f"{plain}@none", drafted])) == both
+    assert points(read_sweeps([plain, drafted])) == both
+    assert points(read_sweeps([f"{plain}@0", drafted]))[0] == (4, 0, 80.0, None)
+    other = write(tmp_path / "other.json", {"benchmarks": [guidellm(AT_4, 80.0)]})
+    with pytest.raises(InvalidInput, match=re.escape(NO_LENGTH)):
+        read_sweeps([other, drafted])
     with pytest.raises(InvalidInput, match="draft_length: expected 3, as the file says, got 5"):
         read_sweep(drafted, draft_length=5)
     varied = write(tmp_path / "varied.json", vllm(4, 90.0, 3, spec_decode_draft_tokens=170))
@@ -481,7 +485,7 @@ def test_bad_runs_name_the_field(tmp_path: Path, change: str, message: str) -> N
         ('{"benchmarks": [{"metrics": 3}]}', "benchmarks[0].metrics: expected an object, got 3"),
         (
             '{"m": {"gsm8k": {"results": [{"metrics": [{}]}]}}}',
-            "m.gsm8k.results[0].batch_size: expected an integer, got None",
+            "m.gsm8k.results[0].batch_size: expected an integer, got ''",
         ),
         (
             '{"m": {"gsm8k": {"results": [{"steps": 3, "topk": 1, "batch_size": 8, "metrics":'

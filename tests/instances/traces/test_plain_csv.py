@@ -22,17 +22,13 @@ def table(tmp_path: Path) -> Path:
 
 
 def test_named_columns(table: Path) -> None:
-    """Tests that columns and the unit of time are those that the user names, and names are kept if
-    asked for.
-    """
-    found = read_trace(table, columns={**NAMED, "name": "who"}, time_unit="ms")
+    """Tests that columns and the unit of time are those that the user names."""
+    found = read_trace(table, columns=NAMED, time_unit="ms")
     assert found.format == "csv"
     assert found.arrival_seconds.tolist() == [0.0, 1.5]
     assert found.input_tokens.tolist() == [10, 20]
     assert found.output_tokens.tolist() == [1, 2]
-    assert found.names == ("Ada", "Ben")
     assert read_trace(table, "csv", columns=NAMED).arrival_seconds.tolist() == [0.0, 1500.0]
-    assert read_trace(table, columns=NAMED).names is None
     assert "in s, as they are read" in read_trace(table, columns=NAMED).guess
     assert read_trace(table, columns=NAMED, time_unit="s").guess == ""
 
@@ -53,7 +49,7 @@ def test_dates(tmp_path: Path) -> None:
     [
         (
             {"columns": {"arrives": "when"}},
-            "columns: expected keys among arrival, input, output, name, got 'arrives'",
+            "columns: expected keys among arrival, input, output, got 'arrives'",
         ),
         (
             {"columns": {"arrival": " "}},
@@ -68,7 +64,6 @@ def test_dates(tmp_path: Path) -> None:
             {"columns": {**NAMED, "input": "prompts"}},
             "line 1: expected one column 'prompts', the header has who, wh",
         ),
-        ({"columns": {**NAMED, "name": "whom"}}, "line 1: expected one column 'whom'"),
         (
             {"columns": NAMED, "time_unit": "minutes"},
             "time_unit: expected one of s, ms, us, ns, date, got 'minutes'",

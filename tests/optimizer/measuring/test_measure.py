@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.command_line import CommandLine
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies.model_config import configs
 
 import specopt.measuring.measure as module
 from specopt import InvalidInput, MissingDependency
-from specopt.commands.cli import run
 from specopt.instances.checkpoints.model_config import ModelConfig, parse_model_config
 from specopt.measuring.forward_pass import ForwardPass, OutOfMemory
-from specopt.measuring.measure import COLUMNS, Settings, measure, measure_with
+from specopt.measuring.measure import Settings, measure, measure_with
 
 LLAMA: dict[str, Any] = {
     "model_type": "llama",
@@ -163,19 +163,23 @@ def test_rows() -> None:
     found = measure_with(timer, [TINY], SMALL)
     assert (found.skipped, found.interrupted) == ((), False)
     assert timer.loaded == [("tiny, with a comma", "float32")]
-    assert [(row.cached_tokens, row.new_tokens, row.batch) for row in found.rows] == [
+    assert [(row["cached_tokens"], row["new_tokens"], row["batch"]) for row in found.rows] == [
         (cached, new, batch) for cached in (0, 8) for new in (1, 4) for batch in (1, 3)
     ]
     last = found.rows[-1]
-    assert (last.phase, last.logit_positions) == ("verify", 4)
-    assert (last.batch_new_tokens, last.batch_interactions, last.batch_cached_tokens) == (
+    assert (last["phase"], last["logit_positions"]) == ("verify", 4)
+    assert (last["batch_new_tokens"], last["batch_interactions"], last["batch_cached_tokens"]) == (
         12,
         3 * 4 * 12,
         24,
     )
-    assert last.batch_flops == 3 * last.flops_per_task == 3 * timer.timed[-1].flops_per_task(TINY)
-    assert (last.seconds_min, last.seconds_median) == (3.0, 7.5)
-    assert last.seconds_p10 == pytest.approx(3.0 * 1.3) and last.seconds_p90 == pytest.approx(
+    assert (
+        last["batch_flops"]
+        == 3 * last["flops_per_task"]
+        == 3 * timer.timed[-1].flops_per_task(TINY)
+    )
+    assert (last["seconds_min"], last["seconds_median"]) == (3.0, 7.5)
+    assert last["seconds_p10"] == pytest.approx(3.0 * 1.3) and last["seconds_p90"] == pytest.approx(
         3.0 * 3.7
     )
 
@@ -187,11 +191,12 @@ def test_csv() -> None:
     assert text.endswith("\n") and "\r" not in text
     rows = table(text)
     assert len(rows) == len(found.rows) == 8
-    assert tuple(rows[0]) == COLUMNS
+    assert list(rows[0]) == list(found.rows[0])
+    assert {"batch_new_tokens", "batch_interactions", "batch_cached_tokens"} < set(rows[0])
     for read, row in zip(rows, found.rows, strict=True):
         assert read["model"] == "tiny, with a comma" and read["device"] == "abacus"
-        assert int(read["batch_flops"]) == row.batch_flops
-        assert float(read["seconds_median"]) == pytest.approx(row.seconds_median, rel=1e-5)
+        assert int(read["batch_flops"]) == row["batch_flops"]
+        assert float(read["seconds_median"]) == pytest.approx(row["seconds_median"], rel=1e-5)
 
 
 def test_default_data_types() -> None:
@@ -251,19 +256,17 @@ def test_learned_positions_end() -> None:
     """Tests that lengths beyond a table of learned positions are left out."""
     settings = Settings(batch=(1,), new_tokens=(4,), cached_tokens=(16, 17), repeats=1, warm_up=1)
     found = measure_with(FakeTimer(), [parse_model_config(OPT)], settings)
-    assert [row.cached_tokens for row in found.rows] == [16]
+    assert [row["cached_tokens"] for row in found.rows] == [16]
     assert found.skipped == ("model, batch 1, 4 new on 17 cached: the model has 20 positions",)
 
 
 # ---------------------------------------------------------------------------- the command
 
 
-@pytest.fixture
-def config_file(tmp_path: Path) -> Path:
-    """A config as a file."""
-    path = tmp_path / "tiny.json"
-    path.write_text(json.dumps(LLAMA))
-    return path
+@pytest.fixture(autouse=True)
+def _config(tmp_path: Path) -> None:
+    """Write a config in the working folder of commands."""
+    (tmp_path / "tiny.json").write_text(json.dumps(LLAMA))
 
 
 @pytest.fixture
@@ -278,76 +281,31 @@ def timer(monkeypatch: pytest.MonkeyPatch) -> FakeTimer:
     return fake
 
 
-OPTIONS = (
-    "--batch",
-    "1,2",
-    "--new-tokens",
-    "1, 4",
-    "--cached-tokens",
-    "8",
-    "--repeats",
-    "3",
-    "--warm-up",
-    "1",
-)
+OPTIONS = "--batch 1,2 --new-tokens '1, 4' --cached-tokens 8 --repeats 3 --warm-up 1"
+COMMAND = "measure tiny.json -o table.csv"
 
 
-def test_command_writes_the_table(
-    config_file: Path, tmp_path: Path, timer: FakeTimer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Tests that the table is written, and nothing to stdout."""
-    target = tmp_path / "table.csv"
-    assert run(["measure", str(config_file), "-o", str(target), *OPTIONS]) == 0
-    captured = capsys.readouterr()
-    assert captured.out == "" and "4 rows written to" in captured.err
-    assert [row["phase"] for row in table(target.read_text())] == [
-        "decode",
-        "decode",
-        "verify",
-        "verify",
-    ]
-
-
-def test_command_tells_unsteady_rows(
-    config_file: Path, tmp_path: Path, timer: FakeTimer, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Tests that rows whose repeats differ widely are counted in a warning, and steady ones give
-    none.
+def test_command_writes_the_table(timer: FakeTimer, cli: CommandLine) -> None:
+    """Tests that the table is written, and nothing to stdout, and that rows whose repeats differ
+    widely are counted in a warning.
     """
-    target = tmp_path / "table.csv"
-    assert run(["measure", str(config_file), "-o", str(target), *OPTIONS]) == 0
-    assert "warning: 4 of 4 rows vary" in capsys.readouterr().err
-    once = (
-        "--repeats",
-        "1",
-        "--warm-up",
-        "1",
-        "--batch",
-        "1",
-        "--new-tokens",
-        "1",
-        "--cached-tokens",
-        "8",
-    )
-    assert run(["measure", str(config_file), "-o", str(target), *once]) == 0
-    assert "warning" not in capsys.readouterr().err
+    printed = cli(f"{COMMAND} {OPTIONS}")
+    assert printed.out == "" and "4 rows written to" in printed.err
+    assert "warning: 4 of 4 rows vary" in printed.err
+    phases = [row["phase"] for row in table(Path("table.csv").read_text())]
+    assert phases == ["decode", "decode", "verify", "verify"]
+    assert "warning" not in cli(f"{COMMAND} {OPTIONS} --repeats 1").err
 
 
-def test_command_without_memory(
-    config_file: Path, tmp_path: Path, timer: FakeTimer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_without_memory(timer: FakeTimer, cli: CommandLine) -> None:
     """Tests that nothing is written, and the reason said, where nothing fits."""
     timer.free = 1000
-    target = tmp_path / "table.csv"
-    assert run(["measure", str(config_file), "-o", str(target), *OPTIONS]) == 2
-    err = capsys.readouterr().err
+    err = cli(f"{COMMAND} {OPTIONS}", 2).err
     assert "left out: tiny: its weights do not fit" in err and "no pass fits into memory" in err
-    assert not target.exists()
+    assert not Path("table.csv").exists()
 
 
-def test_command_interrupted(
-    config_file: Path, tmp_path: Path, timer: FakeTimer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_interrupted(timer: FakeTimer, cli: CommandLine) -> None:
     """Tests that Ctrl-C writes the rows so far and exits with 130."""
 
     def interrupt(work: ForwardPass) -> None:
@@ -355,73 +313,53 @@ def test_command_interrupted(
             raise KeyboardInterrupt
 
     timer.before = interrupt
-    target = tmp_path / "table.csv"
-    assert run(["measure", str(config_file), "-o", str(target), *OPTIONS]) == 130
-    assert len(table(target.read_text())) == 2
-    assert "interrupted" in capsys.readouterr().err
+    assert "interrupted" in cli(f"{COMMAND} {OPTIONS}", 130).err
+    assert len(table(Path("table.csv").read_text())) == 2
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--batch", "1,,2"), ("--batch", "1,,2")),
-        (("--batch", "0"), ("batch", "got 0")),
-        (("--batch", "1;2"), ("--batch", "1;2")),
-        (("--new-tokens", "9" * 5000), ("--new-tokens",)),
-        (("--repeats", "0"), ("repeats", "got 0")),
-        (("--repeats", "many"), ("many",)),
-        (("--dtype", "int8"), ("dtype", "int8")),
-        (("--device", "tpu"), ("device", "tpu")),
-        (("--threads", "0"), ("threads", "got 0")),
+        ("--batch 1,,2", ("--batch", "1,,2")),
+        ("--batch 0", ("batch", "got 0")),
+        ("--batch '1;2'", ("--batch", "1;2")),
+        (f"--new-tokens {'9' * 5000}", ("--new-tokens",)),
+        ("--repeats 0", ("repeats", "got 0")),
+        ("--repeats many", ("many",)),
+        ("--dtype int8", ("dtype", "int8")),
+        ("--device tpu", ("device", "tpu")),
+        ("--threads 0", ("threads", "got 0")),
     ],
 )
 def test_command_refusals(
-    config_file: Path,
-    tmp_path: Path,
-    timer: FakeTimer,
-    capsys: pytest.CaptureFixture[str],
-    arguments: tuple[str, ...],
-    words: tuple[str, ...],
+    timer: FakeTimer, cli: CommandLine, arguments: str, words: tuple[str, ...]
 ) -> None:
     """Tests that each wrong option is refused in one line that names it."""
-    assert run(["measure", str(config_file), "-o", str(tmp_path / "table.csv"), *arguments]) == 2
-    err = capsys.readouterr().err
-    assert err.startswith("specopt: ") and err.count("\n") == 1
-    for word in words:
-        assert word in err
+    cli.refuses(f"{COMMAND} {arguments}", *words)
     assert timer.loaded == []
 
 
-def test_command_refuses_files(
-    config_file: Path, tmp_path: Path, timer: FakeTimer, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_command_refuses_files(timer: FakeTimer, cli: CommandLine) -> None:
     """Tests that a missing config, a table over the config and a missing folder are refused before
     the work.
     """
-    for config, target, word in (
-        (tmp_path / "none.json", tmp_path / "t.csv", "none.json"),
-        (config_file, config_file, "overwrite"),
-        (config_file, tmp_path / "no" / "t.csv", "no such directory"),
+    for named, word in (
+        ("none.json -o table.csv", "none.json"),
+        ("tiny.json -o tiny.json", "overwrite"),
+        ("tiny.json -o no/table.csv", "no such directory"),
     ):
-        assert run(["measure", str(config), "-o", str(target)]) == 2
-        assert word in capsys.readouterr().err
+        cli.refuses(f"measure {named}", word)
     assert timer.loaded == []
 
 
-def test_without_torch(
-    config_file: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+def test_without_torch(monkeypatch: pytest.MonkeyPatch, cli: CommandLine) -> None:
     """Tests that without torch there is one message that says what to install."""
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingDependency, match=r"pip install 'specopt\[measure\]'"):
         measure([TINY])
-    assert run(["measure", str(config_file), "-o", str(tmp_path / "t.csv")]) == 2
-    err = capsys.readouterr().err
-    assert err == "specopt: measuring needs PyTorch: pip install 'specopt[measure]'\n"
-    assert not (tmp_path / "t.csv").exists()
+    needed = "specopt: measuring needs PyTorch: pip install 'specopt[measure]'\n"
+    assert cli(COMMAND, 2).err == needed
+    assert not Path("table.csv").exists()
 
 
 # ---------------------------------------------------------------------------- the table that ships
@@ -442,13 +380,14 @@ def test_the_shipped_table_is_of_the_shipped_configs() -> None:
         "draft-15m": 15,
         "verify-100m": 100,
     }
+    columns = list(measure_with(FakeTimer(), [TINY], SMALL).rows[0])
     for row in rows:
         work = ForwardPass(
             batch=int(row["batch"]),
             new_tokens=int(row["new_tokens"]),
             cached_tokens=int(row["cached_tokens"]),
         )
-        assert tuple(row) == COLUMNS
+        assert list(row) == columns
         assert row["phase"] == work.phase
         assert int(row["flops_per_task"]) == work.flops_per_task(shapes[row["model"]])
         quantiles = [float(row[f"seconds_{name}"]) for name in ("min", "p10", "median", "p90")]

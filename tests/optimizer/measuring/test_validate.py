@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import csv
+import inspect
 import json
 import os
 import stat
@@ -19,10 +20,10 @@ from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
+from helpers.command_line import CommandLine
 from helpers.known_law_server import Law, LawServer, serving
 from helpers.size import tokens_of
 
-from specopt.commands.cli import run
 from specopt.instances.acceptance import read_acceptance
 from specopt.instances.sweeps import read_sweeps
 from specopt.measuring import client
@@ -63,26 +64,20 @@ def _saw(law: Law, places: Sequence[tuple[int, int | None]]) -> list[Seen]:
     ]
 
 
-def _validate(*arguments: str) -> int:
-    return run(["validate", *arguments])
-
-
 # ---------------------------------------------------------------------------- over HTTP
 
 
 @pytest.mark.slow
-def test_one_correction_predicts_what_was_withheld(capsys: pytest.CaptureFixture[str]) -> None:
+def test_one_correction_predicts_what_was_withheld(cli: CommandLine) -> None:
     """Tests that loads and a draft length that were not measured are predicted after one
     correction, over real HTTP.
     """
-    more = ["--tokens", "24", "--seconds", "2"]
+    more = "--tokens 24 --seconds 2"
     for length in (None, 3):
         with serving(TRUE, length) as endpoint:
-            asked = ["sweep.csv", "--endpoint", endpoint, "--loads", "1,4,16", *more, "--json"]
-            assert (
-                _validate(*asked, "-o", "corrected.csv", "--acceptance-output", "rates.json") == 0
-            )
-        before = json.loads(capsys.readouterr().out)
+            asked = f"sweep.csv --endpoint {endpoint} --loads 1,4,16 {more} --json"
+            asked += " -o corrected.csv --acceptance-output rates.json"
+            before = cli(f"validate {asked}").json
     assert before["median_error"] > 0.3
     assert before["order"]["pairs"] == 3
     assert {row["in"] for row in before["factors"]} == {
@@ -96,55 +91,34 @@ def test_one_correction_predicts_what_was_withheld(capsys: pytest.CaptureFixture
     assert found.lower[0] < found.rates[0] < found.upper[0]
     for length in (None, 2, 3):
         with serving(TRUE, length) as endpoint:
-            asked = [
-                "corrected.csv",
-                "--endpoint",
-                endpoint,
-                "--loads",
-                "2,8",
-                *more,
-                "--record",
-                "withheld.json",
-            ]
-            assert _validate(*asked, "--json") == 0
-        after = json.loads(capsys.readouterr().out)
+            asked = f"corrected.csv --endpoint {endpoint} --loads 2,8 {more} --record withheld.json"
+            after = cli(f"validate {asked} --json").json
     assert len(after["loads"]) == 6
     assert after["median_error"] <= MOST
-    assert run(["tune", "corrected.csv", "--json"]) == 0
+    cli("tune corrected.csv --json")
 
 
-def test_a_server_is_read_and_shown(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_a_server_is_read_and_shown(cli: CommandLine, tmp_path: Path) -> None:
     """Tests that people get a page, that prompts and lengths are the user's, and that the record is
     whole JSON.
     """
     Path("prompts.txt").write_text("one\n\ntwo\n")
     Path("trace.csv").write_text("arrival_seconds,input_tokens,output_tokens\n0,40,9\n1,10,12\n")
     with serving(TRUE, 1) as endpoint:
-        asked = [
-            "sweep.csv",
-            "--endpoint",
-            f"{endpoint}/v1",
-            "--loads",
-            "1",
-            "--seconds",
-            "0.5",
-            "--prompts",
-            "prompts.txt",
-            "--trace",
-            "trace.csv",
-        ]
-        assert _validate(*asked) == 0
-        out, err = capsys.readouterr()
-        assert _validate(*asked) == 0
-        assert "concurrency 1" not in capsys.readouterr().err  # nothing is left to measure
-    assert _validate(*asked, "--draft-length", "1") == 0  # nor does a whole record need a server
-    assert "Acceptance by position: 0." in out
+        asked = (
+            f"sweep.csv --endpoint {endpoint}/v1 --loads 1 --seconds 0.5 --prompts"
+            " prompts.txt --trace trace.csv"
+        )
+        shown = cli(f"validate {asked}")
+        assert "concurrency 1" not in cli(f"validate {asked}").err
+    cli(f"validate {asked} --draft-length 1")
+    assert "Acceptance by position: 0." in shown.out
     assert (
         "Order of options: 0 of 0 pairs that the intervals tell apart are as predicted: start the"
-        " server" in out
+        " server" in shown.out
     )
-    assert "concurrency 1, draft length 1: " in err
-    assert "synthetic" not in err
+    assert "concurrency 1, draft length 1: " in shown.err
+    assert "synthetic" not in shown.err
     [one] = json.loads(Path("validate.json").read_text())["loads"]
     assert one["configured"] == 1
     drafts, tokens, accepted = one["load"]["counted"]
@@ -165,28 +139,17 @@ def test_a_server_is_read_and_shown(capsys: pytest.CaptureFixture[str], tmp_path
         ("later", "at concurrency 4: "),
     ],
 )
-def test_a_server_that_fails_is_one_line(
-    fault: str, words: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_server_that_fails_is_one_line(fault: str, words: str, cli: CommandLine) -> None:
     """Tests that errors and silence end the command with one line and code 2, and that earlier
     loads are kept.
     """
     with serving(Law(0.01, 0.0, 0.0, 0.5), None, fault) as endpoint:
-        asked = [
-            "sweep.csv",
-            "--endpoint",
-            endpoint,
-            "--loads",
-            "1,4",
-            "--tokens",
-            "8",
-            "--seconds",
-            "0.2",
-        ]
-        assert _validate(*asked, "--patience", "0.5" if fault == "hangs" else "60") == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert [words in line for line in err.splitlines() if line.startswith("specopt: ")] == [True]
+        asked = f"sweep.csv --endpoint {endpoint} --loads 1,4 --tokens 8 --seconds 0.2"
+        shown = cli(f"validate {asked} --patience {0.5 if fault == 'hangs' else 60}", 2)
+    assert shown.out == ""
+    assert [words in line for line in shown.err.splitlines() if line.startswith("specopt: ")] == [
+        True
+    ]
     assert Path("validate.json").exists() == (fault == "later")
 
 
@@ -285,35 +248,20 @@ def test_a_share_of_the_requests_may_fail(
             assert refusing == {"once": 0, "twice": 0}
 
 
-def test_failed_requests_are_reported(
-    refusing: dict[str, int], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_failed_requests_are_reported(refusing: dict[str, int], cli: CommandLine) -> None:
     """Tests that the share that failed is said while loading, in the text, and in the JSON with its
     notes.
     """
     Path("prompts.txt").write_text("a\ntwice\nb\n")
     with serving(Law(0.002, 0.0, 0.0, 0.5), None) as url:
-        asked = [
-            "sweep.csv",
-            "--endpoint",
-            url,
-            "--loads",
-            "1",
-            "--prompts",
-            "prompts.txt",
-            "--tokens",
-            "2",
-            "--requests",
-            "3",
-            "--failures",
-            "0.4",
-        ]
-        assert _validate(*asked) == 0
-        out, err = capsys.readouterr()
-        assert "tokens/s, 1 of 3 requests failed\n" in err
-        assert "1 of 3 requests failed." in out
-        assert _validate(*asked, "--json") == 0
-    data = json.loads(capsys.readouterr().out)
+        asked = (
+            f"sweep.csv --endpoint {url} --loads 1 --prompts prompts.txt --tokens 2"
+            " --requests 3 --failures 0.4"
+        )
+        shown = cli(f"validate {asked}")
+        assert "tokens/s, 1 of 3 requests failed\n" in shown.err
+        assert "1 of 3 requests failed." in shown.out
+        data = cli(f"validate {asked} --json").json
     assert [(row["requests"], row["failed"]) for row in data["loads"]] == [(3, 1)]
     [note] = data["notes"]
     assert note.startswith("concurrency 1: ") and note.endswith(" tokens/s, 1 of 3 requests failed")
@@ -363,10 +311,12 @@ def test_no_client_asks_what_cannot_be_asked(given: dict[str, Any]) -> None:
         Client(**{"endpoint": "http://127.0.0.1:8000", **given})
 
 
-def test_no_server_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_no_server_is_one_line(cli: CommandLine) -> None:
     """Tests that an address at which nothing answers is said."""
-    assert _validate("sweep.csv", "--endpoint", "http://127.0.0.1:1") == 2
-    assert "http://127.0.0.1:1/v1/models: Connection refused" in capsys.readouterr().err
+    assert (
+        "http://127.0.0.1:1/v1/models: Connection refused"
+        in cli("validate sweep.csv --endpoint http://127.0.0.1:1", 2).err
+    )
 
 
 # ---------------------------------------------------------------------------- without a server
@@ -375,6 +325,7 @@ def test_no_server_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 class _Played:
     """What `Client` does, at the law's pace: `left` loads, then Ctrl-C."""
 
+    __signature__ = inspect.signature(Client)
     left = 100
     positions: tuple[float, ...] = ()
 
@@ -409,21 +360,17 @@ def played(monkeypatch: pytest.MonkeyPatch) -> type[_Played]:
     return _Played
 
 
-def test_ctrl_c_keeps_what_was_measured(
-    played: type[_Played], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_ctrl_c_keeps_what_was_measured(played: type[_Played], cli: CommandLine) -> None:
     """Tests that what was measured is shown, written and gone on from; nothing is measured
     twice.
     """
     played.left = 2
-    assert _validate("sweep.csv", "--draft-length", "2", "--json", "-o", "corrected.csv") == 130
-    out, err = capsys.readouterr()
-    assert [row["concurrency"] for row in json.loads(out)["loads"]] == [1, 2]
-    assert "validate.json keeps 2 loads" in err
+    shown = cli("validate sweep.csv --draft-length 2 --json -o corrected.csv", 130)
+    assert [row["concurrency"] for row in shown.json["loads"]] == [1, 2]
+    assert "validate.json keeps 2 loads" in shown.err
     assert read_sweeps(["corrected.csv"]).draft_lengths == (1, 2, 3)
     played.left = 3
-    assert _validate("sweep.csv", "--draft-length", "2", "--json") == 0
-    assert len(json.loads(capsys.readouterr().out)["loads"]) == len(LOADS)
+    assert len(cli("validate sweep.csv --draft-length 2 --json").json["loads"]) == len(LOADS)
 
 
 @pytest.mark.parametrize(
@@ -436,45 +383,43 @@ def test_ctrl_c_keeps_what_was_measured(
     ],
 )
 def test_other_records_are_refused(
-    record: str | None, words: str, played: type[_Played], capsys: pytest.CaptureFixture[str]
+    record: str | None, words: str, played: type[_Played], cli: CommandLine
 ) -> None:
     """Tests that a record of other settings, or a file that is none, is refused in one line."""
     if record is None:
-        assert _validate("sweep.csv", "--draft-length", "2") == 0
+        cli("validate sweep.csv --draft-length 2")
     else:
         Path("validate.json").write_text(record)
-    capsys.readouterr()
-    assert _validate("sweep.csv", "--draft-length", "2", "--seconds", "7") == 2
-    assert words in capsys.readouterr().err
+    assert words in cli("validate sweep.csv --draft-length 2 --seconds 7", 2).err
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
         (
-            ["sweep.csv", "--load-generator", "curl"],
+            "sweep.csv --load-generator curl",
             "--load-generator: expected own, guidellm or vllm, got 'curl'",
         ),
-        (["sweep.csv", "--load-generator", "guidellm"], "`pip install guidellm` brings it"),
+        ("sweep.csv --load-generator guidellm", "`pip install guidellm` brings it"),
         (
-            ["sweep.csv", "--loads", "0,1", "--draft-length", "2"],
+            "sweep.csv --loads 0,1 --draft-length 2",
             "--loads: expected an integer from 1 to 4,096, got 0",
         ),
         (
-            ["sweep.csv", "--loads", "9999", "--draft-length", "2"],
+            "sweep.csv --loads 9999 --draft-length 2",
             "--loads: expected an integer from 1 to 4,096, got 9999",
         ),
-        (["sweep.csv", "--draft-length", "two"], "--draft-length: expected integers"),
-        (["sweep.csv", "-o", "sweep.csv"], "would overwrite the input"),
-        (["several.csv"], "expected one drafter, mode, workload and context"),
-        (["absent.csv"], "absent.csv"),
+        ("sweep.csv --draft-length two", "--draft-length: expected integers"),
+        ("sweep.csv -o sweep.csv", "would overwrite the input"),
+        ("several.csv", "expected one drafter, mode, workload and context"),
+        ("absent.csv", "absent.csv"),
     ],
 )
 def test_what_cannot_be_is_refused(
-    arguments: list[str],
+    arguments: str,
     words: str,
     played: type[_Played],
-    capsys: pytest.CaptureFixture[str],
+    cli: CommandLine,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Tests that wrong arguments are named before anything is measured."""
@@ -486,8 +431,7 @@ def test_what_cannot_be_is_refused(
         "1,1,11,b",
     ]
     Path("several.csv").write_text("\n".join(rows) + "\n")
-    assert _validate(*arguments) == 2
-    assert words in capsys.readouterr().err
+    assert words in cli(f"validate {arguments}", 2).err
     assert not Path("validate.json").exists()
 
 
@@ -538,7 +482,7 @@ def test_other_load_generators_are_called(
     played: type[_Played],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    cli: CommandLine,
 ) -> None:
     """Tests that a program on PATH gets prompts, load and address, its file is read, and its
     failure is one line.
@@ -548,29 +492,9 @@ def test_other_load_generators_are_called(
     program.write_text(PROGRAM.format(python=sys.executable, result=RESULTS[name]))
     program.chmod(program.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
-    asked = [
-        "sweep.csv",
-        "--loads",
-        "4",
-        "--draft-length",
-        "3",
-        "--tokens",
-        "32",
-        "--seconds",
-        "5",
-        "--json",
-    ]
-    assert (
-        _validate(
-            *asked,
-            "--load-generator",
-            f"{name} --more 'than one'",
-            "--endpoint",
-            "http://host:1/v1",
-        )
-        == 0
-    )
-    [row] = json.loads(capsys.readouterr().out)["loads"]
+    asked = "sweep.csv --loads 4 --draft-length 3 --tokens 32 --seconds 5 --json"
+    generator = f"--load-generator \"{name} --more 'than one'\""
+    [row] = cli(f"validate {asked} {generator} --endpoint http://host:1/v1").json["loads"]
     assert row["measured"] == 50.0
     words = json.loads(Path("called.json").read_text())
     assert words[-2:] == ["--more", "than one"]
@@ -596,8 +520,10 @@ def test_other_load_generators_are_called(
         ("--fail", "1, its last line: no tokenizer of that name"),
         ("--nothing", "0, its last line: none"),
     ):
-        assert _validate(*asked, "--load-generator", f"{name} {word}") == 2
-        assert f"at concurrency 4: {name} ended with status {said}" in capsys.readouterr().err
+        assert (
+            f"at concurrency 4: {name} ended with status {said}"
+            in cli(f"validate {asked} --load-generator '{name} {word}'", 2).err
+        )
 
 
 # ---------------------------------------------------------------------------- corrections
@@ -654,9 +580,7 @@ def test_sweeps_are_corrected(true: Law) -> None:
     assert again["order"] == {"pairs": 3, "separated": 3, "right": 3}
 
 
-def test_runtimes_are_validated_by_the_command(
-    played: type[_Played], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_runtimes_are_validated_by_the_command(played: type[_Played], cli: CommandLine) -> None:
     """Tests that --acceptance makes the source runtimes, and that the output is read as such
     again.
     """
@@ -669,11 +593,9 @@ def test_runtimes_are_validated_by_the_command(
         )
     )
     Path("rates.json").write_text(json.dumps({"acceptance_rate": TRUE.rate}))
-    asked = ["--acceptance", "rates.json", "--draft-length", "2", "--loads", "1,8", "--json"]
-    assert _validate("runtimes.json", *asked, "-o", "corrected.json") == 0
-    before = json.loads(capsys.readouterr().out)["median_error"]
-    assert _validate("corrected.json", *asked) == 0
-    assert json.loads(capsys.readouterr().out)["median_error"] < before
+    asked = "--acceptance rates.json --draft-length 2 --loads 1,8 --json"
+    before = cli(f"validate runtimes.json {asked} -o corrected.json").json["median_error"]
+    assert cli(f"validate corrected.json {asked}").json["median_error"] < before
     assert set(read_json("corrected.json")) == {"draft", "verify", "step_overhead_seconds"}  # type: ignore[call-overload]
 
 
@@ -696,45 +618,36 @@ def test_the_draft_length_is_what_was_drafted(counted: tuple[float, ...], length
 
 @pytest.mark.parametrize("said", ["1", "none"])
 def test_a_draft_length_that_the_server_denies_is_refused(
-    said: str, played: type[_Played], capsys: pytest.CaptureFixture[str]
+    said: str, played: type[_Played], cli: CommandLine
 ) -> None:
     """Tests that a server that counts two positions drafts two tokens, whatever the user says."""
     played.positions = (10.0, 20.0, 5.0, 2.0)
-    assert _validate("sweep.csv", "--draft-length", said) == 2
     words = f"--draft-length: expected 2, the positions that the server counts, got {said}"
-    assert words in capsys.readouterr().err
-    assert _validate("sweep.csv", "--draft-length", "2") == 0
+    assert words in cli(f"validate sweep.csv --draft-length {said}", 2).err
+    cli("validate sweep.csv --draft-length 2")
 
 
 def test_a_server_without_counters_is_taken_not_to_draft(
-    played: type[_Played], capsys: pytest.CaptureFixture[str]
+    played: type[_Played], cli: CommandLine
 ) -> None:
     """Tests that it is said that no drafts are assumed, unless the user says the length or the
     server counts.
     """
     said = "no counters of drafts at http://127.0.0.1:8000/metrics: no drafts are assumed"
-    assert _validate("sweep.csv", "--loads", "1") == 0
-    assert said in capsys.readouterr().err
-    assert _validate("sweep.csv", "--loads", "1", "--draft-length", "2") == 0
-    assert said not in capsys.readouterr().err
+    assert said in cli("validate sweep.csv --loads 1").err
+    assert said not in cli("validate sweep.csv --loads 1 --draft-length 2").err
     played.positions = (10.0, 20.0, 5.0, 2.0)
-    assert _validate("sweep.csv", "--loads", "1") == 0
-    assert said not in capsys.readouterr().err
+    assert said not in cli("validate sweep.csv --loads 1").err
 
 
 def test_what_tune_wrote_is_held_against_the_server(
-    played: type[_Played], capsys: pytest.CaptureFixture[str]
+    played: type[_Played], cli: CommandLine
 ) -> None:
     """Tests that the predictions of a tuned table are those of its sweep, and that other objects
     are no plan.
     """
-    assert run(["tune", "sweep.csv", "-o", "plan.json"]) == 0
-    capsys.readouterr()
-    assert (
-        _validate("plan.json", "--draft-length", "2", "--loads", "2,8", "--json", "-o", "new.csv")
-        == 0
-    )
-    rows = json.loads(capsys.readouterr().out)["loads"]
+    cli("tune sweep.csv -o plan.json")
+    rows = cli("validate plan.json --draft-length 2 --loads 2,8 --json -o new.csv").json["loads"]
     assert [row["concurrency"] for row in rows] == [2, 8]
     assert [row["predicted"] for row in rows] == pytest.approx(
         [BELIEVED.speed(2, 2), BELIEVED.speed(8, 2)], rel=0.05
@@ -742,11 +655,10 @@ def test_what_tune_wrote_is_held_against_the_server(
     assert read_sweeps(["new.csv"]).draft_lengths[-1] == 3
     Path("plan.json").write_text(json.dumps({"predictions": [{"concurrency": "two"}]}))
     Path("validate.json").unlink()
-    assert _validate("plan.json", "--draft-length", "2") == 2
-    assert "plan.json.predictions" in capsys.readouterr().err
+    assert "plan.json.predictions" in cli("validate plan.json --draft-length 2", 2).err
 
 
-def test_other_json_is_no_plan(played: type[_Played], capsys: pytest.CaptureFixture[str]) -> None:
+def test_other_json_is_no_plan(played: type[_Played], cli: CommandLine) -> None:
     """Tests that lines of JSON are read as the sweep that they are, and that a plan must name its
     drafter.
     """
@@ -760,22 +672,18 @@ def test_other_json_is_no_plan(played: type[_Played], capsys: pytest.CaptureFixt
         for c in (1, 2, 4)
     ]
     Path("runs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert _validate("runs.jsonl") == 2
-    assert "draft_length: expected one from the caller" in capsys.readouterr().err
-    assert _validate("runs.jsonl@2", "--loads", "2", "--draft-length", "2") == 0
+    assert "draft_length: the file does not say it" in cli("validate runs.jsonl", 2).err
+    cli("validate runs.jsonl@2 --loads 2 --draft-length 2")
     several = [
         {"concurrency": 2, "draft_length": 2, "tokens_per_second": 9.0, "drafter": name}
         for name in "ab"
     ]
     Path("plan.json").write_text(json.dumps({"predictions": several, "option": None}))
     Path("validate.json").unlink()
-    capsys.readouterr()
-    assert _validate("plan.json", "--draft-length", "2") == 2
-    assert "expected one drafter" in capsys.readouterr().err
+    assert "expected one drafter" in cli("validate plan.json --draft-length 2", 2).err
     several[0] |= {"low": 8.0, "high": 11.0}
     Path("plan.json").write_text(json.dumps({"predictions": several, "option": {"drafter": "a"}}))
-    assert _validate("plan.json", "--draft-length", "2", "--json") == 0
-    [row] = json.loads(capsys.readouterr().out)["loads"]
+    [row] = cli("validate plan.json --draft-length 2 --json").json["loads"]
     assert (row["predicted"], row["band"]) == (pytest.approx(9.0), [8.0, 11.0])
 
 
@@ -859,7 +767,7 @@ def test_a_server_without_models_or_with_pages_is_one_line(monkeypatch: pytest.M
 
 
 def test_counters_that_go_down_are_named(
-    played: type[_Played], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    played: type[_Played], cli: CommandLine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests that a server that was started anew during a load is not taken for one that drafts less
     than nothing.
@@ -867,8 +775,10 @@ def test_counters_that_go_down_are_named(
     monkeypatch.setattr(
         played, "run", lambda self, concurrency: Load(9.0, 0.1, 2.0, 0.0, (-5.0, -5.0, -1.0))
     )
-    assert _validate("sweep.csv", "--draft-length", "1") == 2
-    assert "at concurrency 1: the counters went down" in capsys.readouterr().err
+    assert (
+        "at concurrency 1: the counters went down"
+        in cli("validate sweep.csv --draft-length 1", 2).err
+    )
     assert not Path("validate.json").exists()
 
 

@@ -142,7 +142,7 @@ def test_nothing_is_extrapolated_unasked() -> None:
             speculation_table(runtimes, rates, max_batch=batch, max_length=length)
     wide = speculation_table(runtimes, rates, max_batch=8, max_length=5, extrapolate=True)
     assert (wide.ranges[-1][1], wide.most_drafts) == (8, 5)
-    assert "extrapolated beyond what was measured" in wide.notes[-1]
+    assert "extrapolated beyond the measured range" in wide.notes[-1]
     with pytest.raises(InvalidInput, match="contexts of 0 tokens"):
         speculation_table(Runtimes.from_dict({**data, "context_tokens": 0}), rates)
 

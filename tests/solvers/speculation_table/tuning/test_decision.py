@@ -26,6 +26,13 @@ def _decide(sweep: Sweep, **goal: object) -> Tuning:
     return decide(Predictor(sweep), Goal(**goal))  # type: ignore[arg-type]
 
 
+def _rows(*rows: tuple[int, str, int | None, float]) -> Sweep:
+    """Return a sweep of (concurrency, workload, draft length, tokens per second)."""
+    return Sweep(
+        tuple(Measurement(Point(Condition(c, name), k), speed) for c, name, k, speed in rows)
+    )
+
+
 def _speed(table: dict[Point, Measurement], concurrency: int, option: int | None) -> float:
     return table[Point(Condition(concurrency), option)].tokens_per_second or 0.0
 
@@ -142,17 +149,10 @@ def test_a_robust_table_of_a_real_engine_is_never_slower() -> None:
 
 def test_speculation_that_never_pays_is_left_out() -> None:
     """Tests that a table in which drafts only cost gives one range of None, whatever the goal."""
-    rows = [
-        Measurement(
-            Point(Condition(c), k),
-            c * 100.0 * (1.0 if k is None else 0.8),
-            None if k is None else 1.5,
-        )
-        for c in (1, 8)
-        for k in (None, 1, 3)
-    ]
+    lengths = ((None, 1.0), (1, 0.8), (3, 0.8))
+    sweep = _rows(*((c, "", k, c * 100.0 * speed) for c in (1, 8) for k, speed in lengths))
     for robust in (False, True):
-        found = _decide(Sweep(tuple(rows)), robust=robust)
+        found = _decide(sweep, robust=robust)
         assert found.schedule.ranges == ((1, 8, None),)
         assert found.schedule.best_single() is not None
 
@@ -179,16 +179,15 @@ def test_robust_ends_where_drafts_may_be_slower() -> None:
         f"limit the engine's batch to {found.cap}" in note and f"{waiting:,.4g}" in note
         for note in found.notes
     )
-    rows = [
-        Measurement(Point(Condition(c), k), c * 100.0 * speed)
-        for c, fast in ((1, 1.5), (2, 1.4), (4, 1.3), (16, 0.7))
-        for k, speed in ((None, 1.0), (2, fast))
-    ]
-    assert _decide(Sweep(tuple(rows))).schedule.speculates
-    found = _decide(Sweep(tuple(rows)), robust=True)
+    loads = ((1, 100.0, 1.5), (2, 200.0, 1.4), (4, 400.0, 1.3), (16, 1600.0, 0.7))
+    sweep = _rows(
+        *((c, "", k, base * f) for c, base, fast in loads for k, f in ((None, 1.0), (2, fast)))
+    )
+    assert _decide(sweep).schedule.speculates
+    found = _decide(sweep, robust=True)
     assert found.schedule.ranges == ((1, 16, None),)
     assert any("hold up to" in note for note in found.notes)
-    assert _decide(Sweep(tuple(rows)), robust=True, max_batch=4).schedule.ranges == ((1, 4, 2),)
+    assert _decide(sweep, robust=True, max_batch=4).schedule.ranges == ((1, 4, 2),)
 
 
 def test_a_latency_target_takes_what_carries_most() -> None:
@@ -212,12 +211,11 @@ def test_a_latency_target_takes_what_carries_most() -> None:
 
 def test_weights_decide_whether_speculation_pays() -> None:
     """Tests that the same table speculates for light loads and not for heavy ones."""
-    rows = [
-        Measurement(Point(Condition(c), k), c * 100.0 * speed)
-        for c, fast in ((1, 1.5), (32, 0.6))
-        for k, speed in ((None, 1.0), (0, 0.9), (2, fast))
-    ]
-    sweep = Sweep(tuple(rows))
+    loads = ((1, 100.0, 1.5), (32, 3200.0, 0.6))
+    lengths = ((None, 1.0), (0, 0.9))
+    sweep = _rows(
+        *((c, "", k, base * f) for c, base, fast in loads for k, f in (*lengths, (2, fast)))
+    )
     assert _decide(sweep, weights={1: 1.0, 32: 0.1}).schedule.speculates
     assert not _decide(sweep, weights={1: 0.1, 32: 5.0}).schedule.speculates
     with pytest.raises(InvalidInput, match="weights"):
@@ -241,12 +239,12 @@ def test_several_workloads_share_the_tokens() -> None:
     """Tests that serving two workloads has the harmonic mean of their throughputs, and one of them
     its own.
     """
-    rows = [
-        Measurement(Point(Condition(4, name), k), speed * (1.0 if k is None else fast))
-        for name, speed, fast in (("chat", 100.0, 0.8), ("code", 300.0, 2.0))
-        for k in (None, 3)
-    ]
-    sweep = Sweep(tuple(rows))
+    sweep = _rows(
+        (4, "chat", None, 100.0),
+        (4, "chat", 3, 80.0),
+        (4, "code", None, 300.0),
+        (4, "code", 3, 600.0),
+    )
     both = _decide(sweep).grid
     assert both.mean[both.row(4), 0] == pytest.approx(2 / (1 / 100 + 1 / 300))
     assert both.mean[both.row(4), 4] == pytest.approx(2 / (1 / 80 + 1 / 600))
@@ -277,13 +275,6 @@ def test_the_regret_bound_holds_between_measured_numbers() -> None:
     assert (
         _decide(sweep, single=True, draft_lengths=(3,)).regret_bound == 0.0
     )  # none is better at 64, and no better answer
-
-
-def _rows(*rows: tuple[int, str, int | None, float]) -> Sweep:
-    """Return a sweep of (concurrency, workload, draft length, tokens per second)."""
-    return Sweep(
-        tuple(Measurement(Point(Condition(c, name), k), speed) for c, name, k, speed in rows)
-    )
 
 
 def test_robust_leaves_out_what_noise_may_explain() -> None:
