@@ -81,7 +81,6 @@ class StepChoice:
         self._server = self._kernels.Server(
             prepared.models, prepared.memory, prepared.runtimes, prepared.overlap
         )
-        self._make_room(16)
 
     def choose(
         self, tasks: Collection[Task], learned: Learned
@@ -89,8 +88,6 @@ class StepChoice:
         """Return the seconds of a step, and its batches: places of their tasks, draft tokens of
         each, and end.
         """
-        if len(tasks) > self._room.order.size:
-            self._make_room(2 * len(tasks))
         reached, unseen, rate, _, first = map(np.array, zip(*tasks, strict=True))
         (members, ends, guesses), finish = np.zeros((3, len(tasks)), np.int64), np.zeros(len(tasks))
         seconds, count = self._kernels.choose(
@@ -99,7 +96,6 @@ class StepChoice:
             self._lengths,
             learned.stay_tokens,
             learned.joined / (learned.seconds or 1.0),
-            self._room,
             members,
             ends,
             guesses,
@@ -110,20 +106,3 @@ class StepChoice:
         return float(seconds), [
             (places[begin:end], length, finish) for begin, end, length, finish in rows
         ]
-
-    def _make_room(self, tasks: int) -> None:
-        """Make work space for at most `tasks` tasks."""
-        table, whole = (self._kernels.ENDS + 1,) * 2, np.int64
-        self._room = self._kernels.Room(
-            drafted=np.zeros(table),
-            done=np.zeros(table),
-            before=np.zeros(table, whole),
-            times=np.zeros((*table, 2)),
-            blocks=np.zeros(table),
-            order=np.zeros(tasks, whole),
-            group=np.zeros((4, tasks), whole),
-            count=np.zeros(4, whole),
-            cuts=np.zeros((4, tasks + 1), whole),
-            finish=np.zeros((4, tasks + 1)),
-            gain=np.zeros((2, tasks)),
-        )

@@ -292,11 +292,7 @@ def draw(workload: PromptWorkload, count: int, seed: int = 0) -> NDArray[Any]:
 
 
 def problem_of(
-    workload: PromptWorkload,
-    request: Any,
-    background_tokens: float,
-    wait: Wait = "overlap",
-    download: Download = "all",
+    workload: PromptWorkload, request: Any, background_tokens: float
 ) -> PromptChunkingProblem:
     """Return the prompt-chunking problem of one request among other requests of given tokens per
     batch.
@@ -306,8 +302,7 @@ def problem_of(
         uplink_bytes_per_second=float(request["uplink"]),
         downlink_bytes_per_second=float(request["downlink"]),
         background_tokens=workload.background_tokens + background_tokens,
-        wait=wait,
-        download=download,
+        wait="overlap",
         **{name: getattr(workload, name) for name in _PROBLEM},
     )
 

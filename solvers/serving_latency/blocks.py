@@ -116,9 +116,12 @@ def scenario_tables(at: Stages, width: Ints, kernels: Any) -> Tables:
     starts = range_starts(steps, RANGES)
     filled = np.minimum(width, 1) if at.linear else width
     d, v = np.zeros((2, RANGES + 1, int(filled.max()) + 1, tasks + 1))
-    kernels.scenario_tables(*at.arrays, filled, starts, d, v)
+    kernels.scenario_tables(at.data, filled, starts, d, v)
     if at.linear:  # a batch of b costs the overheads and b times what is left of one alone
-        for table, passes, pieces in ((d, at.length, at.runtimes[0]), (v, 1, at.runtimes[1])):
+        for table, passes, pieces in (
+            (d, at.length, at.data.runtimes[0]),
+            (v, 1, at.data.runtimes[1]),
+        ):
             fixed = np.diff(starts)[:, None] * passes * pieces[0, 1]
             table[:, 0], table[:, 1] = table[:, 1] - fixed, fixed
     return Tables(at.linear, d, v, width)

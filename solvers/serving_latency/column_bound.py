@@ -179,11 +179,6 @@ class ColumnBound:
         worst = np.array([0.0, 1.0])
         rows: list[Ints] = []
         roles = np.array([prices.weight, prices.first, prices.last])
-        base, gain = (
-            np.zeros((tasks + 1, len(self._ends))),
-            np.zeros((2, tasks + 1, len(self._ends) - 1)),
-        )
-        links = np.zeros((2, tasks + 1), np.int64)
         count = self._inputs.shape[1]
         classes = self._kernels.Classes(self._ends, self._inputs, self._outputs, self._by_output)
         priced = self._kernels.Prices(dear, prices.task, roles, 1e-9 * self._scale)
@@ -192,16 +187,7 @@ class ColumnBound:
             self.budget.check()
             found = np.zeros((at_once, 3), np.int64)
             noticed = self._kernels.price_batches(
-                start,
-                min(count, start + at_once),
-                *self.at.arrays,
-                classes,
-                priced,
-                base,
-                gain,
-                links,
-                worst,
-                found,
+                start, min(count, start + at_once), self.at.data, classes, priced, worst, found
             )
             rows.append(found[:noticed])
         total = float(prices.task.sum())
@@ -306,7 +292,7 @@ class ColumnBound:
         count, ranges, nodes = len(batches), self._ranges, len(self._nodes)
         stages = np.empty((count, 4, len(self._ends) - 1))
         sizes = np.array([len(batch) for batch in batches])
-        self._kernels.batch_stages(*self.at.arrays, sizes, tops, steps[0], self._ends, stages)
+        self._kernels.batch_stages(self.at.data, sizes, tops, steps[0], self._ends, stages)
         draft, verify, draft_step, verify_step = stages.transpose(1, 0, 2)
         stop = np.clip(steps[1][:, None], self._ends[:-1], self._ends[1:])
         active = stop - self._ends[:-1]

@@ -287,7 +287,7 @@ class _Search:
         while row <= tasks:
             self.budget.check()
             stop = at.prepared.rows_end(row, _ROWS_PER_CALL)
-            self.paths.order_rows(row, stop, *at.arrays, order, *weights, best, start)
+            self.paths.order_rows(row, stop, at.data, order, *weights, best, start)
             row = stop
         batches = []
         end = tasks
@@ -338,21 +338,15 @@ class _Search:
         at, prepared = candidate.at, candidate.at.prepared
         ranks = np.argsort(prepared.outputs, kind="stable").argsort()
         plan = np.stack([candidate.slot, candidate.order] * 2)
-        batches, lines = (
-            np.zeros((prepared.tasks + 2, self.annealing.BATCH_COLUMNS)),
-            np.zeros((2, prepared.tasks)),
-        )
-        lists = np.zeros((6, prepared.tasks), np.int64)
         counts = np.array([candidate.batches, candidate.batches], np.int64)
         seconds: Floats = np.array([candidate.seconds, candidate.seconds])
-        walk = self.annealing.Walk(batches, lines, lists, plan, counts, seconds)
         done = 0
         while done < tries:
             self.budget.check()
             work = 200 + prepared.tasks + int(counts[0]) ** 2  # of one move
             stop = min(tries, done + max(50, _WORK_PER_CALL // work))
             self.annealing.improve_batches(
-                done, stop, tries, *at.arrays, ranks, heat, walk, self.stream
+                done, stop, tries, at.data, ranks, heat, plan, counts, seconds, self.stream
             )
             done = stop
             if seconds[1] < candidate.seconds:

@@ -49,7 +49,7 @@ from specopt.solvers.serving_latency.positions import (
     Positions,
 )
 from specopt.solvers.serving_latency.prepare import Prepared
-from specopt.solvers.serving_latency.stages import stages, workspace
+from specopt.solvers.serving_latency.stages import stages
 from specopt.solvers.simulation import random_key
 
 LARGEST_APART = 12
@@ -135,7 +135,6 @@ class PipelinedSearch:
         self.annealing = budget.load("serving_latency.annealing")
         self.kernels = budget.load("serving_latency.orders")
         self.width = widths(prepared)
-        self.work = workspace(self.plans, prepared.tasks)
         self.best = (
             math.inf
             if budget.objective is None
@@ -391,10 +390,9 @@ class PipelinedSearch:
         self.plans.sequences_seconds(
             count,
             blocks,
-            *stages(self.prepared, length).arrays,
+            stages(self.prepared, length).data,
             np.ascontiguousarray(ends),
             np.ascontiguousarray(sizes),
-            *self.work,
             out,
         )
         k = int(np.argmin(out))
@@ -413,18 +411,15 @@ class PipelinedSearch:
         """Run the local search from blocks in pipeline order while it helps; return the T_inf
         reached.
         """
-        tasks = self.prepared.tasks
-        at = stages(self.prepared, length)
-        blocks = np.zeros((6, tasks), np.int64)
-        blocks[:2, : len(ends)] = ends, sizes
+        blocks = np.zeros((2, self.prepared.tasks), np.int64)
+        blocks[:, : len(ends)] = ends, sizes
         count = np.array([len(ends)])
         seconds = np.array([self._rate(length, ends, sizes)])
+        data = stages(self.prepared, length).data
         while True:
             before = float(seconds[0])
-            self.annealing.improve_sequence(
-                tries, *at.arrays, heat, *self.work, blocks, count, seconds, self.stream
-            )
-            self._rate(length, *blocks[:2, : count[0]])
+            self.annealing.improve_sequence(tries, data, heat, blocks, count, seconds, self.stream)
+            self._rate(length, *blocks[:, : count[0]])
             self.budget.spend(tries * len(ends) * _SECONDS_PER_TRY)
             self.budget.check()
             if seconds[0] > before * (1 - 1e-4):
@@ -565,11 +560,8 @@ class PipelinedSearch:
     def _orders(self, length: int, blocks: int) -> Any:
         """Return the work space for orders of at most that many blocks, every one of them left."""
         starts = range_starts(int(stages(self.prepared, length).steps[0]), _FINE_RANGES)
-        scenarios = len(starts) - 1
-        times, order = np.zeros((2, scenarios, blocks)), np.zeros((scenarios, blocks), int)
-        stack, free = np.zeros(blocks + 1, int), np.zeros((blocks + 1, 2, scenarios))
-        left, state = np.ones(blocks, bool), np.zeros(2, int)
-        return self.kernels.Orders(starts, times, order, left, stack, free, state)
+        stack, free = np.zeros(blocks + 1, int), np.zeros((blocks + 1, 2, len(starts) - 1))
+        return self.kernels.Orders(starts, np.ones(blocks, bool), stack, free, np.zeros(2, int))
 
     def _close(self, part: Part, leaves: Ints, blocks: Ints) -> tuple[Any, int, float]:
         """Return which paths have no order that stays below the incumbent, as few nodes show;
@@ -578,15 +570,14 @@ class PipelinedSearch:
         That does not depend on what other paths lead to, so threads share them.
         """
         orders, closed = self._orders(part.length, int(blocks.max(initial=1))), blocks < 0
-        at = stages(self.prepared, part.length).arrays
-        close = self.kernels.close_paths
-        nodes = close(
-            _SHORT, part.front, part.specials, leaves, blocks, *at, self.cut, orders, closed
+        data = stages(self.prepared, part.length).data
+        nodes = self.kernels.close_paths(
+            _SHORT, part.front, part.specials, leaves, blocks, data, self.cut, orders, closed
         )
         return closed, nodes, self._seconds(orders, len(blocks), nodes)
 
     def _seconds(self, orders: Any, paths: int, nodes: int) -> float:
-        scenarios, blocks = orders.order.shape
+        scenarios, blocks = len(orders.starts) - 1, len(orders.left)
         return float(
             scenarios * blocks * (paths * blocks * _SECONDS_PER_PAIR + nodes * _SECONDS_PER_BLOCK)
         )
@@ -599,16 +590,14 @@ class PipelinedSearch:
         """
         blocks = np.stack([path.ends, path.sizes, path.positions])
         leaves = np.zeros((_LEAVES, len(path.ends)), np.int64)
-        at, orders = (
-            stages(self.prepared, part.length).arrays,
-            self._orders(part.length, len(path.ends)),
-        )
+        data = stages(self.prepared, part.length).data
+        orders = self._orders(part.length, len(path.ends))
         state = orders.state
         self.budget.spend(self._seconds(orders, 1, 0))
         while state[0] >= 0 and state[1] < nodes:
             before = state[1]
             found = self.kernels.enumerate_orders(
-                _NODES, part.front, part.specials, blocks, *at, self.cut, orders, leaves
+                _NODES, part.front, part.specials, blocks, data, self.cut, orders, leaves
             )
             self.budget.spend(self._seconds(orders, 0, state[1] - before))
             if found:

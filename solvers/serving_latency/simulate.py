@@ -132,13 +132,11 @@ def simulate(
     batch_steps = np.zeros(len(plan.batches), np.int64)
     kernels = Budget(problem).load("serving_latency.simulation")
     replayed = _replayed(kernels, prepared, plan, drop)
-    longest = int(problem.output_tokens.max())
-    space = np.zeros((2, longest + 2), np.int64), np.zeros((2, longest + 1))
     key = random_key(runs.seed)
     communication = model.terms["communication_seconds"]
     found = replay(
         runs,
-        lambda first, *figures: kernels.replay(first, key, replayed, *space, *figures, batch_steps),
+        lambda first, *figures: kernels.replay(first, key, replayed, *figures, batch_steps),
         communication,
         at_once=max(1, int(_DRAWS_PER_CALL // (problem.output_tokens.sum() + 1))),
     )
@@ -178,6 +176,6 @@ def _replayed(kernels: Any, prepared: Prepared, plan: ServingLatencyPlan, drop: 
         starts=np.cumsum([0, *map(len, plan.batches)]),
         members=members,
         models=prepared.models,
-        runtimes=prepared.runtimes.copy(),
+        runtimes=prepared.runtimes,
         powers=(problem.common_rate if length else 0.0) ** np.arange(1.0, length + 1),
     )

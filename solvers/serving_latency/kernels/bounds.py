@@ -18,7 +18,11 @@ for the pool, adds 2^p to it.
 """
 
 from specopt.solvers.kernels.kernel import helper, kernel, record
-from specopt.solvers.serving_latency.kernels.stages import INFINITY, range_stages
+from specopt.solvers.serving_latency.kernels.stages import (
+    INFINITY,
+    Data,  # noqa: F401  (named in a signature)
+    range_stages,
+)
 
 RATE, FIXED = range(2)  # rows of a table where costs are affine in the size
 END, SIZE, POSITION = range(3)  # rows of a path
@@ -40,13 +44,10 @@ Paths = record(  # a depth-first search over them
 
 
 @kernel(
-    "void(const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[::1], f8[:, :, ::1],"
-    " f8[:, :, ::1])",
-    steps=lambda task, setting, runtimes, width, starts, *_: (
-        5 * sum(width) * len(starts) * runtimes.shape[1]
-    ),
+    "void(Data, i8[::1], i8[::1], f8[:, :, ::1], f8[:, :, ::1])",
+    steps=lambda data, width, starts, *_: 5 * sum(width) * len(starts) * data.runtimes.shape[1],
 )
-def scenario_tables(task, setting, runtimes, width, starts, d, v):
+def scenario_tables(data, width, starts, d, v):
     """Fill d[s, b, e] and v[s, b, e], the stage times of blocks (e, b) summed over the steps of
     scenario s.
 
@@ -57,9 +58,7 @@ def scenario_tables(task, setting, runtimes, width, starts, d, v):
         for size in range(1, width[e] + 1):
             for s in range(len(d)):
                 n, count = starts[s], starts[s + 1] - starts[s]
-                d[s, size, e], v[s, size, e] = range_stages(
-                    task, setting, runtimes, float(size), e - 1, n, count
-                )
+                d[s, size, e], v[s, size, e] = range_stages(data, float(size), e - 1, n, count)
 
 
 @helper
@@ -284,10 +283,7 @@ def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths):
         critical_sums(linear, d, v, front, level, path, phi)
         total = 0.0
         for s in range(S):
-            largest = -INFINITY
-            for q in range(phi.shape[1]):
-                largest = max(largest, phi[s, q])
-            total += largest
+            total += phi[s].max()
         if total < upper:
             blocks[found] = level
             found += 1
