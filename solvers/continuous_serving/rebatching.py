@@ -106,9 +106,8 @@ class Former:
                     best, slots[0] = seconds, slots[1]
         if first or best == np.inf:
             widest = min(count / 2, self.prepared.room_for(float(reached.mean() + gain.min())))
-            self.budget.check(
-                _SECONDS_PER_BATCH * count * max(1.0, widest)
-            )  # of a call that cannot be interrupted
+            # of a call that cannot be interrupted
+            self.budget.check(_SECONDS_PER_BATCH * count * max(1.0, widest))
             search = self.searches.setdefault((length, first), new_search(self.budget))
             seconds = self.kernels.form_batches(step, data, search, slots[1])
             if seconds < best:

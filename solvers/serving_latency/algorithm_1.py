@@ -57,14 +57,14 @@ class Algorithm1(ServingLatencyMethod):
 
     def plan(self, prepared: Prepared, budget: Budget) -> ServingLatencyPlan:
         """Return the plan that the method chooses."""
-        return best_plan(prepared, budget, prepared.shares)
+        return best_plan(prepared, budget)
 
 
 def best_plan(
-    prepared: Prepared, budget: Budget, shares: Floats, lengths: Sequence[int] = ()
+    prepared: Prepared, budget: Budget, shares: Floats | None = None, lengths: Sequence[int] = ()
 ) -> ServingLatencyPlan:
-    """Return Algorithm 1's batches at the best of some speculation lengths (default: all), with the
-    given shares.
+    """Return Algorithm 1's batches at the best of some speculation lengths (default: all), with
+    optimal shares unless given.
     """
     lengths = lengths or prepared.lengths
     best, plan = np.inf, None

@@ -89,16 +89,9 @@ def widths(prepared: Prepared) -> Ints:
     output lengths.
     """
     outputs = float(prepared.problem.longest_output)
-    tasks, most = prepared.tasks, []
     different, place = np.unique(prepared.inputs, return_inverse=True)
-    for padded in different.tolist():
-        size = int(min(tasks, prepared.room_for(padded + outputs)))
-        while size < tasks and prepared.fits(size + 1, padded, outputs):
-            size += 1
-        while size > 0 and not prepared.fits(size, padded, outputs):
-            size -= 1
-        most.append(size)
-    return np.append(0, np.minimum(np.arange(1, tasks + 1), np.array(most)[place]))
+    most = np.array([prepared.largest(padded, outputs) for padded in different.tolist()])
+    return np.append(0, np.minimum(np.arange(1, prepared.tasks + 1), most[place]))
 
 
 def range_starts(steps: int, ranges: int) -> Ints:

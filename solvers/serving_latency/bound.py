@@ -127,7 +127,17 @@ def inference_bound(at: Stages, budget: Budget) -> float:
         ends = np.unique(
             np.concatenate([ends[:2], ends[np.linspace(1, len(ends) - 1, room, dtype=np.int64)]])
         )
-    return _sum_ranges(at, ends, budget)
+    kernels = budget.load("serving_latency.rebatching")
+    seconds = np.zeros(len(ends) - 1)
+    by_output = np.argsort(at.prepared.outputs, kind="stable")
+    search = new_search(budget)
+    first = 0
+    while first < len(seconds):
+        budget.check(_SECONDS_PER_ENTRY[not at.linear] * entries(at))
+        stop = min(len(seconds), first + max(1, int(_ENTRIES_PER_CALL / entries(at))))
+        kernels.rebatching_ranges(first, stop, at.data, ends, by_output, search, seconds)
+        first = stop
+    return float(seconds.sum())
 
 
 def ends_of(steps: Ints) -> Ints:
@@ -148,17 +158,3 @@ def new_search(budget: Budget) -> Floats:
     search = np.zeros(kernels.SEARCH_ENTRIES)
     search[kernels.VALUE_WEIGHT] = 0.5
     return search
-
-
-def _sum_ranges(at: Stages, ends: Ints, budget: Budget) -> float:
-    kernels = budget.load("serving_latency.rebatching")
-    seconds = np.zeros(len(ends) - 1)
-    by_output = np.argsort(at.prepared.outputs, kind="stable")
-    search = new_search(budget)
-    first = 0
-    while first < len(seconds):
-        budget.check(_SECONDS_PER_ENTRY[not at.linear] * entries(at))
-        stop = min(len(seconds), first + max(1, int(_ENTRIES_PER_CALL / entries(at))))
-        kernels.rebatching_ranges(first, stop, at.data, ends, by_output, search, seconds)
-        first = stop
-    return float(seconds.sum())

@@ -56,15 +56,13 @@ _TASKS_PER_CALL = 20_000  # classes of longest inputs that are priced per kernel
 _CLASSES = 400
 _CLASSES_OF_MANY = 100  # where batches are so large that more would take too long
 _MANY_BATCHES = 1e7
-_LARGEST_EXACT = (
-    300  # tasks up to which each has a price of its own; then prices are interpolated between nodes
-)
+# tasks up to which each has its own price; then prices are interpolated between nodes
+_LARGEST_EXACT = 300
 _NODES = 12  # of inputs, and of outputs
 _CLOSED = 1e-5  # relative distance to the program's own value at which it counts as solved
 _NEAR = 0.01  # the same at which another speculation length gains more
-_STALE = (
-    10  # rounds that move neither the bound nor the program's value after which none is expected
-)
+# rounds that move neither the bound nor the program's value after which none is expected
+_STALE = 10
 _LEAST, _END = range(2)  # rows of classes
 
 
@@ -118,9 +116,8 @@ class ColumnBound:
             steps = np.unique(np.concatenate([[0], steps[at_most]]))
         self._ends = steps
         self._by_output = np.argsort(at.prepared.outputs, kind="stable")
-        self._alone = np.append(
-            at.steps[self._by_output[::-1]], 0
-        )  # by size: after which step a batch may be alone
+        # by size: after which step a batch may be alone
+        self._alone = np.append(at.steps[self._by_output[::-1]], 0)
         self._inputs, self._outputs = _classes(at, self._by_output)
         self._nodes, self._share = _nodes(at)
         self._ranges = len(steps) - 1 if at.overlap else 0
@@ -157,7 +154,7 @@ class ColumnBound:
             return
         value = self._model.getObjectiveValue() * self._scale
         prices = self._proposal()
-        smoothed = self._center is not None and self._smooth
+        smoothed = self._smooth
         if self._center is not None and smoothed:
             prices = self._center.towards(prices, 0.7)
         raised, found = self._price(prices)
@@ -225,9 +222,8 @@ class ColumnBound:
         dual = np.maximum(0.0, np.array(self._model.getSolution().row_dual))
         nodes, ranges = len(self._nodes), self._ranges
         free = np.zeros(len(self._ends) - 1)
-        interpolated = np.einsum(
-            "kn,n->k", self._share, dual[:nodes]
-        )  # not by a library whose sums depend on threads
+        # not by a library whose sums depend on threads
+        interpolated = np.einsum("kn,n->k", self._share, dual[:nodes])
         task = np.maximum(0.0, interpolated * self._scale)
         if not ranges:
             return _Prices(task, free, free, free)

@@ -42,12 +42,10 @@ if TYPE_CHECKING:
 # With other values plans and bounds of many tasks come out a little better or worse, or later.
 _MANY = 300  # tasks above which bounds gain more than annealing, and than paths of several weights
 _MAX_ORDERED = 2000  # tasks up to which every order is tried
-_DEAR_BOUND = (
-    1e7  # batches rated per range of steps above which the bound of `rebatching` takes too long
-)
-_CHEAP_BOUND = (
-    4e5  # the same below which more ranges of steps gain more, before annealing, than it does
-)
+# batches rated per range of steps above which the bound of `rebatching` takes too long
+_DEAR_BOUND = 1e7
+# the same below which more ranges of steps gain more, before annealing, than it does
+_CHEAP_BOUND = 4e5
 # an l at which another's batches take so much longer than the best is no longer constructed for
 _HOPELESS = 1.05
 # of a kernel call, some 0.02 s: cut by work, never by the clock, a seed gives one plan
@@ -244,9 +242,8 @@ class _Search:
             if lowest.objective_bound >= self._best * (1 - 1e-12):
                 return
             if lowest.columns is None or lowest.columns.done:
-                more = (
-                    RANGES if lowest.columns is None else 2 * lowest.columns.ranges - 1
-                )  # each but prefill in two
+                # each range but prefill in two
+                more = RANGES if lowest.columns is None else 2 * lowest.columns.ranges - 1
                 if more > max(RANGES, ranges):
                     return
                 latest = lowest.columns or latest

@@ -108,9 +108,9 @@ class Milp(ByProgram, ServingLatencyMethod):
                 if ended is not Termination.CONVERGED:
                     break
                 budget.check()
-        at_length = (
-            {} if self.length is None else {"bound_at_length": min(bounds[case] for case in start)}
-        )
+        at_length: dict[str, float] = {}
+        if self.length is not None:
+            at_length["bound_at_length"] = min(bounds[case] for case in start)
         return Outcome(
             plan=budget.incumbent,
             bound=min(bounds.values()),
@@ -437,9 +437,8 @@ def solve_case(
         stats["nodes"] += solved.nodes
         stats["simplex_iterations"] += solved.count("simplex_iteration_count")
         if solved.termination is Termination.INFEASIBLE:
-            bounds[case] = max(
-                bounds[case], budget.objective
-            )  # no plan of this case is better than the known one
+            # no plan of this case is better than the known one
+            bounds[case] = max(bounds[case], budget.objective)
             return Termination.CONVERGED
         if solved.bound is not None:
             bounds[case] = max(bounds[case], solved.bound * program.unit + program.offset)
@@ -477,15 +476,9 @@ def state(
     Infeasible
         If a task fits no batch.
     """
-    reason = next(
-        (
-            clash
-            for one in (*Milp.serves, *Milp.forms)
-            if (clash := one.clash(None, problem)) is not None
-        ),
-        None,
-    )
-    if reason is not None:
+    clashes = (one.clash(None, problem) for one in (*Milp.serves, *Milp.forms))
+    reason = next(filter(None, clashes), None)
+    if reason:
         raise Unsupported(f"formulation: the problem has {reason}")
     able = [one for one in prepare_all(problem) if mechanism in (None, one.mechanism)]
     if not able:

@@ -58,13 +58,11 @@ TOLERANCE = 4e-10  # what counts as no improvement; below the 1e-9 within which 
 # where time is out.
 _ROUNDS = 80  # evaluations of the Lagrangian bound per part
 _NODES = 20_000  # enumeration nodes per kernel call, and before other weights are looked for
-_PATIENCE = (
-    60_000_000  # least work of an enumeration before it is given up, in entries of shortest paths
-)
+# least work of an enumeration before it is given up, in entries of shortest paths
+_PATIENCE = 60_000_000
 _FINE_RANGES = 64  # of decoding steps, where orders are bounded
-_SLOW = (
-    0.2  # of its gap: a part is enumerated where its bound rose by less when it was refined last
-)
+# of its gap: a part is enumerated where its bound rose by less when it was refined last
+_SLOW = 0.2
 _NEAR = 0.004  # largest gap, relative, at which it is: a larger one leaves too much
 _LEAVES = 2048  # leaves per kernel call
 _SHORT = 1000  # nodes of the orders of each path that are looked at together
@@ -77,9 +75,8 @@ _FIRST_POSITIONS = 4  # special ones of pooled parts, to begin with
 _MASKS = 300_000_000  # size of the shortest paths that bound enumerated parts
 _CHEAP = 30_000_000  # entries up to which every number of batches is bounded apart
 _PLANS = 1500  # with every task alone, up to which all plans are rated where runtimes are affine
-_BYTES_PER_ENTRY = (
-    200  # of tables of runtimes with several pieces, and of shortest paths over them, roughly
-)
+# of tables of runtimes with several pieces, and of shortest paths over them, roughly
+_BYTES_PER_ENTRY = 200
 _SECONDS_PER_ENTRY = 3e-7  # to fill them, roughly
 _SECONDS_PER_TRY = 1e-7  # of the local search, by batch
 _SECONDS_PER_BLOCK = 3e-9  # of a node of the orders, by scenario
@@ -99,9 +96,8 @@ class Part:
     more: bool = False  # whether it stands for more batches, too
     # by scenario, the best weight of the first position where only the first and the last have any
     first_weight: Floats = field(default_factory=lambda: np.full(RANGES + 1, 0.5))
-    front: int = field(
-        init=False
-    )  # how many positions are special at the front, and in all: those with weights
+    # number of special positions, those with weights, at the front and in all
+    front: int = field(init=False)
     specials: int = field(init=False)
     weights: Floats | None = None  # of the bound, once it was raised
     effort: float = field(default_factory=lambda: _PATH)  # size of the shortest paths that bound it
@@ -164,10 +160,8 @@ class PipelinedSearch:
         """Valid bound on the objective over all plans of this mechanism."""
         communication = self.prepared.communication_seconds
         unimproved = self.best - TOLERANCE * (self.best + communication)
-        return (
-            min([unimproved, self.dropped, *(part.bound for part in self.open + self.left)])
-            + communication
-        )
+        parts = (part.bound for part in self.open + self.left)
+        return min(unimproved, self.dropped, *parts) + communication
 
     def run(self) -> float:
         """Search until all is proven, the gap is reached or only pooled parts are left; return the
@@ -407,10 +401,8 @@ class PipelinedSearch:
 
     def _improve(
         self, length: int, ends: Ints, sizes: Ints, tries: int = 2000, heat: float = 0.0
-    ) -> float:
-        """Run the local search from blocks in pipeline order while it helps; return the T_inf
-        reached.
-        """
+    ) -> None:
+        """Run the local search from blocks in pipeline order while it helps."""
         blocks = np.zeros((2, self.prepared.tasks), np.int64)
         blocks[:, : len(ends)] = ends, sizes
         count = np.array([len(ends)])
@@ -423,13 +415,12 @@ class PipelinedSearch:
             self.budget.spend(tries * len(ends) * _SECONDS_PER_TRY)
             self.budget.check()
             if seconds[0] > before * (1 - 1e-4):
-                return float(seconds[0])
+                return
 
     def _anneal(self, length: int, ends: Ints, sizes: Ints) -> None:
         """Run the local search by threshold accepting, from blocks in pipeline order."""
-        tasks = (
-            self.prepared.tasks
-        )  # few of them have few neighbours: as many tries would meet them again and again
+        # few tasks have few neighbours: as many tries would meet them again and again
+        tasks = self.prepared.tasks
         tries = int(min(2 * tasks * tasks, 20_000, max(1_000, 1_000_000 / len(ends))))
         for heat in (3e-3, 1e-3, 3e-4):
             self._improve(length, ends, sizes, tries, heat)
@@ -475,10 +466,8 @@ class PipelinedSearch:
         cells = self._cells(part)
         while True:
             if part.specials < part.batches and (gained or cells == 0):
-                fewest = (
-                    self._entries
-                    * (_FEWEST_CELLS / self.prepared.tasks if self.coarse else 1.0) ** 2
-                )
+                part_of_cells = _FEWEST_CELLS / self.prepared.tasks if self.coarse else 1.0
+                fewest = self._entries * part_of_cells**2
                 if fewest * part.positions(another=True).steps <= part.effort:
                     before = part.weights[:, : part.front].sum(axis=0)
                     behind = part.weights[:, part.front :].sum(axis=0)
@@ -497,8 +486,8 @@ class PipelinedSearch:
                 return True
 
     def _ascend(self, part: Part) -> None:
-        """Raise the part's bound until it is closed or nothing is left to gain; rate every path on
-        the way.
+        """Raise the part's bound until it is closed or nothing is left to gain, and rate every path
+        on the way.
         """
         few = self.rating and not part.more and _orders(self.prepared.tasks, part.batches) <= _FEW
         if few:

@@ -126,20 +126,12 @@ class PathBound:
         gradient = np.zeros_like(weights)
         count = self._blocks[0] = start.shape[1]
         self._path[:, :count] = start
-        costs, least, places, table, value = (
-            self.costs,
-            self.tables.least,
-            self.places,
-            self.table,
-            self.value,
-        )
-        self.kernels.compose(costs, self.at.front, weights, table, value)
-        fill = partial(self.kernels.shortest_paths, costs, self._last, least, places, table, value)
+        self.kernels.compose(self.costs, self.at.front, weights, self.table, self.value)
+        rest = self.tables.least, self.places, self.table, self.value
+        fill = partial(self.kernels.shortest_paths, self.costs, self._last, *rest)
         for states in self._states:
             in_threads(self.budget.workers, fill, states)
-        bound = self.kernels.lagrangian(
-            costs, least, places, table, value, self._path, self._blocks, gradient
-        )
+        bound = self.kernels.lagrangian(self.costs, *rest, self._path, self._blocks, gradient)
         return bound, Path(*self._path[:, : self._blocks[0]].copy()), gradient
 
 
@@ -214,11 +206,9 @@ class Enumeration:
         def search(branch: Any) -> Any:
             enumerate_paths(each, bound.costs, bound.places, tables, values, upper, branch)
             found = int(branch.state[3])
-            return (
-                close(branch.leaves[:found], branch.blocks[:found])
-                if late
-                else (np.zeros(found, bool), 0, 0.0)
-            )
+            if late:
+                return close(branch.leaves[:found], branch.blocks[:found])
+            return np.zeros(found, bool), 0, 0.0
 
         paths = []
         ended = in_threads(bound.budget.workers, search, self._branches)

@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +31,7 @@ from specopt.models.arguments import boolean
 from specopt.models.errors import Unsupported
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency.prepare import Prepared, prepare
+from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_method import GIVEN, ONE_RATE
 from specopt.solvers.serving_replay import ReplaySimulation, judged_feasible, replay
 from specopt.solvers.simulation import Replications, Tell, random_key
@@ -75,11 +74,10 @@ class LatencySimulation(ReplaySimulation):
         """The mechanism, what is not random, and what the model says of own lengths and steps."""
         facts = super().facts | {"model steps": str(self.model_steps)}
         if self.known_model != self.model:
-            text = (
+            facts["known lengths"] = (
                 f"{self.known_model:.6g}, mean / model {self.known_ratio:.4f}, each task its own"
                 " output length"
             )
-            facts["known lengths"] = text
         if self.drop_finished:
             facts["batches"] = "finished tasks leave at once; in the model they stay"
         return facts
@@ -121,7 +119,7 @@ def simulate(
     runs = Replications(seed, replications, callback, minimum=2)
     drop = boolean("drop_finished", drop_finished)
     model = judged_feasible(problem, plan)
-    clash = next((words for c in (ONE_RATE, GIVEN) if (words := c.clash(None, problem))), None)
+    clash = ONE_RATE.clash(None, problem) or GIVEN.clash(None, problem)
     if clash:
         raise Unsupported(
             f"simulate plays batches of given output lengths at one acceptance rate, not {clash}"
@@ -131,7 +129,17 @@ def simulate(
     prepared = prepare(problem, mechanism)
     batch_steps = np.zeros(len(plan.batches), np.int64)
     kernels = Budget(problem).load("serving_latency.simulation")
-    replayed = _replayed(kernels, prepared, plan, drop)
+    length, tasks = plan.speculation_length, np.concatenate(plan.batches)
+    members = np.array([tasks, problem.input_tokens[tasks], problem.output_tokens[tasks]], np.int64)
+    replayed = kernels.Plan(
+        overlap=prepared.overlap,
+        drop=drop,
+        starts=np.cumsum([0, *map(len, plan.batches)]),
+        members=members,
+        models=prepared.models,
+        runtimes=prepared.runtimes,
+        powers=(problem.common_rate if length else 0.0) ** np.arange(1.0, length + 1),
+    )
     key = random_key(runs.seed)
     communication = model.terms["communication_seconds"]
     found = replay(
@@ -141,10 +149,7 @@ def simulate(
         at_once=max(1, int(_DRAWS_PER_CALL // (problem.output_tokens.sum() + 1))),
     )
     planned, own = (
-        tuple(
-            prepared.batch_steps(outputs[list(batch)], plan.speculation_length)
-            for batch in plan.batches
-        )
+        tuple(prepared.batch_steps(outputs[list(batch)], length) for batch in plan.batches)
         for outputs in (problem.planned_output_tokens, problem.output_tokens)
     )
     return runs.result(
@@ -162,20 +167,4 @@ def simulate(
         known_model_steps=max(own),
         batch_mean_steps=tuple((batch_steps / runs.count).tolist()),
         batch_known_model_steps=own,
-    )
-
-
-def _replayed(kernels: Any, prepared: Prepared, plan: ServingLatencyPlan, drop: bool) -> Any:
-    """Return the kernel's record of a plan."""
-    problem, length = prepared.problem, plan.speculation_length
-    tasks = np.concatenate(plan.batches)
-    members = np.array([tasks, problem.input_tokens[tasks], problem.output_tokens[tasks]], np.int64)
-    return kernels.Plan(
-        overlap=prepared.overlap,
-        drop=drop,
-        starts=np.cumsum([0, *map(len, plan.batches)]),
-        members=members,
-        models=prepared.models,
-        runtimes=prepared.runtimes,
-        powers=(problem.common_rate if length else 0.0) ** np.arange(1.0, length + 1),
     )
