@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from specopt.models.draft_allocation.problem import DraftAllocationPlan, DraftAllocationProblem
-from specopt.models.fields import Floats
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_allocation.method import DraftAllocationMethod, offer_first_plan
 from specopt.solvers.formulation import Formulation, Value, check_size
@@ -46,11 +45,6 @@ class MilpAllocation(ByProgram, DraftAllocationMethod):
         return run_program(problem, FORMULATION, budget, solver=self.solver)
 
 
-def goodputs(rate: float, longest: int) -> Floats:
-    """Return mu(S) = 1 + a + ... + a^S for S = 0..longest, added up term by term."""
-    return np.cumsum(rate ** np.arange(longest + 1.0))
-
-
 def formulate(problem: DraftAllocationProblem) -> Any:
     """Return the program as a Pyomo model.
 
@@ -68,8 +62,9 @@ def formulate(problem: DraftAllocationProblem) -> Any:
     program.unit = unit = float(problem.weights.sum()) / UNITS or 1.0
     program.offset = 0.0
     caps = problem.caps.tolist()
+    # w mu(S) for S = 0, 1, ..., added up term by term
     value = [
-        float(weight) / unit * goodputs(float(rate), cap)
+        float(weight) / unit * np.cumsum(float(rate) ** np.arange(cap + 1.0))
         for weight, rate, cap in zip(problem.weights, problem.acceptance_rates, caps, strict=True)
     ]
     program.clients = pyo.RangeSet(0, problem.clients - 1)

@@ -24,8 +24,8 @@ from specopt.solvers.serving_latency.kernels.stages import (
     range_stages,
 )
 
-# columns of a segment, of what the two stages take or when they are free: its first step, the value
-# of the draft stage there and what is added per step, the same of the verify stage
+# columns of a segment of stage times, or of the times when the stages are free: its first step, the
+# value of the draft stage there and its growth per step, the same of the verify stage
 FROM, DRAFT_AT, DRAFT_GROWTH, VERIFY_AT, VERIFY_GROWTH = range(5)
 # columns of a prefix: Y[i,0,0], sum_n Y[i,n,0], Y[i,1,0], Y[i,1,1]
 BEST, DRAFTED, DRAFT_READY, VERIFY_READY = range(4)

@@ -183,7 +183,7 @@ def draw_move(data, ranks, batches, lists, slot, order, M, stream):
 
 @helper
 def put_back(batches, lists, slot, a, c, count):
-    """Undo what `regroup` did to batches a and c."""
+    """Undo the changes of `regroup` to batches a and c."""
     batches[a] = batches[len(slot)]
     batches[c] = batches[len(slot) + 1]
     for t in range(count):

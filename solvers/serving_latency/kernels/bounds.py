@@ -9,7 +9,7 @@ give the lower bound sum_s sum_q pi[s, q] Phi_q[s]. It is additive over batches.
 p costs sum_s (sum_{q >= p} pi[s, q]) d[s] + (sum_{q <= p} pi[s, q]) v[s]. Its least value over
 contiguous partitions *and* orders is a shortest path over (prefix, occupied positions).
 
-A block is (e, b): the b tasks that end at sorted position e (1-based). What blocks cost is a table
+A block is (e, b): the b tasks that end at sorted position e (1-based). Costs of blocks are a table
 [., b, e]; for one-piece runtimes, where that is affine in b, the table is [., RATE or FIXED, e]
 instead and `linear` says so. M positions are special, `front` first and M - front last ones,
 between them lies a *pool* of fixed size, or `more`, where pi is zero. A state of the path counts
@@ -35,7 +35,7 @@ Paths = record(  # a depth-first search over them
     stack="i8[:, ::1]",
     spent="f8[:, ::1]",  # cost so far by weights
     closed="i8[::1]",  # how many nodes each of the weights closed
-    # level, nodes of the last call, least level (what lies above is another's), paths found
+    # level, nodes of the last call, least level (those above belong to another branch), paths found
     state="i8[::1]",
     leaves="i8[:, :, ::1]",
     blocks="i8[::1]",  # by leaf
@@ -63,7 +63,7 @@ def scenario_tables(data, width, starts, d, v):
 
 @helper
 def cost(linear, table, s, e, b):
-    """Return what block (e, b) costs in layer s of a table."""
+    """Return the cost of block (e, b) in layer s of a table."""
     return b * table[s, RATE, e] + table[s, FIXED, e] if linear else table[s, b, e]
 
 
@@ -208,7 +208,7 @@ def critical_sums(linear, d, v, front, count, path, phi):
 
 @kernel("f8(Costs, i8, Places, f8[:, :, ::1], f8[:, ::1], i8[:, ::1], i8[::1], f8[:, ::1])")
 def lagrangian(costs, least, places, table, value, path, blocks, phi):
-    """Return the Lagrangian bound of what begins as a path does, its path and its gradient; or
+    """Return the Lagrangian bound of all that begins like a path, its path and its gradient; or
     +inf.
 
     From table (costs by position, at some weights pi) and value. Modified in place: path (in sorted

@@ -24,7 +24,7 @@ INPUT_CLASS, OUTPUT_CLASS, SIZE = range(3)  # columns of a found batch
 LEAST, END, OTHER = range(3)
 HEAD = 0  # of a linked list; task k is its entry k + 1
 MAX_COST, MAX_RATIO = range(2)  # entries of worst
-EITHER, BOTH = range(2)  # what the better role gains per step, and the other one on top
+EITHER, BOTH = range(2)  # gain of the better role per step, and of the other one on top
 
 Classes = record(
     "Classes", ends="i8[::1]", inputs="i8[:, ::1]", outputs="i8[:, ::1]", by_output="i8[::1]"
@@ -33,7 +33,7 @@ Classes = record(
 the tasks by sorted position and by place in `by_output`."""
 
 Prices = record("Prices", dear="i8[::1]", task="f8[::1]", roles="f8[:, ::1]", noticeable="f8")
-"""Tasks by falling price, the price of every task, those of the roles by range, and what counts as
+"""Tasks by falling price, the price of every task, those of the roles by range, and the size of
 rounding.
 """
 
@@ -68,7 +68,7 @@ def weighted_cost(data, b, top, n, count, weight):
 
 @helper
 def role_gain(ends, gain, size, r, most, alone):
-    """Return what a batch gains by its roles in range r if it takes part up to step `most`, alone
+    """Return the gain of a batch by its roles in range r if it takes part up to step `most`, alone
     behind `alone`.
     """
     stop = min(most, ends[r + 1])
@@ -113,8 +113,8 @@ def price_batches(start, stop, data, classes, prices, worst, found):
     """Find, for each class start..stop-1 of longest inputs, the batch of least reduced cost; return
     the number of those that matter.
 
-    Range r are the steps ends[r]+1..ends[r+1]. A batch costs what one with the least lengths of its
-    classes would, over its steps: weight[r] T^d + (1 - weight[r]) T^v (without overlap: T^d + T^v),
+    Range r are the steps ends[r]+1..ends[r+1]. A batch costs as much as one with the least lengths of
+    its classes would, over its steps: weight[r] T^d + (1 - weight[r]) T^v (without overlap: T^d + T^v),
     less the prices of its tasks. It also earns first_price[r] - (1 - weight[r]) T^d or
     last_price[r] - weight[r] T^v per step if that is positive, with the stage times of the range's
     first step. It earns them over as many steps as its class of outputs may have, and both at steps

@@ -55,7 +55,7 @@ def play_batch(powers, members, start, stop, drop, run, history):
     return last
 
 
-Plan = record(  # what is replayed
+Plan = record(  # a plan to replay
     "Plan",
     overlap="b1",
     drop="b1",  # whether a task that has finished no longer counts in its batch's size and length
