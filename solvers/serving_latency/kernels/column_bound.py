@@ -113,8 +113,9 @@ def price_batches(start, stop, data, classes, prices, worst, found):
     """Find, for each class start..stop-1 of longest inputs, the batch of least reduced cost; return
     the number of those that matter.
 
-    Range r are the steps ends[r]+1..ends[r+1]. A batch costs as much as one with the least lengths of
-    its classes would, over its steps: weight[r] T^d + (1 - weight[r]) T^v (without overlap: T^d + T^v),
+    Range r are the steps ends[r]+1..ends[r+1]. A batch costs as much as one with the least lengths
+    of its classes would, over its steps: weight[r] T^d + (1 - weight[r]) T^v (without overlap:
+    T^d + T^v),
     less the prices of its tasks. It also earns first_price[r] - (1 - weight[r]) T^d or
     last_price[r] - weight[r] T^v per step if that is positive, with the stage times of the range's
     first step. It earns them over as many steps as its class of outputs may have, and both at steps
