@@ -1,5 +1,5 @@
 """Plans by a scheduler that is played ahead of time, at every speculation length, and at each
-step's best: what a scheduler at the engine would do.
+step's best, as a scheduler at the engine would decide.
 
 Wherever a task finishes or joins, the tasks at hand are batched again, contiguous in the tokens
 that they have reached, in rising or in falling order. Of every number of batches and every prefix

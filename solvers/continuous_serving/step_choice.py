@@ -22,12 +22,12 @@ USUAL_TOKENS = 256.0
 """Output length that is expected before any task has finished."""
 
 WEIGHT = 8.0
-"""Tasks that have finished after which what they had counts as much."""
+"""Number of finished tasks whose lengths count as much as `USUAL_TOKENS`."""
 
 
 class Task(NamedTuple):
-    """What is known of a task: tokens that it has, tokens that the draft model lacks, acceptance,
-    tokens gained.
+    """A task as the scheduler knows it: tokens that it has, tokens that the draft model lacks,
+    acceptance, tokens gained.
     """
 
     reached: Annotated[float, Meta(ge=1, le=1e15)]
@@ -43,8 +43,8 @@ class Task(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """What is known of tasks in general: sums over what finished, tasks that came, and seconds of
-    the steps.
+    """Statistics of all tasks: sums over finished ones, tasks that came, and seconds of the
+    steps.
     """
 
     outputs: Annotated[float, Meta(ge=WEIGHT * USUAL_TOKENS, le=1e15)] = WEIGHT * USUAL_TOKENS
@@ -60,7 +60,7 @@ class Learned(NamedTuple):
         return self.squares / (2.0 * self.outputs)
 
     def finished(self, gained: float) -> Learned:
-        """Return what is known once a task has finished."""
+        """Return the statistics once a task has finished."""
         return self._replace(outputs=self.outputs + gained, squares=self.squares + gained**2)
 
 

@@ -1,7 +1,7 @@
 """Eq. 5 of paper 5 as an integer program, written to be read; Pyomo states it, HiGHS solves it.
 
-Every client chooses one draft length, and what each length yields is data: nothing is assumed about
-the shape of mu_i, so it checks the methods that use its concavity.
+Every client chooses one draft length, and the value of each length is data: nothing is assumed
+about the shape of mu_i, so it checks the methods that use its concavity.
 """
 
 from __future__ import annotations

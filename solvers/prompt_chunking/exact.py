@@ -25,7 +25,7 @@ CLOSE = 4e-10
 """Relative: by how much a deadline must at least beat the plan."""
 
 SLIP = 1e-10
-"""Relative: what all labels on a way from the first token to the last may lose together."""
+"""Relative loss of all labels on a way from the first token to the last together."""
 
 ENOUGH = 6e-10
 """Relative gap of a proven plan; more than CLOSE and SLIP together, so that one failed attempt to
@@ -42,7 +42,7 @@ WORK = 2_000_000
 """Steps of a kernel between two looks at the clock: about 10 ms."""
 
 WORK_SECONDS = 0.006
-"""Counted for each such look: what it takes in the mean."""
+"""Mean seconds between two such looks, which count as work."""
 
 STAGES_PLAYED = 2_000_000
 """By the local search that gives the plan to start from."""
@@ -110,7 +110,7 @@ class ExactChunking(SearchingMethod):
 
 
 class Search:
-    """What a search over deadlines keeps: tables, plan and bound so far, counters."""
+    """State of a search over deadlines: tables, plan and bound so far, counters."""
 
     def __init__(self, problem: PromptChunkingProblem, budget: Budget, max_labels: int) -> None:
         self.budget = budget

@@ -4,7 +4,7 @@ length.
 Tasks are sorted by input length. Y[i, n, 0] and Y[i, n, 1] are the times at which both stages have
 finished the first i tasks at step n. The partition of those tasks is the one of least total latency
 (Eq. 29-32, with the corrections of the misprints: ``max{Y[j-1,n,0] + T^d, Y[j-1,n,1]} + T^v``).
-Keeping one partition per prefix is what makes it a heuristic; batches run in ascending order of
+It is a heuristic because it keeps one partition per prefix. Batches run in ascending order of
 input length.
 
 The completion times are kept as functions of n, convex and piecewise linear, instead of one number

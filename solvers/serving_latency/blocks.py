@@ -1,5 +1,5 @@
-"""What blocks of tasks cost at one speculation length: which fit, their stage times by scenario,
-and coarser ones.
+"""Costs of blocks of tasks at one speculation length: which fit, their stage times by scenario, and
+coarser ones.
 
 Bounds run over all blocks (e, b). Where those are too many, the tasks are cut into *cells* of equal
 (real) size, and blocks begin and end between cells only. `coarsened` lowers the costs so that this
@@ -48,7 +48,7 @@ class Tables:
 
     @property
     def arrays(self) -> tuple[bool, Floats, Floats, Ints]:
-        """What every kernel takes first."""
+        """The fields of the kernels' record `Costs`."""
         return self.linear, self.d, self.v, self.width
 
     @property
@@ -72,7 +72,7 @@ class Tables:
         return found
 
     def costs(self, table: Floats, layers: Ints | slice, ends: Ints, sizes: Ints) -> Floats:
-        """Return what blocks cost in layers of a table like these."""
+        """Return the costs of blocks in layers of a table like these."""
         if self.linear:
             return sizes * table[layers, 0, ends] + table[layers, 1, ends]
         return table[layers, sizes, ends]

@@ -18,16 +18,16 @@ linear program that allows fractional x bounds sum T_r from below.
 It has too many columns to write down, but any prices bound it. Let pi_k be a price per task, phi_r
 and lambda_r per first and last step, w_r in [0, 1] the weight of the first row against the second.
 If no batch, whatever roles it plays, earns more than it costs, the prices' total is a bound. If
-some do, it is one after taking off every pi what the worst batch earns too much per task, or after
-scaling all pi by the least ratio of cost to earnings. Finding the worst is easy because a batch's
-cost depends on its size, its longest input and its longest output alone: given these, it holds the
-dearest of the tasks that exceed neither. So the bound never depends on the solver of the linear
-program, which only proposes prices.
+some do, it is one after every pi is lowered by the excess earnings of the worst batch per task, or
+after all pi are scaled by the least ratio of cost to earnings. Finding the worst is easy because a
+batch's cost depends on its size, its longest input and its longest output alone: given these, it
+holds the dearest of the tasks that exceed neither. So the bound never depends on the solver of the
+linear program, which only proposes prices.
 
 Of many tasks, prices are interpolated between nodes (a few inputs by a few outputs), so the program
-has a row per node and not per task. Close lengths form classes: a batch costs what one with the
-least lengths of its classes would, and may hold any task of these classes. The first restricts the
-prices, the second lowers costs: both bound less, and neither bounds wrongly.
+has a row per node and not per task. Close lengths form classes: a batch costs as much as one with
+the least lengths of its classes would, and may hold any task of these classes. The first restricts
+the prices, the second lowers costs: both bound less, and neither bounds wrongly.
 
 Prices settle fast because dearer tasks are kept dear: a task that exceeds another in neither length
 never needs a higher price, so the program has a column for each such pair that enforces it.
@@ -202,8 +202,8 @@ class ColumnBound:
         return raised, len(places)
 
     def _found(self, dear: Ints, places: Ints) -> tuple[list[Ints], Ints, Ints]:
-        """Return the batches found, the dearest tasks that exceed neither class, and what each
-        counts as.
+        """Return the batches found, the dearest tasks that exceed neither class; the task whose
+        input each counts as, and its steps of cost and of roles.
         """
         place = self._by_output.argsort()
         batches = []

@@ -1,4 +1,4 @@
-"""Known output lengths: batches of tasks that are alike in both dimensions, input and output.
+"""Known output lengths: batches of tasks that are similar in both input and output.
 
 A batch runs until its longest output is done and pads to its longest input, so tasks should agree
 in both. Batches that finish early leave the pipeline to the others, so order and overlap change
@@ -8,7 +8,7 @@ length the method
 1. computes the bound of `rebatching`, which rules out many of them;
 2. sorts the tasks by input, by output and by mixtures of both, and finds the batches contiguous in
    each order whose summed stage times are least (a shortest path), in several pipeline orders;
-3. improves what is left by simulated annealing over single tasks, swaps, threshold cuts, splits,
+3. improves the rest by simulated annealing over single tasks, swaps, threshold cuts, splits,
    merges and the pipeline order, most moves where the latency is least;
 4. raises the bound by column generation, see `column_bound`, always of the candidate whose bound is
    least; of many tasks before the annealing, which gains little there.
@@ -103,7 +103,7 @@ class _Candidate:
     order: Any = None  # batches in the pipeline, unused behind
     batches: int = 0
     bound: float = 0.0  # on T_inf
-    columns: ColumnBound | None = None  # what raises the bound, once begun
+    columns: ColumnBound | None = None  # raises the bound, once begun
 
     @property
     def objective(self) -> float:
@@ -125,7 +125,7 @@ class _Candidate:
 
 
 class _Search:
-    """The candidates, and the clock over them."""
+    """The search over all candidates, within one budget."""
 
     def __init__(self, method: LengthAware, able: list[Prepared], budget: Budget) -> None:
         self.budget = budget
@@ -264,8 +264,8 @@ class _Search:
     # ------------------------------------------------------------------ construction
 
     def _construct(self, candidate: _Candidate) -> None:
-        """Take the best of the shortest paths over several orders, and see what its batches take at
-        other lengths.
+        """Take the best of the shortest paths over several orders, and rate its batches at other
+        lengths.
         """
         few = candidate.at.prepared.tasks <= _MANY
         for order in _orders(candidate.at):

@@ -10,14 +10,14 @@ For every speculation length l and number of batches M the search
    exactly. The first paths keep a few of the first and last positions apart and pool those between.
    Where blocks are many, they run over cells of tasks (`specopt.solvers.serving_latency.blocks`);
    the least bound of all is refined by more positions and finer cells;
-3. enumerates what is left: all ways to cut the tasks and to place blocks at the positions kept
+3. enumerates the rest: all ways to cut the tasks and to place blocks at the positions kept
    apart whose bounds stay below the incumbent (`specopt.solvers.serving_latency.positions`), then
    all orders of the blocks between (`specopt.solvers.serving_latency.kernels.orders`). It is given
    up where it takes longer than the bound did, as another position kept apart prunes more.
 
-Step 3 is a proof. Of very few tasks every plan is rated, which needs one kernel to be compiled.
-Numbers of batches beyond `LARGEST_APART` are bounded and enumerated together. Where there are too
-many tasks: paths over all blocks would become too large a gap remains: certified, not closed.
+Step 3 is a proof. Of very few tasks every plan is rated, which compiles one kernel only. Numbers of
+batches beyond `LARGEST_APART` are bounded and enumerated together. A certified gap remains where
+tasks are so many that paths over all blocks would become too large.
 """
 
 from __future__ import annotations
@@ -53,8 +53,9 @@ from specopt.solvers.serving_latency.stages import stages
 from specopt.solvers.simulation import random_key
 
 LARGEST_APART = 12
-TOLERANCE = 4e-10  # what counts as no improvement; below the 1e-9 within which a result is optimal
-# These decide what is tried first and for how long: they move the time of a proof, and the gap
+# relative gain that counts as no improvement; below the 1e-9 within which a result is optimal
+TOLERANCE = 4e-10
+# These decide the order and the length of attempts: they move the time of a proof, and the gap
 # where time is out.
 _ROUNDS = 80  # evaluations of the Lagrangian bound per part
 _NODES = 20_000  # enumeration nodes per kernel call, and before other weights are looked for
@@ -141,8 +142,8 @@ class PipelinedSearch:
         self.rating = True  # whether paths are rated as plans
         self.open: list[Part] = []
         self.left: list[Part] = []  # parts that stay open at the end
-        self.dropped = math.inf  # what no plan of the parts that are closed is below
-        # cells round what fits up, and that costs more than they save where few tasks fit
+        self.dropped = math.inf  # bound on the plans of all closed parts
+        # cells round sizes up, which costs more than it saves where few tasks fit
         self.coarse = prepared.linear and self._entries >= _WIDE * prepared.tasks
         self.tables: dict[tuple[int, int], Tables] = {}
         self.stream = np.array([random_key(budget.seed)])
@@ -221,7 +222,7 @@ class PipelinedSearch:
         return bool(self.open)
 
     def _drop(self, part: Part) -> None:
-        """Close a part: what it holds is no better than its bound, or was enumerated down to the
+        """Close a part: its plans are no better than its bound, or were enumerated down to the
         incumbent.
         """
         self.open.remove(part)
@@ -309,7 +310,7 @@ class PipelinedSearch:
 
     @property
     def _largest_apart(self) -> int:
-        """Largest number of batches whose plans are bounded apart: what the shortest path over 2^M
+        """Largest number of batches whose plans are bounded apart, as the shortest path over 2^M
         masks allows.
         """
         fitting = (
@@ -556,7 +557,7 @@ class PipelinedSearch:
         """Return which paths have no order that stays below the incumbent, as few nodes show;
         nodes, and their seconds.
 
-        That does not depend on what other paths lead to, so threads share them.
+        Paths do not depend on each other, so threads share them.
         """
         orders, closed = self._orders(part.length, int(blocks.max(initial=1))), blocks < 0
         data = stages(self.prepared, part.length).data

@@ -1,12 +1,11 @@
-"""What a plan takes when acceptances are random: the pipeline replayed token by token, many times.
+"""Latency of a plan when acceptances are random: the pipeline replayed token by token, many times.
 
 The model behind the objective is a mean field: every task of a batch gains L tokens per step (Eq.
 7) and needs ceil(O / L) steps (Eq. 8). Here each draft token is accepted with probability alpha,
-independently, up to the first rejection, and the server adds a token of its own. What the replay
-assumes:
+independently, up to the first rejection, and the server adds one token. The replay assumes:
 
-* A task needs its own output length O_k, also where the problem counts conservatively; what it
-  gains beyond is cut off.
+* A task needs its own output length O_k, also where the problem counts conservatively; tokens
+  beyond it are cut off.
 * A batch leaves the pipeline when all of its tasks have finished (Eq. 21 with the real steps).
   Until then it counts with all of its tasks, as in the model, or, with `drop_finished`, with those
   that still work.
@@ -50,8 +49,8 @@ class LatencySimulation(ReplaySimulation):
     drop_finished
         How it was replayed.
     known_model, known_ratio
-        The model's latency with every task's own output length in Eq. 8, and mean / that: what is
-        left is the mean field alone.
+        The model's latency with every task's own output length in Eq. 8, and the mean divided by
+        it: the rest is the error of the mean field alone.
     model_steps, known_model_steps
         Decoding steps by the model, and by the model with own lengths.
     batch_mean_steps, batch_known_model_steps
@@ -71,7 +70,7 @@ class LatencySimulation(ReplaySimulation):
 
     @property
     def facts(self) -> dict[str, str]:
-        """The mechanism, what is not random, and what the model says of own lengths and steps."""
+        """The mechanism, the part that is not random, and own lengths and steps by the model."""
         facts = super().facts | {"model steps": str(self.model_steps)}
         if self.known_model != self.model:
             facts["known lengths"] = (
