@@ -72,9 +72,8 @@ def test_a_single_request_is_the_event_model(
     chunks = data.draw(st.composite(lambda draw: split(draw, tokens))())
     one = draw(workload, 1)
     one["arrival"], one["prompt"], one["output"] = 0.0, tokens, 1
-    problem: PromptChunkingProblem = dataclasses.replace(
-        problem_of(workload, one[0], 0.0), wait=wait, download=download
-    )
+    problem = problem_of(workload, one[0], 0.0)
+    problem = dataclasses.replace(problem, wait=wait, download=download)  # type: ignore[arg-type]
     expected = problem.evaluate(PromptChunkingPlan(chunks=np.array(chunks))).objective
     run = play(workload, PLANNED, one, plans=[chunks], wait=wait, download=download)  # type: ignore[arg-type]
     assert run.ttft_seconds[0] == pytest.approx(expected, rel=1e-9)
