@@ -16,7 +16,7 @@ from oracles import prompt_chunking_simulation as naive_prompt_simulation
 
 from specopt.instances.prompt_chunking.workload import paper_4_workload
 from specopt.models.errors import InvalidInput
-from specopt.models.prompt_chunking.problem import PromptChunkingPlan, PromptChunkingProblem
+from specopt.models.prompt_chunking.problem import PromptChunkingPlan
 from specopt.models.prompt_chunking.workload import PromptWorkload, Rounds, Scheme
 from specopt.solvers.policy import _with_attributes
 from specopt.solvers.prompt_chunking.simulate import draw, play, problem_of, run_once
