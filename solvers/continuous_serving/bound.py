@@ -58,8 +58,8 @@ def _bound_apart(prepared: Prepared, prices: Prices, outputs: Floats) -> float:
 
 
 def prompt_seconds(prepared: Prepared) -> Floats:
-    """Return what each task's prompt (sorted order) takes at least of the verify model, and
-    without overlap of both.
+    """Return the least seconds of each task's prompt (sorted order) on the verify model, and
+    without overlap on both.
 
     A pass lasts at least as long as the sum over its tasks: overheads and padding only add.
     """

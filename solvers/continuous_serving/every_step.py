@@ -1,12 +1,12 @@
 """Plans by dynamic programming over steps: every ordered partition, every speculation length of
 every batch.
 
-Without arrivals all tasks begin together and every unfinished one is served in every step. What is
-left to do depends on the past only through the steps that each task has had at each speculation
-length. Where regrouping costs, it also depends on the batches of the last step. A latency adds up
-over steps: the makespan as their lengths; the mean latency as their length for every task that goes
-on, and as its batch's completion for every task that ends. Nothing is assumed of the batches, so it
-is the oracle of the other methods.
+Without arrivals all tasks begin together and every unfinished one is served in every step. The rest
+depends on the past only through the steps that each task has had at each speculation length. Where
+regrouping costs, it also depends on the batches of the last step. A latency adds up over steps: the
+makespan as their lengths; the mean latency as their length for every task that goes on, and as its
+batch's completion for every task that ends. It assumes nothing about batches, so the other methods
+are compared with it.
 """
 
 from __future__ import annotations
@@ -200,7 +200,7 @@ class _Search:
         return float(times[0][0]) + (moved if length else 0.0), float(times[1][0]) + moved
 
     def _cost(self, state: Counts, partition: Partition, times: list[tuple[float, float]]) -> float:
-        """Return what a step adds to the latency."""
+        """Return the latency that a step adds."""
         *ends, last = self.prepared.completed(times)
         if self.problem.objective != "mean_latency":
             return float(last)

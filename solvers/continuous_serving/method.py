@@ -1,4 +1,6 @@
-"""What the methods of continuous serving share: conditions, and the mechanisms that have plans."""
+"""Functions that the methods of continuous serving share: conditions, and the mechanisms that have
+plans.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ class ContinuousServingMethod(ServingMethod):
     solves = ContinuousServingProblem
 
     def seconds_needed(self, problem: ContinuousServingProblem) -> dict[str, float]:
-        """Return what judging a plan takes: decoding steps of all tasks at the longest drafts."""
+        """Return the seconds to judge a plan: decoding steps of all tasks at the longest drafts."""
         steps = np.stack(problem.scenarios) / problem.tokens_per_step(
             problem.max_speculation_length or 0
         )

@@ -1,14 +1,14 @@
-"""Policies that serve tasks as they arrive, played to the end: none knows what is to come.
+"""Policies that serve tasks as they arrive, played to the end: none knows the future.
 
 "online" plans every step (`StepChoice`). "continuous" is first-come continuous batching at one
 speculation length: prompts one by one, then batches by arrival as large as memory allows, one for
 each stage if stages overlap. "autoregressive" is the same without a draft model. "algorithm-1"
-serves what has arrived to the end, in static batches planned by Algorithm 1 with O_max, and
-repeats. Tasks gain what Eq. 7 says on average and leave when they have their output. All get the
+serves all tasks that have arrived to the end, in static batches planned by Algorithm 1 with O_max,
+and repeats. Tasks gain the mean of Eq. 7 and leave when they have their output. All get the
 same bandwidth shares, those that `rebatching` gives.
 
-What the first three did is a plan, so the judge tells its latency; static batches let ready tasks
-wait, as no plan may, and are timed by the judge batch by batch.
+The steps of the first three are a plan, whose latency the judge returns. Static batches let ready
+tasks wait, which no plan may do, and are timed by the judge batch by batch.
 """
 
 from __future__ import annotations
@@ -43,20 +43,20 @@ POLICIES = ("online", "continuous", "autoregressive", "algorithm-1")
 Runs = list[tuple[list[int], int]]
 # The batches of a step, and when each is verified.
 Served = tuple[Runs, list[float]]
-# Given the tasks at hand, what each has gained, and its steps.
+# Takes the tasks at hand, the tokens gained by each, and its steps.
 Rule = Callable[[list[int], Floats, Ints], Served]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServiceSimulation(Simulation):
-    """What a policy made of the tasks; the samples of `latency_seconds` are the tasks'.
+    """The result of a policy; the samples of `latency_seconds` are the tasks'.
 
     Parameters
     ----------
     mechanism
         How tasks were served.
     plan
-        What was done, for the judge; None where no plan says it.
+        The steps served as a plan, for the judge; None if no plan describes them.
     drafting_share
         Share of the tokens that came of steps with drafts.
     """
@@ -68,7 +68,7 @@ class ServiceSimulation(Simulation):
 
     @property
     def facts(self) -> dict[str, str]:
-        """How tasks were served, and what the quantiles are of."""
+        """How tasks were served, and the number of tasks behind the quantiles."""
         return {
             "mechanism": self.mechanism,
             "drafting": f"{self.drafting_share:.0%} of the tokens",
@@ -176,8 +176,8 @@ def play(
 
 
 def _serve(prepared: Prepared, rule: Rule, ready: Floats) -> tuple[Floats, list[Phase], float]:
-    """Return when each task has finished, what was done, and which share of the tokens drafts
-    gave.
+    """Return when each task has finished, the phases served, and the share of the tokens from
+    drafts.
     """
     problem = prepared.problem
     outputs = problem.planned_output_tokens.astype(np.float64)
@@ -219,7 +219,7 @@ def _serve(prepared: Prepared, rule: Rule, ready: Floats) -> tuple[Floats, list[
 
 
 class _Online:
-    """The choice of the online scheduler, which learns what happened."""
+    """The choice of the online scheduler, which learns from the steps served."""
 
     def __init__(self, prepared: Prepared) -> None:
         self.problem = prepared.problem

@@ -1,4 +1,4 @@
-"""What the methods and kernels of continuous serving work on: sorted tasks and plain arrays."""
+"""A problem of continuous serving as sorted tasks and arrays, for the methods and the kernels."""
 
 from __future__ import annotations
 

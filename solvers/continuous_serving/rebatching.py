@@ -1,5 +1,5 @@
 """Plans by a scheduler that is played ahead of time, at every speculation length, and at each
-step's best: what a scheduler at the engine would do.
+step's best, as a scheduler at the engine would decide.
 
 Wherever a task finishes or joins, the tasks at hand are batched again, contiguous in the tokens
 that they have reached, in rising or in falling order. Of every number of batches and every prefix
@@ -44,8 +44,8 @@ from specopt.solvers.continuous_serving.method import (
 )
 from specopt.solvers.continuous_serving.prepare import Prepared
 from specopt.solvers.method import Outcome
-from specopt.solvers.serving_latency.bound import new_search, room_for
-from specopt.solvers.serving_latency.stages import columns
+from specopt.solvers.serving_latency.bound import new_search
+from specopt.solvers.serving_latency.stages import data_of
 from specopt.solvers.serving_method import MAX_LENGTHS, offer_if_feasible, planned_outputs
 
 MAX_ENDS = 120
@@ -67,12 +67,11 @@ FINISHED = 0.02
 
 
 class Former:
-    """Forms batches for the tasks at hand; the compiled part and its work space."""
+    """Forms batches for the tasks at hand, by compiled code."""
 
     def __init__(self, prepared: Prepared, budget: Budget) -> None:
         self.prepared, self.budget = prepared, budget
         self.kernels = budget.load("continuous_serving.forming")
-        self.room = room_for(prepared.tasks, budget)
         self.searches: dict[tuple[int, bool], Floats] = {}
 
     def form(
@@ -96,26 +95,21 @@ class Former:
         )
         tokens = float(self.prepared.problem.tokens_per_step(length).max())
         middle = reached[order] + ahead, gain[order] - ahead, 1 << 30  # of the steps
-        task, setting = columns(self.prepared, length, tokens, *middle, gained=0.0)
+        data = data_of(self.prepared, length, tokens, *middle, gained=0.0)
         step = 1 if first else 2
         best, slots = np.inf, np.zeros((2, count), np.int64)
         if self.prepared.overlap:
             ends = np.unique(np.linspace(0, count, min(count, MAX_ENDS) + 1).astype(np.int64))
             for rising in (True, False):
-                seconds = self.kernels.form_chain(
-                    step, rising, MAX_BATCHES, task, setting, self.prepared.runtimes, ends, slots[1]
-                )
+                seconds = self.kernels.form_chain(step, rising, MAX_BATCHES, data, ends, slots[1])
                 if seconds < best:
                     best, slots[0] = seconds, slots[1]
         if first or best == np.inf:
             widest = min(count / 2, self.prepared.room_for(float(reached.mean() + gain.min())))
-            self.budget.check(
-                _SECONDS_PER_BATCH * count * max(1.0, widest)
-            )  # of a call that cannot be interrupted
+            # of a call that cannot be interrupted
+            self.budget.check(_SECONDS_PER_BATCH * count * max(1.0, widest))
             search = self.searches.setdefault((length, first), new_search(self.budget))
-            seconds = self.kernels.form_batches(
-                step, 1, task, setting, self.prepared.runtimes, self.room, search, slots[1]
-            )
+            seconds = self.kernels.form_batches(step, data, search, slots[1])
             if seconds < best:
                 best, slots[0] = seconds, slots[1]
         return float(best) * steps, [

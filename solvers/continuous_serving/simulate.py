@@ -1,7 +1,7 @@
-"""What a plan takes when acceptances are random, or what a policy makes of the tasks.
+"""Latency of a plan when acceptances are random, or of the steps of a policy.
 
 Policies are in `policies`. Of a plan all replications are played at once, step by step. A task
-leaves when it has its own output length O_k; what it gains beyond counts in its last step alone.
+leaves when it has its own output length O_k; tokens beyond it count in its last step alone.
 Batches, their order and their speculation lengths are those of the plan's phase, the last one for
 steps beyond. All else is as in the judge: sizes and longest members of those that are served, Eq.
 13-22.

@@ -22,12 +22,12 @@ USUAL_TOKENS = 256.0
 """Output length that is expected before any task has finished."""
 
 WEIGHT = 8.0
-"""Tasks that have finished after which what they had counts as much."""
+"""Number of finished tasks whose lengths count as much as `USUAL_TOKENS`."""
 
 
 class Task(NamedTuple):
-    """What is known of a task: tokens that it has, tokens that the draft model lacks, acceptance,
-    tokens gained.
+    """A task as the scheduler knows it: tokens that it has, tokens that the draft model lacks,
+    acceptance, tokens gained.
     """
 
     reached: Annotated[float, Meta(ge=1, le=1e15)]
@@ -43,8 +43,8 @@ class Task(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """What is known of tasks in general: sums over what finished, tasks that came, and seconds of
-    the steps.
+    """Statistics of all tasks: sums over finished ones, tasks that came, and seconds of the
+    steps.
     """
 
     outputs: Annotated[float, Meta(ge=WEIGHT * USUAL_TOKENS, le=1e15)] = WEIGHT * USUAL_TOKENS
@@ -60,7 +60,7 @@ class Learned(NamedTuple):
         return self.squares / (2.0 * self.outputs)
 
     def finished(self, gained: float) -> Learned:
-        """Return what is known once a task has finished."""
+        """Return the statistics once a task has finished."""
         return self._replace(outputs=self.outputs + gained, squares=self.squares + gained**2)
 
 
@@ -81,7 +81,6 @@ class StepChoice:
         self._server = self._kernels.Server(
             prepared.models, prepared.memory, prepared.runtimes, prepared.overlap
         )
-        self._make_room(16)
 
     def choose(
         self, tasks: Collection[Task], learned: Learned
@@ -89,8 +88,6 @@ class StepChoice:
         """Return the seconds of a step, and its batches: places of their tasks, draft tokens of
         each, and end.
         """
-        if len(tasks) > self._room.order.size:
-            self._make_room(2 * len(tasks))
         reached, unseen, rate, _, first = map(np.array, zip(*tasks, strict=True))
         (members, ends, guesses), finish = np.zeros((3, len(tasks)), np.int64), np.zeros(len(tasks))
         seconds, count = self._kernels.choose(
@@ -99,7 +96,6 @@ class StepChoice:
             self._lengths,
             learned.stay_tokens,
             learned.joined / (learned.seconds or 1.0),
-            self._room,
             members,
             ends,
             guesses,
@@ -110,20 +106,3 @@ class StepChoice:
         return float(seconds), [
             (places[begin:end], length, finish) for begin, end, length, finish in rows
         ]
-
-    def _make_room(self, tasks: int) -> None:
-        """Make work space for at most `tasks` tasks."""
-        table, whole = (self._kernels.ENDS + 1,) * 2, np.int64
-        self._room = self._kernels.Room(
-            drafted=np.zeros(table),
-            done=np.zeros(table),
-            before=np.zeros(table, whole),
-            times=np.zeros((*table, 2)),
-            blocks=np.zeros(table),
-            order=np.zeros(tasks, whole),
-            group=np.zeros((4, tasks), whole),
-            count=np.zeros(4, whole),
-            cuts=np.zeros((4, tasks + 1), whole),
-            finish=np.zeros((4, tasks + 1)),
-            gain=np.zeros((2, tasks)),
-        )

@@ -35,7 +35,7 @@ class AutoAllocation(Auto):
         return DraftAllocationPlan(draft_tokens=np.clip(problem.budget_tokens - before, 0, drafts))
 
     def plain_plans(self, problem: DraftAllocationProblem) -> Iterator[DraftAllocationPlan]:
-        """Yield what the largest marginals give, up to `PLAIN_TOKENS` of them."""
+        """Yield the allocation of the largest marginals, up to `PLAIN_TOKENS` of them."""
         drafts = [0] * problem.clients
         take_largest(problem, drafts, min(problem.budget_tokens, PLAIN_TOKENS), lambda: None)
         yield DraftAllocationPlan(draft_tokens=np.array(drafts, np.int64))

@@ -1,5 +1,5 @@
-"""Brute force: every allocation within budget and caps. Nothing is assumed, so it is the oracle of
-the others.
+"""Brute force: every allocation within budget and caps. It assumes nothing, so the other methods
+are compared with it.
 """
 
 from __future__ import annotations
@@ -63,28 +63,13 @@ def allocations(caps: list[int], budget: int, enough: int) -> float:
     """Return the number of allocations within caps and budget, or infinity if there are more than
     `enough`.
     """
-    total = sum(caps)
-    if budget >= total:
-        product = 1
-        for cap in caps:
-            product *= cap + 1
-            if product > enough:
-                return math.inf
-        return product
-    if sum(cap > 0 for cap in caps) > enough or budget > enough:
-        return math.inf  # one client alone, or one token alone, has more
     ways = [1]  # ways[t]: allocations of t tokens to the clients so far
-    for cap in caps:
-        if cap == 0:
-            continue
-        sums = [0]
-        for count in ways:
-            sums.append(sums[-1] + count)
-        size = min(budget, len(ways) - 1 + cap) + 1
-        ways = [
-            sums[min(t, len(ways) - 1) + 1] - sums[max(0, min(t - cap, len(ways)))]
-            for t in range(size)
-        ]
+    for cap in filter(None, caps):
+        if cap >= enough:
+            return math.inf  # one client alone has more
+        sums = list(accumulate(ways + [0] * cap))
+        fewer = [0] * (cap + 1) + sums
+        ways = [many - few for many, few in zip(sums, fewer, strict=False)][: budget + 1]
         if sum(ways) > enough:
             return math.inf
     return sum(ways)
@@ -93,8 +78,8 @@ def allocations(caps: list[int], budget: int, enough: int) -> float:
 def enumerate_allocations(
     values: list[list[float]], budget: int
 ) -> Iterator[tuple[float, tuple[int, ...]]]:
-    """Yield every allocation within the budget and its value; values[i][S] is what client i yields
-    with S drafts.
+    """Yield the value of every allocation within the budget, and the allocation; values[i][S] is
+    the value of S drafts of client i.
     """
     last = len(values) - 1
     stack: list[tuple[int, int, float, tuple[int, ...]]] = [(0, budget, 0.0, ())]

@@ -28,8 +28,8 @@ TOKENS_PER_CHECK = 4096
 def take_largest(
     problem: DraftAllocationProblem, drafts: list[int], tokens: int, check: Callable[[], None]
 ) -> None:
-    """Add tokens to `drafts`, of which there are none yet, the largest marginal first, as far as
-    they add anything.
+    """Add tokens to `drafts`, which is all zeros, the largest marginal first, as long as they add
+    anything.
     """
     weights: list[float] = scaled(problem.weights).tolist()
     rates: list[float] = problem.acceptance_rates.tolist()
@@ -55,7 +55,8 @@ def take_largest(
 
 @dataclass(frozen=True)
 class Greedy(DraftAllocationMethod):
-    """A heap of next marginals; the largest is taken C times, the lower client where two are equal.
+    """A heap of next marginals; the largest is taken C times, that of the lower client if two are
+    equal.
 
     Exact, because the marginals w_i a_i^n of a client never increase in n: when the heap's top is
     taken, no token that is still to come, of any client, adds more.

@@ -1,5 +1,5 @@
-"""What the methods of draft allocation share: a plan to start from, scaled weights, and the
-certificate.
+"""Functions that the methods of draft allocation share: a plan to start from, scaled weights, and
+the certificate.
 
 Token n = 1, 2, ... of client i adds w_i a_i^n to the objective. A client's marginals never
 increase, so the C largest of all clients' marginals form a plan, and no plan within the budget can
@@ -46,19 +46,17 @@ def offer_first_plan(problem: DraftAllocationProblem, budget: Budget) -> None:
     budget.check()
 
 
-def certify(
-    problem: DraftAllocationProblem, draft_tokens: Ints, budget: Budget, **stats: object
-) -> Outcome:
-    """Return the outcome of an allocation that takes the largest marginals: itself and the bound at
-    its price.
+def certify(problem: DraftAllocationProblem, draft_tokens: Ints, budget: Budget) -> Outcome:
+    """Return the outcome of an allocation that takes the largest marginals, with the bound at its
+    price.
     """
     plan = DraftAllocationPlan(draft_tokens=draft_tokens)
     budget.offer(plan)
     price = price_of(problem, draft_tokens)
-    bound = lagrangian_bound(problem, price)
-    budget.improve_bound(bound)
     return Outcome(
-        plan=plan, bound=bound, stats={"price": price, "tokens": int(draft_tokens.sum()), **stats}
+        plan=plan,
+        bound=lagrangian_bound(problem, price),
+        stats={"price": price, "tokens": int(draft_tokens.sum())},
     )
 
 
@@ -68,8 +66,8 @@ def scaled(weights: Floats) -> Floats:
 
 
 def price_of(problem: DraftAllocationProblem, draft_tokens: Ints) -> float:
-    """Return what the last token of an allocation adds, the smallest marginal of all; 0 if tokens
-    are left.
+    """Return the value of the last token of an allocation, the smallest marginal of all; 0 if
+    tokens are left.
     """
     drafting = draft_tokens > 0
     if int(draft_tokens.sum()) < problem.budget_tokens or not drafting.any():
@@ -88,14 +86,9 @@ def lagrangian_bound(problem: DraftAllocationProblem, price: float) -> float:
     maximum by less than that.
     """
     w, a, most = problem.weights, problem.acceptance_rates, problem.caps
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
-        if price > 0:
-            count = np.floor(
-                np.log(price / w) / np.log(a)
-            )  # the quotient first: logarithms of like size cancel
-            chosen = np.clip(np.where(w * a > price, count, 0.0), 0.0, most).astype(np.int64)
-        else:
-            chosen = np.where(w * a > 0.0, most, 0)
-    value = float((w * expected_tokens(a, chosen)).sum())
+    with np.errstate(all="ignore"):
+        # the quotient first: logarithms of similar size cancel
+        count = np.floor(np.log(price / w) / np.log(a))
+        chosen = np.clip(np.where(w * a > price, count, 0.0), 0.0, most).astype(np.int64)
     unused: int = problem.budget_tokens - sum(chosen.tolist())
-    return value + price * unused if price > 0 else value
+    return float((w * expected_tokens(a, chosen)).sum()) + price * unused

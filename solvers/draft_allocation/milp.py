@@ -1,7 +1,7 @@
 """Eq. 5 of paper 5 as an integer program, written to be read; Pyomo states it, HiGHS solves it.
 
-Every client chooses one draft length, and what each length yields is data: nothing is assumed about
-the shape of mu_i, so it checks the methods that use its concavity.
+Every client chooses one draft length, and the value of each length is data: nothing is assumed
+about the shape of mu_i, so it checks the methods that use its concavity.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from specopt.models.draft_allocation.problem import DraftAllocationPlan, DraftAllocationProblem
-from specopt.models.fields import Floats
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_allocation.method import DraftAllocationMethod, offer_first_plan
 from specopt.solvers.formulation import Formulation, Value, check_size
@@ -46,11 +45,6 @@ class MilpAllocation(ByProgram, DraftAllocationMethod):
         return run_program(problem, FORMULATION, budget, solver=self.solver)
 
 
-def goodputs(rate: float, longest: int) -> Floats:
-    """Return mu(S) = 1 + a + ... + a^S for S = 0..longest, added up term by term."""
-    return np.cumsum(rate ** np.arange(longest + 1.0))
-
-
 def formulate(problem: DraftAllocationProblem) -> Any:
     """Return the program as a Pyomo model.
 
@@ -68,8 +62,9 @@ def formulate(problem: DraftAllocationProblem) -> Any:
     program.unit = unit = float(problem.weights.sum()) / UNITS or 1.0
     program.offset = 0.0
     caps = problem.caps.tolist()
+    # w mu(S) for S = 0, 1, ..., added up term by term
     value = [
-        float(weight) / unit * goodputs(float(rate), cap)
+        float(weight) / unit * np.cumsum(float(rate) ** np.arange(cap + 1.0))
         for weight, rate, cap in zip(problem.weights, problem.acceptance_rates, caps, strict=True)
     ]
     program.clients = pyo.RangeSet(0, problem.clients - 1)

@@ -27,9 +27,7 @@ from specopt.solvers.prompt_chunking.method import (
 from specopt.solvers.prompt_chunking.prepare import Prepared, work_space
 
 MAX_GEOMETRIC = 32
-"""Geometric chunks at most."""
-
-"""What is compiled after the bound and the starts."""
+"""Maximum number of geometric chunks."""
 
 
 def search(prepared: Prepared, effort: int, budget: Budget) -> Ints:

@@ -16,8 +16,8 @@ from specopt.solvers.prompt_chunking.prepare import Prepared
 
 @dataclass(frozen=True)
 class Equation3(Family):
-    """The paper's equal chunks: the root of Eq. 3, rounded up; the best equal chunks where it has
-    none.
+    """The paper's equal chunks: the root of Eq. 3, rounded up, or the best equal chunks if there is
+    no root.
     """
 
     name = "equation-3"
@@ -35,31 +35,18 @@ class Equation3(Family):
 
 
 def chunk_size(problem: PromptChunkingProblem) -> float | None:
-    """Return the smallest X > 0 with X A / beta_up = (g(mu) + g(mu + X)) / P (Eq. 3), or None.
+    """Return the smallest X > 0 with X A / beta_up = (g(mu) + g(mu + X)) / P (Eq. 3), or None."""
+    from specopt.solvers.prompt_chunking.kernels.simulation import balanced_chunk
 
-    The excess of the left over the right side starts below zero, or at zero if g(mu) is zero. It is
-    linear between the knots of g, and may cross zero several times where g is steep: the first
-    crossing counts. With a single affine piece g0 + g1 m it is X = 2 (g0 + g1 mu) / (P A / beta_up
-    - g1) if the denominator is positive, else there is none.
-    """
-    g, mu = problem.cloud_delay, problem.background_tokens
-    rate = problem.pipeline_length * problem.bytes_per_token / problem.uplink_bytes_per_second
-    knots = [float(knot) - mu for knot in g.tokens if knot > mu]
-    slopes = [float(slope) for knot, slope in zip(g.tokens[1:], g.slopes, strict=True) if knot > mu]
-    if len(knots) > len(slopes):
-        slopes.insert(0, 0.0)  # left of the first knot
-    slopes.append(float(g.slopes[-1]))  # right of the last one
-    start, delay = 0.0, g.at(mu)
-    excess = -2.0 * delay
-    for end, slope in zip([*knots, math.inf], slopes, strict=True):
-        growth = rate - slope
-        # towards zero, from either side; at the start it is zero only at X = 0, which is no size
-        if excess * growth < 0 and abs(excess) <= abs(growth) * (end - start):
-            return start - excess / growth
-        if end < math.inf:
-            excess += growth * (end - start)
-            start = end
-    return None
+    g = problem.cloud_delay
+    root: float = balanced_chunk(
+        g.tokens.tolist(),
+        g.seconds.tolist(),
+        problem.background_tokens,
+        problem.bytes_per_token / problem.uplink_bytes_per_second,
+        problem.pipeline_length,
+    )
+    return root if root < math.inf else None
 
 
 def round_up(size: float) -> int:

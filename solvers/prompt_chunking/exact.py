@@ -5,7 +5,6 @@ proven least.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -26,7 +25,7 @@ CLOSE = 4e-10
 """Relative: by how much a deadline must at least beat the plan."""
 
 SLIP = 1e-10
-"""Relative: what all labels on a way from the first token to the last may lose together."""
+"""Relative loss of all labels on a way from the first token to the last together."""
 
 ENOUGH = 6e-10
 """Relative gap of a proven plan; more than CLOSE and SLIP together, so that one failed attempt to
@@ -43,7 +42,7 @@ WORK = 2_000_000
 """Steps of a kernel between two looks at the clock: about 10 ms."""
 
 WORK_SECONDS = 0.006
-"""Counted for each such look: what it takes in the mean."""
+"""Mean seconds between two such looks, which count as work."""
 
 STAGES_PLAYED = 2_000_000
 """By the local search that gives the plan to start from."""
@@ -111,15 +110,14 @@ class ExactChunking(SearchingMethod):
 
 
 class Search:
-    """What a search over deadlines keeps: tables, plan and bound so far, counters."""
+    """State of a search over deadlines: tables, plan and bound so far, counters."""
 
     def __init__(self, problem: PromptChunkingProblem, budget: Budget, max_labels: int) -> None:
         self.budget = budget
         self.max_labels = max_labels
         self.searched = budget.bound is not None  # by another method, before this one
-        self.counts = (
-            problem.local_overhead_seconds > 0
-        )  # or else more chunks are no worse than fewer, up to a cap
+        # or else more chunks are no worse than fewer, up to a cap
+        self.counts = problem.local_overhead_seconds > 0
         self.prepared = prepare_and_bound(problem, budget)
         self.kernels = budget.load("prompt_chunking.exact")
         self.deadlines = self.passes = self.labels = 0
@@ -164,17 +162,15 @@ class Search:
         if self.distance > enough:
             self.fill_earliest()
         high = self.plan_seconds
-        while (
-            self.distance > enough and high - self.bound > FINE * high
-        ):  # bounds from both ends alone
+        # bounds from both ends alone
+        while self.distance > enough and high - self.bound > FINE * high:
             deadline = self.bound + (high - self.bound) / 2
             if self.may_meet(deadline):
                 high = deadline
             else:
                 self.rule_out(deadline)
-        at_once = (
-            self.distance < NEAR
-        )  # the plan is often the best one already: try to improve it by a hair
+        # the plan is often the best one already: try to improve it by a hair
+        at_once = self.distance < NEAR
         while self.distance > enough:
             best = self.plan_seconds
             deadline = self.bound + (best - self.bound) / 2
@@ -242,11 +238,11 @@ class Search:
         most = prepared.most if capped else prepared.cells
         counted = capped or self.counts
         slack = SLIP / 2 * deadline / len(position)
-        size = min(FIRST_LABELS, self.max_labels)
-        bytes_per_label = 8 * (prepared.prompt.stages + 1) + kernels.Link.itemsize
+        size, columns = min(FIRST_LABELS, self.max_labels), prepared.prompt.stages + 1
+        bytes_per_label = 8 * columns + kernels.Link.itemsize
         self.budget.hold("labels times pipeline_length", size * bytes_per_label)
         labels = kernels.Labels(
-            np.zeros((size, prepared.prompt.stages + 1)),
+            np.zeros((size, columns)),
             np.zeros(size, kernels.Link),
             np.full(len(position), -1, np.int64),
         )
@@ -264,12 +260,10 @@ class Search:
                     self.labels += int(where["seen"][0])
                     return None
                 size = min(2 * size, self.max_labels)
-                self.budget.hold(
-                    "labels times pipeline_length", 1.5 * size * bytes_per_label
-                )  # the old ones, too
-                labels = kernels.Labels(
-                    _grown(labels.states, size), _grown(labels.links, size), labels.heads
-                )
+                # the old ones, too
+                self.budget.hold("labels times pipeline_length", 1.5 * size * bytes_per_label)
+                states = np.resize(labels.states, (size, columns))
+                labels = kernels.Labels(states, np.resize(labels.links, size), labels.heads)
             elif state != kernels.PAUSED:
                 break
             self.tick()
@@ -288,9 +282,3 @@ class Search:
         self.budget.report()
         self.budget.spend(WORK_SECONDS)
         self.budget.check()
-
-
-def _grown(array: Any, size: int) -> Any:
-    larger = np.zeros((size, *array.shape[1:]), array.dtype)
-    larger[: len(array)] = array
-    return larger

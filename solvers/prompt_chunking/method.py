@@ -1,4 +1,4 @@
-"""What the methods of prompt chunking share: a plan to start from, and the certificate."""
+"""Functions that the methods of prompt chunking share: a first plan, bounds, the certificate."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget) -> Prepare
 
 
 def call(budget: Budget, kernel: Any, *arguments: Any, partial: bool = False) -> Any:
-    """Return what a kernel gives, stopped through its `Prompt`; see `Budget.call`."""
+    """Return the result of a kernel, stopped through its `Prompt`; see `Budget.call`."""
     if math.isinf(budget.time_limit):
         return kernel(*arguments)
     kernel = kernel.prepare_for(*arguments)  # in this thread, as `budget.call` does

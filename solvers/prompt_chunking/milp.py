@@ -55,7 +55,7 @@ class MilpChunking(ByProgram, PromptChunkingMethod):
 
 
 def formulate(problem: PromptChunkingProblem) -> Any:
-    """Return the program as a Pyomo model; times are in parts of what one chunk takes.
+    """Return the program as a Pyomo model; times are in parts of the time of one chunk.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def _pass(program: Any, problem: PromptChunkingProblem, size: dict[tuple[int, in
 
     unit, P, M = program.unit, problem.pipeline_length, program.places.last()
 
-    # What a chunk takes of each resource
+    # Seconds of a chunk on each resource
     g, mu = problem.cloud_delay, problem.background_tokens
     upload_token = problem.bytes_per_token / problem.uplink_bytes_per_second
     download_token = problem.bytes_per_token / problem.downlink_bytes_per_second
@@ -142,7 +142,7 @@ def _pass(program: Any, problem: PromptChunkingProblem, size: dict[tuple[int, in
     on_start = wait if problem.wait == "serial" else 0.0
 
     def of(seconds: dict[tuple[int, int], float], j: int) -> Any:
-        """What the chunk that ends at a place takes; 0 if none does."""
+        """Return the seconds of the chunk that ends at a place; 0 if none does."""
         return sum(seconds[i, j] / unit * program.takes[i, j] for i in range(j))
 
     def after(done: Any, seconds: dict[tuple[int, int], float], more: float = 0.0) -> Any:

@@ -11,7 +11,7 @@ from specopt.models.fields import Floats, Ints
 from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 
 SECONDS_PER_TOKEN = 1e-7
-"""What making the arrays takes, with room for a slow machine."""
+"""Seconds per token to make the arrays, with room for a slow machine."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def prepare(problem: PromptChunkingProblem) -> Prepared:
 
 
 def work_space(prepared: Prepared, most: int) -> Any:
-    """Return what kernels need to search plans up to a number of chunks."""
+    """Return the work space of kernels that search plans up to a number of chunks."""
     from specopt.solvers.prompt_chunking.kernels.play import Work
 
     return Work(

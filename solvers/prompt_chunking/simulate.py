@@ -1,11 +1,11 @@
 """Prefill and decoding of many devices on one cloud pipeline: TTFT, TBT, in-cloud delay and
 compliance with SLAs.
 
-What the simulation assumes beyond the event model of `prompt-chunking`:
+The simulation makes these assumptions beyond the event model of `prompt-chunking`:
 
 * Batching is continuous: whenever the first stage is free, everything that waits there enters one
-  batch, but at most one chunk of a prompt. A batch takes g(its tokens)/P per stage, so other
-  requests are what mu stands for.
+  batch, but at most one chunk of a prompt. A batch takes g(its tokens)/P per stage, so mu stands
+  for other requests.
 * A round of decoding drafts, computes the shallow states of what it sends, crosses the link, takes
   part in one batch and comes back; all tokens of a round appear at once. TBT of a request is (last
   - first token)/(tokens - 1).
@@ -71,7 +71,7 @@ _PROBLEM = (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChunkingRun:
-    """What happened while a scheme served a workload.
+    """One run of a scheme on a workload.
 
     Parameters
     ----------
@@ -115,15 +115,15 @@ class ChunkingRun:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PromptSimulation(Simulation):
-    """What a scheme reaches, run by run.
+    """The results of a scheme, run by run.
 
     `estimates` are the means over requests of TTFT ("ttft_seconds") and TBT ("tbt_seconds"), the
-    TTFT that 95 % of the requests keep, and what the cloud does.
+    TTFT that 95 % of the requests keep, and figures of the cloud.
 
     Parameters
     ----------
     scheme
-        What was simulated.
+        The scheme that was simulated.
     requests, warm_up_requests
         Of every run: those that count, and those before them.
     runs
@@ -292,11 +292,7 @@ def draw(workload: PromptWorkload, count: int, seed: int = 0) -> NDArray[Any]:
 
 
 def problem_of(
-    workload: PromptWorkload,
-    request: Any,
-    background_tokens: float,
-    wait: Wait = "overlap",
-    download: Download = "all",
+    workload: PromptWorkload, request: Any, background_tokens: float
 ) -> PromptChunkingProblem:
     """Return the prompt-chunking problem of one request among other requests of given tokens per
     batch.
@@ -306,8 +302,7 @@ def problem_of(
         uplink_bytes_per_second=float(request["uplink"]),
         downlink_bytes_per_second=float(request["downlink"]),
         background_tokens=workload.background_tokens + background_tokens,
-        wait=wait,
-        download=download,
+        wait="overlap",
         **{name: getattr(workload, name) for name in _PROBLEM},
     )
 
@@ -339,7 +334,7 @@ def play(
     workload, scheme, seed
         As in `run_once`.
     drawn
-        Who arrives when, and with what: rows as `draw` returns them.
+        Requests in order of arrival: rows as `draw` returns them.
     plans
         Chunk sizes by request.
     counted
@@ -352,7 +347,7 @@ def play(
     log_batches
         How many batches to log.
     policy
-        What cuts prompts in the place of Eq. 3; None: nothing.
+        Policy that cuts prompts in place of Eq. 3, or None.
 
     Raises
     ------
@@ -429,7 +424,7 @@ class State:
     arrival_seconds, prompt_tokens
         Of the request.
     chunk, left_tokens
-        Chunks that were sent, and what is left of the prompt.
+        Chunks that were sent, and tokens of the prompt that are left.
     uplink_bytes_per_second
         Of the device.
     equation_3_tokens

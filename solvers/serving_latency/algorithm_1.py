@@ -4,7 +4,7 @@ length.
 Tasks are sorted by input length. Y[i, n, 0] and Y[i, n, 1] are the times at which both stages have
 finished the first i tasks at step n. The partition of those tasks is the one of least total latency
 (Eq. 29-32, with the corrections of the misprints: ``max{Y[j-1,n,0] + T^d, Y[j-1,n,1]} + T^v``).
-Keeping one partition per prefix is what makes it a heuristic; batches run in ascending order of
+It is a heuristic because it keeps one partition per prefix. Batches run in ascending order of
 input length.
 
 The completion times are kept as functions of n, convex and piecewise linear, instead of one number
@@ -57,14 +57,14 @@ class Algorithm1(ServingLatencyMethod):
 
     def plan(self, prepared: Prepared, budget: Budget) -> ServingLatencyPlan:
         """Return the plan that the method chooses."""
-        return best_plan(prepared, budget, prepared.shares)
+        return best_plan(prepared, budget)
 
 
 def best_plan(
-    prepared: Prepared, budget: Budget, shares: Floats, lengths: Sequence[int] = ()
+    prepared: Prepared, budget: Budget, shares: Floats | None = None, lengths: Sequence[int] = ()
 ) -> ServingLatencyPlan:
-    """Return Algorithm 1's batches at the best of some speculation lengths (default: all), with the
-    given shares.
+    """Return Algorithm 1's batches at the best of some speculation lengths (default: all), with
+    optimal shares unless given.
     """
     lengths = lengths or prepared.lengths
     best, plan = np.inf, None

@@ -8,7 +8,6 @@ two baselines are problems, not methods: "SD without pipeline" is a pipelined pl
 
 from __future__ import annotations
 
-import bisect
 from abc import abstractmethod
 from dataclasses import dataclass
 
@@ -124,9 +123,7 @@ class MaxBatching(EqualSizes):
     def batches(self, prepared: Prepared, length: int, budget: Budget) -> Batches:
         """Batch by the largest size that fits any tasks."""
         longest = float(prepared.inputs.max()), float(prepared.outputs.max())
-        sizes = range(2, prepared.tasks + 1)
-        more = bisect.bisect_left(sizes, True, key=lambda size: not prepared.fits(size, *longest))
-        return slices_of(prepared.tasks, 1 + more)
+        return slices_of(prepared.tasks, max(1, prepared.largest(*longest)))
 
 
 @dataclass(frozen=True)
@@ -180,7 +177,7 @@ class FixedLength(Algorithm1):
     def plan(self, prepared: Prepared, budget: Budget) -> ServingLatencyPlan:
         """Run Algorithm 1 for one speculation length."""
         length = min(self.length, prepared.problem.max_speculation_length or 1)
-        return best_plan(prepared, budget, prepared.shares, [length])
+        return best_plan(prepared, budget, lengths=[length])
 
 
 @dataclass(frozen=True)

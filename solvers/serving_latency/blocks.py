@@ -1,5 +1,5 @@
-"""What blocks of tasks cost at one speculation length: which fit, their stage times by scenario,
-and coarser ones.
+"""Costs of blocks of tasks at one speculation length: which fit, their stage times by scenario, and
+coarser ones.
 
 Bounds run over all blocks (e, b). Where those are too many, the tasks are cut into *cells* of equal
 (real) size, and blocks begin and end between cells only. `coarsened` lowers the costs so that this
@@ -48,7 +48,7 @@ class Tables:
 
     @property
     def arrays(self) -> tuple[bool, Floats, Floats, Ints]:
-        """What every kernel takes first."""
+        """The fields of the kernels' record `Costs`."""
         return self.linear, self.d, self.v, self.width
 
     @property
@@ -72,7 +72,7 @@ class Tables:
         return found
 
     def costs(self, table: Floats, layers: Ints | slice, ends: Ints, sizes: Ints) -> Floats:
-        """Return what blocks cost in layers of a table like these."""
+        """Return the costs of blocks in layers of a table like these."""
         if self.linear:
             return sizes * table[layers, 0, ends] + table[layers, 1, ends]
         return table[layers, sizes, ends]
@@ -89,16 +89,9 @@ def widths(prepared: Prepared) -> Ints:
     output lengths.
     """
     outputs = float(prepared.problem.longest_output)
-    tasks, most = prepared.tasks, []
     different, place = np.unique(prepared.inputs, return_inverse=True)
-    for padded in different.tolist():
-        size = int(min(tasks, prepared.room_for(padded + outputs)))
-        while size < tasks and prepared.fits(size + 1, padded, outputs):
-            size += 1
-        while size > 0 and not prepared.fits(size, padded, outputs):
-            size -= 1
-        most.append(size)
-    return np.append(0, np.minimum(np.arange(1, tasks + 1), np.array(most)[place]))
+    most = np.array([prepared.largest(padded, outputs) for padded in different.tolist()])
+    return np.append(0, np.minimum(np.arange(1, prepared.tasks + 1), most[place]))
 
 
 def range_starts(steps: int, ranges: int) -> Ints:
@@ -116,9 +109,12 @@ def scenario_tables(at: Stages, width: Ints, kernels: Any) -> Tables:
     starts = range_starts(steps, RANGES)
     filled = np.minimum(width, 1) if at.linear else width
     d, v = np.zeros((2, RANGES + 1, int(filled.max()) + 1, tasks + 1))
-    kernels.scenario_tables(*at.arrays, filled, starts, d, v)
+    kernels.scenario_tables(at.data, filled, starts, d, v)
     if at.linear:  # a batch of b costs the overheads and b times what is left of one alone
-        for table, passes, pieces in ((d, at.length, at.runtimes[0]), (v, 1, at.runtimes[1])):
+        for table, passes, pieces in (
+            (d, at.length, at.data.runtimes[0]),
+            (v, 1, at.data.runtimes[1]),
+        ):
             fixed = np.diff(starts)[:, None] * passes * pieces[0, 1]
             table[:, 0], table[:, 1] = table[:, 1] - fixed, fixed
     return Tables(at.linear, d, v, width)

@@ -41,8 +41,6 @@ with its own lengths, as no longest ones in its batch are shorter.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from specopt.models.errors import OutOfMemory, OutOfTime
@@ -99,8 +97,8 @@ def summed_bound(prepared: Prepared, length: int, alone: bool = False) -> float:
     if prepared.tabled:
         return 0.0
     at = stages(prepared, length)
-    inputs, outputs, _, first_draft, again, draft, first_verify, verify = at.task.T
-    more_pass, more_draft, more_verify = at.setting[2:5]
+    inputs, outputs, _, first_draft, again, draft, first_verify, verify = at.data.task.T
+    more_pass, more_draft, more_verify = at.data.setting[2:5]
     most = np.floor(prepared.room_for(1.0) * (1.0 + 1e-9) / (inputs + outputs))
     size = np.ones(len(inputs)) if alone else np.maximum(1.0, most)
     n = np.arange(1, at.steps.max() + 1)
@@ -129,7 +127,17 @@ def inference_bound(at: Stages, budget: Budget) -> float:
         ends = np.unique(
             np.concatenate([ends[:2], ends[np.linspace(1, len(ends) - 1, room, dtype=np.int64)]])
         )
-    return _sum_ranges(at, ends, budget)
+    kernels = budget.load("serving_latency.rebatching")
+    seconds = np.zeros(len(ends) - 1)
+    by_output = np.argsort(at.prepared.outputs, kind="stable")
+    search = new_search(budget)
+    first = 0
+    while first < len(seconds):
+        budget.check(_SECONDS_PER_ENTRY[not at.linear] * entries(at))
+        stop = min(len(seconds), first + max(1, int(_ENTRIES_PER_CALL / entries(at))))
+        kernels.rebatching_ranges(first, stop, at.data, ends, by_output, search, seconds)
+        first = stop
+    return float(seconds.sum())
 
 
 def ends_of(steps: Ints) -> Ints:
@@ -144,36 +152,9 @@ def entries(at: Stages) -> float:
     return max(1.0, prepared.tasks * max(1.0, min(prepared.tasks / 2, room)))
 
 
-def room_for(tasks: int, budget: Budget) -> Any:
-    """Return the work space in which the kernels of `rebatching` form batches."""
-    return budget.load("serving_latency.rebatching").Workspace(
-        places=np.zeros((2, tasks), np.int64),
-        lines=np.zeros((3, tasks)),
-        f=np.zeros((tasks + 1, 4)),
-        choice=np.zeros((tasks + 1, 4), np.int64),
-        batches=np.zeros((tasks, budget.load("serving_latency.plans").BATCH_COLUMNS)),
-    )
-
-
 def new_search(budget: Budget) -> Floats:
     """Return a search for the weight between the stages, which begins in the middle."""
     kernels = budget.load("serving_latency.rebatching")
     search = np.zeros(kernels.SEARCH_ENTRIES)
     search[kernels.VALUE_WEIGHT] = 0.5
     return search
-
-
-def _sum_ranges(at: Stages, ends: Ints, budget: Budget) -> float:
-    kernels = budget.load("serving_latency.rebatching")
-    tasks = at.prepared.tasks
-    seconds = np.zeros(len(ends) - 1)
-    by_output = np.argsort(at.prepared.outputs, kind="stable")
-    room = room_for(tasks, budget)
-    search = new_search(budget)
-    first = 0
-    while first < len(seconds):
-        budget.check(_SECONDS_PER_ENTRY[not at.linear] * entries(at))
-        stop = min(len(seconds), first + max(1, int(_ENTRIES_PER_CALL / entries(at))))
-        kernels.rebatching_ranges(first, stop, *at.arrays, ends, by_output, room, search, seconds)
-        first = stop
-    return float(seconds.sum())

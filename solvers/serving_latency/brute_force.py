@@ -8,12 +8,11 @@ other method, for known output lengths too.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from specopt.models.acceptance import decoding_steps, expected_tokens_per_step
-from specopt.models.fields import Floats, Ints
+from specopt.models.fields import Ints
 from specopt.models.serving_latency.problem import ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
@@ -55,55 +54,37 @@ class BruteForce(ServingLatencyMethod):
         tasks = prepared.tasks
         subsets = 1 << tasks
         best, plan = np.inf, None
+
+        def search(first: int) -> tuple[float, Ints]:
+            """Return the least T_inf after a first batch, below `best`, and its batches."""
+            order = np.zeros(tasks, np.int64)
+            found = kernels.enumerate_after(
+                first, prepared.overlap, draft, verify, allowed, best, order
+            )
+            return found, order
+
         for length in prepared.lengths:
             at = stages(prepared, length)
-            steps = int(at.steps.max())
-            draft, verify = np.zeros((2, subsets, steps))
-            spaces = [_space(tasks, steps) for _ in range(budget.workers)]
+            draft, verify = np.zeros((2, subsets, int(at.steps.max())))
             allowed = np.zeros(subsets, np.bool_)
-            kernels.subset_stages(*at.arrays, draft, verify, allowed)
+            kernels.subset_stages(at.data, draft, verify, allowed)
             if prepared.problem.rounds == "slowest":
                 for mask in range(1, subsets):
-                    members = [k for k in range(tasks) if mask >> k & 1]
-                    done = prepared.batch_steps(prepared.outputs[members], length)
+                    done = prepared.batch_steps(prepared.outputs[_members(mask)], length)
                     draft[mask, done:] = verify[mask, done:] = 0.0
             pace = budget.pace()
-            tables = at.setting, draft, verify, allowed
             for start in range(1, subsets, budget.workers):
                 pace()
                 firsts = range(start, min(start + budget.workers, subsets))
-                for found, space in zip(
-                    self._after(kernels, firsts, tables, best, spaces), spaces, strict=False
-                ):
+                for found, order in in_threads(budget.workers, search, firsts):
                     if found < best:  # in the order of the first batches, as by one worker
                         best = found
-                        batches = [
-                            [k for k in range(tasks) if mask >> k & 1] for mask in space[-1] if mask
-                        ]
-                        plan = prepared.plan(batches, length)
+                        plan = prepared.plan([_members(mask) for mask in order if mask], length)
                         budget.offer(plan)
         assert plan is not None, "every task fits alone, so one-task batches are feasible"
         return Outcome(plan=plan, bound=best + prepared.communication_seconds)
 
-    @staticmethod
-    def _after(
-        kernels: Any, firsts: range, tables: tuple[Any, ...], best: float, spaces: list[Any]
-    ) -> list[float]:
-        """Return the least T_inf after each first batch, each in a thread of its own; below `best`,
-        else that.
-        """
 
-        def search(of: tuple[int, Any]) -> float:
-            found: float = kernels.enumerate_after(of[0], *tables, best, *of[1])
-            return found
-
-        return in_threads(len(spaces), search, list(zip(firsts, spaces, strict=False)))
-
-
-def _space(tasks: int, steps: int) -> tuple[Floats, Floats, Ints, Ints, Ints]:
-    """Return the work space of a search: when stages are free, rests, batches, and the order that
-    it leaves.
-    """
-    rest, batch, order = np.zeros((3, tasks + 1), np.int64)
-    drafted, done = np.zeros((2, tasks + 1, steps))
-    return drafted, done, rest, batch, order[:tasks]
+def _members(mask: int) -> list[int]:
+    """Return the tasks of a subset."""
+    return [k for k in range(int(mask).bit_length()) if mask >> k & 1]

@@ -18,16 +18,16 @@ linear program that allows fractional x bounds sum T_r from below.
 It has too many columns to write down, but any prices bound it. Let pi_k be a price per task, phi_r
 and lambda_r per first and last step, w_r in [0, 1] the weight of the first row against the second.
 If no batch, whatever roles it plays, earns more than it costs, the prices' total is a bound. If
-some do, it is one after taking off every pi what the worst batch earns too much per task, or after
-scaling all pi by the least ratio of cost to earnings. Finding the worst is easy because a batch's
-cost depends on its size, its longest input and its longest output alone: given these, it holds the
-dearest of the tasks that exceed neither. So the bound never depends on the solver of the linear
-program, which only proposes prices.
+some do, it is one after every pi is lowered by the excess earnings of the worst batch per task, or
+after all pi are scaled by the least ratio of cost to earnings. Finding the worst is easy because a
+batch's cost depends on its size, its longest input and its longest output alone: given these, it
+holds the dearest of the tasks that exceed neither. So the bound never depends on the solver of the
+linear program, which only proposes prices.
 
 Of many tasks, prices are interpolated between nodes (a few inputs by a few outputs), so the program
-has a row per node and not per task. Close lengths form classes: a batch costs what one with the
-least lengths of its classes would, and may hold any task of these classes. The first restricts the
-prices, the second lowers costs: both bound less, and neither bounds wrongly.
+has a row per node and not per task. Close lengths form classes: a batch costs as much as one with
+the least lengths of its classes would, and may hold any task of these classes. The first restricts
+the prices, the second lowers costs: both bound less, and neither bounds wrongly.
 
 Prices settle fast because dearer tasks are kept dear: a task that exceeds another in neither length
 never needs a higher price, so the program has a column for each such pair that enforces it.
@@ -56,15 +56,13 @@ _TASKS_PER_CALL = 20_000  # classes of longest inputs that are priced per kernel
 _CLASSES = 400
 _CLASSES_OF_MANY = 100  # where batches are so large that more would take too long
 _MANY_BATCHES = 1e7
-_LARGEST_EXACT = (
-    300  # tasks up to which each has a price of its own; then prices are interpolated between nodes
-)
+# tasks up to which each has its own price; then prices are interpolated between nodes
+_LARGEST_EXACT = 300
 _NODES = 12  # of inputs, and of outputs
 _CLOSED = 1e-5  # relative distance to the program's own value at which it counts as solved
 _NEAR = 0.01  # the same at which another speculation length gains more
-_STALE = (
-    10  # rounds that move neither the bound nor the program's value after which none is expected
-)
+# rounds that move neither the bound nor the program's value after which none is expected
+_STALE = 10
 _LEAST, _END = range(2)  # rows of classes
 
 
@@ -118,9 +116,8 @@ class ColumnBound:
             steps = np.unique(np.concatenate([[0], steps[at_most]]))
         self._ends = steps
         self._by_output = np.argsort(at.prepared.outputs, kind="stable")
-        self._alone = np.append(
-            at.steps[self._by_output[::-1]], 0
-        )  # by size: after which step a batch may be alone
+        # by size: after which step a batch may be alone
+        self._alone = np.append(at.steps[self._by_output[::-1]], 0)
         self._inputs, self._outputs = _classes(at, self._by_output)
         self._nodes, self._share = _nodes(at)
         self._ranges = len(steps) - 1 if at.overlap else 0
@@ -157,7 +154,7 @@ class ColumnBound:
             return
         value = self._model.getObjectiveValue() * self._scale
         prices = self._proposal()
-        smoothed = self._center is not None and self._smooth
+        smoothed = self._smooth
         if self._center is not None and smoothed:
             prices = self._center.towards(prices, 0.7)
         raised, found = self._price(prices)
@@ -179,11 +176,6 @@ class ColumnBound:
         worst = np.array([0.0, 1.0])
         rows: list[Ints] = []
         roles = np.array([prices.weight, prices.first, prices.last])
-        base, gain = (
-            np.zeros((tasks + 1, len(self._ends))),
-            np.zeros((2, tasks + 1, len(self._ends) - 1)),
-        )
-        links = np.zeros((2, tasks + 1), np.int64)
         count = self._inputs.shape[1]
         classes = self._kernels.Classes(self._ends, self._inputs, self._outputs, self._by_output)
         priced = self._kernels.Prices(dear, prices.task, roles, 1e-9 * self._scale)
@@ -192,16 +184,7 @@ class ColumnBound:
             self.budget.check()
             found = np.zeros((at_once, 3), np.int64)
             noticed = self._kernels.price_batches(
-                start,
-                min(count, start + at_once),
-                *self.at.arrays,
-                classes,
-                priced,
-                base,
-                gain,
-                links,
-                worst,
-                found,
+                start, min(count, start + at_once), self.at.data, classes, priced, worst, found
             )
             rows.append(found[:noticed])
         total = float(prices.task.sum())
@@ -219,8 +202,8 @@ class ColumnBound:
         return raised, len(places)
 
     def _found(self, dear: Ints, places: Ints) -> tuple[list[Ints], Ints, Ints]:
-        """Return the batches found, the dearest tasks that exceed neither class, and what each
-        counts as.
+        """Return the batches found, the dearest tasks that exceed neither class; the task whose
+        input each counts as, and its steps of cost and of roles.
         """
         place = self._by_output.argsort()
         batches = []
@@ -239,9 +222,8 @@ class ColumnBound:
         dual = np.maximum(0.0, np.array(self._model.getSolution().row_dual))
         nodes, ranges = len(self._nodes), self._ranges
         free = np.zeros(len(self._ends) - 1)
-        interpolated = np.einsum(
-            "kn,n->k", self._share, dual[:nodes]
-        )  # not by a library whose sums depend on threads
+        # not by a library whose sums depend on threads
+        interpolated = np.einsum("kn,n->k", self._share, dual[:nodes])
         task = np.maximum(0.0, interpolated * self._scale)
         if not ranges:
             return _Prices(task, free, free, free)
@@ -306,7 +288,7 @@ class ColumnBound:
         count, ranges, nodes = len(batches), self._ranges, len(self._nodes)
         stages = np.empty((count, 4, len(self._ends) - 1))
         sizes = np.array([len(batch) for batch in batches])
-        self._kernels.batch_stages(*self.at.arrays, sizes, tops, steps[0], self._ends, stages)
+        self._kernels.batch_stages(self.at.data, sizes, tops, steps[0], self._ends, stages)
         draft, verify, draft_step, verify_step = stages.transpose(1, 0, 2)
         stop = np.clip(steps[1][:, None], self._ends[:-1], self._ends[1:])
         active = stop - self._ends[:-1]

@@ -35,13 +35,13 @@ def algorithm_1_batches(
     pool = np.zeros((32 * (tasks + 16), 5))
     pool[0, kernels.FROM] = 2  # prefix 0: both stages are free at time 0
     # each line changes pieces at most P - 1 times, and rounding may put a step between two pieces
-    segments = np.zeros((1 + 2 * (length + 1) * (at.runtimes.shape[1] - 1), 5))
+    segments = np.zeros((1 + 2 * (length + 1) * (prepared.runtimes.shape[1] - 1), 5))
     row = 1
     while row <= tasks:
         budget.check()
         stop = prepared.rows_end(row, _LABELS_PER_CALL)
         reached = kernels.algorithm_1_rows(
-            row, stop, *at.arrays, segments, boundary, prefix, begins, pool
+            row, stop, at.data, segments, boundary, prefix, begins, pool
         )
         if reached < stop:  # the pool is full
             pool = np.concatenate([pool, np.zeros_like(pool)])
@@ -67,7 +67,7 @@ def additive_batches(
     while row <= prepared.tasks:
         budget.check()
         stop = prepared.rows_end(row, _PATHS_PER_CALL // (1 if at.linear else 8))
-        kernels.additive_rows(row, stop, *at.arrays, draft_weight, verify_weight, best, boundary)
+        kernels.additive_rows(row, stop, at.data, draft_weight, verify_weight, best, boundary)
         row = stop
     return backtrack(boundary), float(best[prepared.tasks])
 

@@ -19,16 +19,20 @@ from specopt.solvers.solver_status import termination_of
 
 
 class CuttingPlanes:
-    """The next weights to try, given what the earlier ones gave.
+    """The next weights to try, given the values and gradients at the earlier ones.
 
-    `weights`, shape (S, M), are where to start, every row sums to 1; `scale` is the magnitude of
-    the function, to keep the program well scaled.
+    Parameters
+    ----------
+    weights
+        Weights to start from, shape (S, M); every row sums to 1.
+    scale
+        Magnitude of the function, which keeps the program well scaled.
     """
 
     def __init__(self, weights: Floats, scale: float) -> None:
         self.best = -np.inf
         self.center = weights
-        self.promised = np.inf  # what the program promised the last proposal would reach
+        self.promised = np.inf  # value of the last proposal in the program
         self._radius = 0.3
         self._misses = 0
         self._scale = scale

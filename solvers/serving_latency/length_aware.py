@@ -1,4 +1,4 @@
-"""Known output lengths: batches of tasks that are alike in both dimensions, input and output.
+"""Known output lengths: batches of tasks that are similar in both input and output.
 
 A batch runs until its longest output is done and pads to its longest input, so tasks should agree
 in both. Batches that finish early leave the pipeline to the others, so order and overlap change
@@ -8,7 +8,7 @@ length the method
 1. computes the bound of `rebatching`, which rules out many of them;
 2. sorts the tasks by input, by output and by mixtures of both, and finds the batches contiguous in
    each order whose summed stage times are least (a shortest path), in several pipeline orders;
-3. improves what is left by simulated annealing over single tasks, swaps, threshold cuts, splits,
+3. improves the rest by simulated annealing over single tasks, swaps, threshold cuts, splits,
    merges and the pipeline order, most moves where the latency is least;
 4. raises the bound by column generation, see `column_bound`, always of the candidate whose bound is
    least; of many tasks before the annealing, which gains little there.
@@ -42,12 +42,10 @@ if TYPE_CHECKING:
 # With other values plans and bounds of many tasks come out a little better or worse, or later.
 _MANY = 300  # tasks above which bounds gain more than annealing, and than paths of several weights
 _MAX_ORDERED = 2000  # tasks up to which every order is tried
-_DEAR_BOUND = (
-    1e7  # batches rated per range of steps above which the bound of `rebatching` takes too long
-)
-_CHEAP_BOUND = (
-    4e5  # the same below which more ranges of steps gain more, before annealing, than it does
-)
+# batches rated per range of steps above which the bound of `rebatching` takes too long
+_DEAR_BOUND = 1e7
+# the same below which more ranges of steps gain more, before annealing, than it does
+_CHEAP_BOUND = 4e5
 # an l at which another's batches take so much longer than the best is no longer constructed for
 _HOPELESS = 1.05
 # of a kernel call, some 0.02 s: cut by work, never by the clock, a seed gives one plan
@@ -105,7 +103,7 @@ class _Candidate:
     order: Any = None  # batches in the pipeline, unused behind
     batches: int = 0
     bound: float = 0.0  # on T_inf
-    columns: ColumnBound | None = None  # what raises the bound, once begun
+    columns: ColumnBound | None = None  # raises the bound, once begun
 
     @property
     def objective(self) -> float:
@@ -127,7 +125,7 @@ class _Candidate:
 
 
 class _Search:
-    """The candidates, and the clock over them."""
+    """The search over all candidates, within one budget."""
 
     def __init__(self, method: LengthAware, able: list[Prepared], budget: Budget) -> None:
         self.budget = budget
@@ -244,9 +242,8 @@ class _Search:
             if lowest.objective_bound >= self._best * (1 - 1e-12):
                 return
             if lowest.columns is None or lowest.columns.done:
-                more = (
-                    RANGES if lowest.columns is None else 2 * lowest.columns.ranges - 1
-                )  # each but prefill in two
+                # each range but prefill in two
+                more = RANGES if lowest.columns is None else 2 * lowest.columns.ranges - 1
                 if more > max(RANGES, ranges):
                     return
                 latest = lowest.columns or latest
@@ -267,8 +264,8 @@ class _Search:
     # ------------------------------------------------------------------ construction
 
     def _construct(self, candidate: _Candidate) -> None:
-        """Take the best of the shortest paths over several orders, and see what its batches take at
-        other lengths.
+        """Take the best of the shortest paths over several orders, and rate its batches at other
+        lengths.
         """
         few = candidate.at.prepared.tasks <= _MANY
         for order in _orders(candidate.at):
@@ -287,7 +284,7 @@ class _Search:
         while row <= tasks:
             self.budget.check()
             stop = at.prepared.rows_end(row, _ROWS_PER_CALL)
-            self.paths.order_rows(row, stop, *at.arrays, order, *weights, best, start)
+            self.paths.order_rows(row, stop, at.data, order, *weights, best, start)
             row = stop
         batches = []
         end = tasks
@@ -338,21 +335,15 @@ class _Search:
         at, prepared = candidate.at, candidate.at.prepared
         ranks = np.argsort(prepared.outputs, kind="stable").argsort()
         plan = np.stack([candidate.slot, candidate.order] * 2)
-        batches, lines = (
-            np.zeros((prepared.tasks + 2, self.annealing.BATCH_COLUMNS)),
-            np.zeros((2, prepared.tasks)),
-        )
-        lists = np.zeros((6, prepared.tasks), np.int64)
         counts = np.array([candidate.batches, candidate.batches], np.int64)
         seconds: Floats = np.array([candidate.seconds, candidate.seconds])
-        walk = self.annealing.Walk(batches, lines, lists, plan, counts, seconds)
         done = 0
         while done < tries:
             self.budget.check()
             work = 200 + prepared.tasks + int(counts[0]) ** 2  # of one move
             stop = min(tries, done + max(50, _WORK_PER_CALL // work))
             self.annealing.improve_batches(
-                done, stop, tries, *at.arrays, ranks, heat, walk, self.stream
+                done, stop, tries, at.data, ranks, heat, plan, counts, seconds, self.stream
             )
             done = stop
             if seconds[1] < candidate.seconds:

@@ -1,4 +1,4 @@
-"""Tasks served as one lot: in fixed batches that Algorithm 1 plans with O_max, to the end."""
+"""Tasks served together to the end, in fixed batches that Algorithm 1 plans with O_max."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def served_lot(problem: ServingData[Any], chosen: Ints) -> tuple[float, Floats]:
         }
     )
     prepared = prepare(lot)
-    plan = best_plan(prepared, Budget(lot), prepared.shares)
+    plan = best_plan(prepared, Budget(lot))
     outputs, length = problem.planned_output_tokens[chosen], plan.speculation_length
     batches = static_batches(lot, plan, outputs[None])
     n = np.arange(1.0, max(int(batch.steps[0]) for batch in batches) + 1.0)

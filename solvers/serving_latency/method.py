@@ -1,5 +1,5 @@
-"""What the methods of serving latency share: conditions, a plan to start from, the certificate,
-mechanisms in turn.
+"""Functions that the methods of serving latency share: conditions, a plan to start from, the
+certificate, and the best of several mechanisms.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class ServingLatencyMethod(ServingMethod):
 
     @classmethod
     def conditions(cls) -> tuple[Condition, ...]:
-        """Return what the method asks of the way tasks are served, then all else."""
+        """Return the conditions on the way tasks are served, then all others."""
         return (*cls.serves, *cls.forms, *super().conditions())
 
     def bytes_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
@@ -69,7 +69,7 @@ class ServingLatencyMethod(ServingMethod):
         return needed | {"input_tokens": 16.0 * problem.tasks**2 * steps}
 
     def seconds_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
-        """Return what judging a plan takes: decoding steps at the longest drafts, by tasks or by
+        """Return the seconds to judge a plan: decoding steps at the longest drafts, by tasks or by
         batches.
         """
         steps = np.stack(problem.scenarios) / problem.tokens_per_step(
@@ -91,14 +91,14 @@ def prepare_all(problem: ServingLatencyProblem) -> list[Prepared]:
     Raises
     ------
     Infeasible
-        If none has, why the first has none.
+        If no mechanism has plans; the message says why the first one has none.
     """
     return able([prepare(problem, mechanism) for mechanism in problem.mechanisms])
 
 
 def begun(problem: ServingLatencyProblem, budget: Budget) -> list[Prepared]:
-    """Return `prepare_all`; offer plans to start from, an earlier one first: others are judged if
-    time is left.
+    """Return `prepare_all`, and offer plans to start from: the warm start first, the others if time
+    is left to judge them.
     """
     options = prepare_all(problem)
     budget.offer_warm_start()

@@ -108,9 +108,9 @@ class Milp(ByProgram, ServingLatencyMethod):
                 if ended is not Termination.CONVERGED:
                     break
                 budget.check()
-        at_length = (
-            {} if self.length is None else {"bound_at_length": min(bounds[case] for case in start)}
-        )
+        at_length: dict[str, float] = {}
+        if self.length is not None:
+            at_length["bound_at_length"] = min(bounds[case] for case in start)
         return Outcome(
             plan=budget.incumbent,
             bound=min(bounds.values()),
@@ -132,7 +132,7 @@ class Milp(ByProgram, ServingLatencyMethod):
     def _steps(self, problem: ServingLatencyProblem) -> int:
         """Return the most decoding steps of any plan that is looked at."""
         if ONE_RATE.clash(self, problem):
-            return 0  # that is what it is refused for
+            return 0  # refused for another reason
         options = (prepare(problem, mechanism) for mechanism in problem.mechanisms)
         return max(Case(prepared, self._lengths(prepared)[0]).steps for prepared in options)
 
@@ -153,8 +153,8 @@ def simple_batches(prepared: Prepared) -> list[list[list[int]]]:
 
 
 class Shape(NamedTuple):
-    """What the stage times and the memory of a batch depend on: its size b, and what it is padded
-    to (Eq. 8, 11).
+    """The size b of a batch, and the lengths that it is padded to (Eq. 8, 11): its stage times and
+    its memory depend on nothing else.
     """
 
     size: int
@@ -282,12 +282,12 @@ def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
     Parameters
     ----------
     case
-        What to formulate.
+        The case to formulate.
     known
         Total latency above which plans are of no interest.
     starts
-        First steps, from 0, of ranges whose steps share their variables, a relaxation; None: each
-        has its own.
+        First steps, from 0, of ranges whose steps share their variables, which is a relaxation;
+        None means that each step has its own.
     """
     import pyomo.environ as pyo
 
@@ -420,9 +420,9 @@ def solve_case(
     """Offer the best plan of one case if it beats the incumbent, raise its bound; return why HiGHS
     stopped.
 
-    Steps are taken together in ranges at first: what a range takes is at least what its critical
-    batches take in all. Where the plan found takes longer, as they change from step to step, the
-    range is halved, until it does not.
+    Steps are combined in ranges at first: a range takes at least as long as its critical batches
+    take in all. If the plan found takes longer, because these change from step to step, the range
+    is halved, until it does not.
 
     Modified in place: bounds, stats.
     """
@@ -437,9 +437,8 @@ def solve_case(
         stats["nodes"] += solved.nodes
         stats["simplex_iterations"] += solved.count("simplex_iteration_count")
         if solved.termination is Termination.INFEASIBLE:
-            bounds[case] = max(
-                bounds[case], budget.objective
-            )  # no plan of this case is better than the known one
+            # no plan of this case is better than the known one
+            bounds[case] = max(bounds[case], budget.objective)
             return Termination.CONVERGED
         if solved.bound is not None:
             bounds[case] = max(bounds[case], solved.bound * program.unit + program.offset)
@@ -461,11 +460,11 @@ def state(
     Parameters
     ----------
     problem
-        What to formulate.
+        The problem to formulate.
     length
-        The speculation length l; None: the one at which simple batches are best.
+        The speculation length l; None means the one at which simple batches are best.
     mechanism
-        Where the problem leaves it open; None: the first that it may have.
+        The mechanism, where the problem leaves it open; None means the first one allowed.
 
     Raises
     ------
@@ -477,15 +476,9 @@ def state(
     Infeasible
         If a task fits no batch.
     """
-    reason = next(
-        (
-            clash
-            for one in (*Milp.serves, *Milp.forms)
-            if (clash := one.clash(None, problem)) is not None
-        ),
-        None,
-    )
-    if reason is not None:
+    clashes = (one.clash(None, problem) for one in (*Milp.serves, *Milp.forms))
+    reason = next(filter(None, clashes), None)
+    if reason:
         raise Unsupported(f"formulation: the problem has {reason}")
     able = [one for one in prepare_all(problem) if mechanism in (None, one.mechanism)]
     if not able:

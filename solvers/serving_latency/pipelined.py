@@ -10,14 +10,14 @@ For every speculation length l and number of batches M the search
    exactly. The first paths keep a few of the first and last positions apart and pool those between.
    Where blocks are many, they run over cells of tasks (`specopt.solvers.serving_latency.blocks`);
    the least bound of all is refined by more positions and finer cells;
-3. enumerates what is left: all ways to cut the tasks and to place blocks at the positions kept
+3. enumerates the rest: all ways to cut the tasks and to place blocks at the positions kept
    apart whose bounds stay below the incumbent (`specopt.solvers.serving_latency.positions`), then
    all orders of the blocks between (`specopt.solvers.serving_latency.kernels.orders`). It is given
    up where it takes longer than the bound did, as another position kept apart prunes more.
 
-Step 3 is a proof. Of very few tasks every plan is rated, which needs one kernel to be compiled.
-Numbers of batches beyond `LARGEST_APART` are bounded and enumerated together. Where there are too
-many tasks: paths over all blocks would become too large a gap remains: certified, not closed.
+Step 3 is a proof. Of very few tasks every plan is rated, which compiles one kernel only. Numbers of
+batches beyond `LARGEST_APART` are bounded and enumerated together. A certified gap remains where
+tasks are so many that paths over all blocks would become too large.
 """
 
 from __future__ import annotations
@@ -49,22 +49,21 @@ from specopt.solvers.serving_latency.positions import (
     Positions,
 )
 from specopt.solvers.serving_latency.prepare import Prepared
-from specopt.solvers.serving_latency.stages import stages, workspace
+from specopt.solvers.serving_latency.stages import stages
 from specopt.solvers.simulation import random_key
 
 LARGEST_APART = 12
-TOLERANCE = 4e-10  # what counts as no improvement; below the 1e-9 within which a result is optimal
-# These decide what is tried first and for how long: they move the time of a proof, and the gap
+# relative gain that counts as no improvement; below the 1e-9 within which a result is optimal
+TOLERANCE = 4e-10
+# These decide the order and the length of attempts: they move the time of a proof, and the gap
 # where time is out.
 _ROUNDS = 80  # evaluations of the Lagrangian bound per part
 _NODES = 20_000  # enumeration nodes per kernel call, and before other weights are looked for
-_PATIENCE = (
-    60_000_000  # least work of an enumeration before it is given up, in entries of shortest paths
-)
+# least work of an enumeration before it is given up, in entries of shortest paths
+_PATIENCE = 60_000_000
 _FINE_RANGES = 64  # of decoding steps, where orders are bounded
-_SLOW = (
-    0.2  # of its gap: a part is enumerated where its bound rose by less when it was refined last
-)
+# of its gap: a part is enumerated where its bound rose by less when it was refined last
+_SLOW = 0.2
 _NEAR = 0.004  # largest gap, relative, at which it is: a larger one leaves too much
 _LEAVES = 2048  # leaves per kernel call
 _SHORT = 1000  # nodes of the orders of each path that are looked at together
@@ -77,9 +76,8 @@ _FIRST_POSITIONS = 4  # special ones of pooled parts, to begin with
 _MASKS = 300_000_000  # size of the shortest paths that bound enumerated parts
 _CHEAP = 30_000_000  # entries up to which every number of batches is bounded apart
 _PLANS = 1500  # with every task alone, up to which all plans are rated where runtimes are affine
-_BYTES_PER_ENTRY = (
-    200  # of tables of runtimes with several pieces, and of shortest paths over them, roughly
-)
+# of tables of runtimes with several pieces, and of shortest paths over them, roughly
+_BYTES_PER_ENTRY = 200
 _SECONDS_PER_ENTRY = 3e-7  # to fill them, roughly
 _SECONDS_PER_TRY = 1e-7  # of the local search, by batch
 _SECONDS_PER_BLOCK = 3e-9  # of a node of the orders, by scenario
@@ -99,9 +97,8 @@ class Part:
     more: bool = False  # whether it stands for more batches, too
     # by scenario, the best weight of the first position where only the first and the last have any
     first_weight: Floats = field(default_factory=lambda: np.full(RANGES + 1, 0.5))
-    front: int = field(
-        init=False
-    )  # how many positions are special at the front, and in all: those with weights
+    # number of special positions, those with weights, at the front and in all
+    front: int = field(init=False)
     specials: int = field(init=False)
     weights: Floats | None = None  # of the bound, once it was raised
     effort: float = field(default_factory=lambda: _PATH)  # size of the shortest paths that bound it
@@ -135,7 +132,6 @@ class PipelinedSearch:
         self.annealing = budget.load("serving_latency.annealing")
         self.kernels = budget.load("serving_latency.orders")
         self.width = widths(prepared)
-        self.work = workspace(self.plans, prepared.tasks)
         self.best = (
             math.inf
             if budget.objective is None
@@ -146,8 +142,8 @@ class PipelinedSearch:
         self.rating = True  # whether paths are rated as plans
         self.open: list[Part] = []
         self.left: list[Part] = []  # parts that stay open at the end
-        self.dropped = math.inf  # what no plan of the parts that are closed is below
-        # cells round what fits up, and that costs more than they save where few tasks fit
+        self.dropped = math.inf  # bound on the plans of all closed parts
+        # cells round sizes up, which costs more than it saves where few tasks fit
         self.coarse = prepared.linear and self._entries >= _WIDE * prepared.tasks
         self.tables: dict[tuple[int, int], Tables] = {}
         self.stream = np.array([random_key(budget.seed)])
@@ -165,10 +161,8 @@ class PipelinedSearch:
         """Valid bound on the objective over all plans of this mechanism."""
         communication = self.prepared.communication_seconds
         unimproved = self.best - TOLERANCE * (self.best + communication)
-        return (
-            min([unimproved, self.dropped, *(part.bound for part in self.open + self.left)])
-            + communication
-        )
+        parts = (part.bound for part in self.open + self.left)
+        return min(unimproved, self.dropped, *parts) + communication
 
     def run(self) -> float:
         """Search until all is proven, the gap is reached or only pooled parts are left; return the
@@ -228,7 +222,7 @@ class PipelinedSearch:
         return bool(self.open)
 
     def _drop(self, part: Part) -> None:
-        """Close a part: what it holds is no better than its bound, or was enumerated down to the
+        """Close a part: its plans are no better than its bound, or were enumerated down to the
         incumbent.
         """
         self.open.remove(part)
@@ -316,7 +310,7 @@ class PipelinedSearch:
 
     @property
     def _largest_apart(self) -> int:
-        """Largest number of batches whose plans are bounded apart: what the shortest path over 2^M
+        """Largest number of batches whose plans are bounded apart, as the shortest path over 2^M
         masks allows.
         """
         fitting = (
@@ -391,10 +385,9 @@ class PipelinedSearch:
         self.plans.sequences_seconds(
             count,
             blocks,
-            *stages(self.prepared, length).arrays,
+            stages(self.prepared, length).data,
             np.ascontiguousarray(ends),
             np.ascontiguousarray(sizes),
-            *self.work,
             out,
         )
         k = int(np.argmin(out))
@@ -409,32 +402,26 @@ class PipelinedSearch:
 
     def _improve(
         self, length: int, ends: Ints, sizes: Ints, tries: int = 2000, heat: float = 0.0
-    ) -> float:
-        """Run the local search from blocks in pipeline order while it helps; return the T_inf
-        reached.
-        """
-        tasks = self.prepared.tasks
-        at = stages(self.prepared, length)
-        blocks = np.zeros((6, tasks), np.int64)
-        blocks[:2, : len(ends)] = ends, sizes
+    ) -> None:
+        """Run the local search from blocks in pipeline order while it helps."""
+        blocks = np.zeros((2, self.prepared.tasks), np.int64)
+        blocks[:, : len(ends)] = ends, sizes
         count = np.array([len(ends)])
         seconds = np.array([self._rate(length, ends, sizes)])
+        data = stages(self.prepared, length).data
         while True:
             before = float(seconds[0])
-            self.annealing.improve_sequence(
-                tries, *at.arrays, heat, *self.work, blocks, count, seconds, self.stream
-            )
-            self._rate(length, *blocks[:2, : count[0]])
+            self.annealing.improve_sequence(tries, data, heat, blocks, count, seconds, self.stream)
+            self._rate(length, *blocks[:, : count[0]])
             self.budget.spend(tries * len(ends) * _SECONDS_PER_TRY)
             self.budget.check()
             if seconds[0] > before * (1 - 1e-4):
-                return float(seconds[0])
+                return
 
     def _anneal(self, length: int, ends: Ints, sizes: Ints) -> None:
         """Run the local search by threshold accepting, from blocks in pipeline order."""
-        tasks = (
-            self.prepared.tasks
-        )  # few of them have few neighbours: as many tries would meet them again and again
+        # few tasks have few neighbours: as many tries would meet them again and again
+        tasks = self.prepared.tasks
         tries = int(min(2 * tasks * tasks, 20_000, max(1_000, 1_000_000 / len(ends))))
         for heat in (3e-3, 1e-3, 3e-4):
             self._improve(length, ends, sizes, tries, heat)
@@ -480,10 +467,8 @@ class PipelinedSearch:
         cells = self._cells(part)
         while True:
             if part.specials < part.batches and (gained or cells == 0):
-                fewest = (
-                    self._entries
-                    * (_FEWEST_CELLS / self.prepared.tasks if self.coarse else 1.0) ** 2
-                )
+                part_of_cells = _FEWEST_CELLS / self.prepared.tasks if self.coarse else 1.0
+                fewest = self._entries * part_of_cells**2
                 if fewest * part.positions(another=True).steps <= part.effort:
                     before = part.weights[:, : part.front].sum(axis=0)
                     behind = part.weights[:, part.front :].sum(axis=0)
@@ -502,8 +487,8 @@ class PipelinedSearch:
                 return True
 
     def _ascend(self, part: Part) -> None:
-        """Raise the part's bound until it is closed or nothing is left to gain; rate every path on
-        the way.
+        """Raise the part's bound until it is closed or nothing is left to gain, and rate every path
+        on the way.
         """
         few = self.rating and not part.more and _orders(self.prepared.tasks, part.batches) <= _FEW
         if few:
@@ -565,28 +550,24 @@ class PipelinedSearch:
     def _orders(self, length: int, blocks: int) -> Any:
         """Return the work space for orders of at most that many blocks, every one of them left."""
         starts = range_starts(int(stages(self.prepared, length).steps[0]), _FINE_RANGES)
-        scenarios = len(starts) - 1
-        times, order = np.zeros((2, scenarios, blocks)), np.zeros((scenarios, blocks), int)
-        stack, free = np.zeros(blocks + 1, int), np.zeros((blocks + 1, 2, scenarios))
-        left, state = np.ones(blocks, bool), np.zeros(2, int)
-        return self.kernels.Orders(starts, times, order, left, stack, free, state)
+        stack, free = np.zeros(blocks + 1, int), np.zeros((blocks + 1, 2, len(starts) - 1))
+        return self.kernels.Orders(starts, np.ones(blocks, bool), stack, free, np.zeros(2, int))
 
     def _close(self, part: Part, leaves: Ints, blocks: Ints) -> tuple[Any, int, float]:
         """Return which paths have no order that stays below the incumbent, as few nodes show;
         nodes, and their seconds.
 
-        That does not depend on what other paths lead to, so threads share them.
+        Paths do not depend on each other, so threads share them.
         """
         orders, closed = self._orders(part.length, int(blocks.max(initial=1))), blocks < 0
-        at = stages(self.prepared, part.length).arrays
-        close = self.kernels.close_paths
-        nodes = close(
-            _SHORT, part.front, part.specials, leaves, blocks, *at, self.cut, orders, closed
+        data = stages(self.prepared, part.length).data
+        nodes = self.kernels.close_paths(
+            _SHORT, part.front, part.specials, leaves, blocks, data, self.cut, orders, closed
         )
         return closed, nodes, self._seconds(orders, len(blocks), nodes)
 
     def _seconds(self, orders: Any, paths: int, nodes: int) -> float:
-        scenarios, blocks = orders.order.shape
+        scenarios, blocks = len(orders.starts) - 1, len(orders.left)
         return float(
             scenarios * blocks * (paths * blocks * _SECONDS_PER_PAIR + nodes * _SECONDS_PER_BLOCK)
         )
@@ -599,16 +580,14 @@ class PipelinedSearch:
         """
         blocks = np.stack([path.ends, path.sizes, path.positions])
         leaves = np.zeros((_LEAVES, len(path.ends)), np.int64)
-        at, orders = (
-            stages(self.prepared, part.length).arrays,
-            self._orders(part.length, len(path.ends)),
-        )
+        data = stages(self.prepared, part.length).data
+        orders = self._orders(part.length, len(path.ends))
         state = orders.state
         self.budget.spend(self._seconds(orders, 1, 0))
         while state[0] >= 0 and state[1] < nodes:
             before = state[1]
             found = self.kernels.enumerate_orders(
-                _NODES, part.front, part.specials, blocks, *at, self.cut, orders, leaves
+                _NODES, part.front, part.specials, blocks, data, self.cut, orders, leaves
             )
             self.budget.spend(self._seconds(orders, 0, state[1] - before))
             if found:

@@ -5,8 +5,7 @@ every way to go on from a prefix and the positions taken, see
 `specopt.solvers.serving_latency.kernels.bounds`. The weights that bound best at the root do so
 nowhere else: a beginning that drafts long before its first special position is bounded best by
 weights on that one. So the depth-first search keeps the values of several weights and prunes by
-each. Where it does not end soon, new weights are those that bound best what the search is busy
-with.
+each. If it does not end soon, it adds the weights that bound its present branch best.
 
 Threads share the long computations so that no result depends on their order or number. They share
 the independent states of a shortest path, and branches of the search. Branches are split and
@@ -28,9 +27,9 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.blocks import Tables
 from specopt.solvers.threads import in_threads
 
-# These move what an enumeration takes, not what it finds.
+# These change the time of an enumeration, not its result.
 _SECONDS_PER_ENTRY = 1.5e-9  # of a shortest path, roughly
-ENTRIES_PER_NODE = 100  # of an enumeration: what takes as long
+ENTRIES_PER_NODE = 100  # entries of a shortest path that take as long as a node of an enumeration
 SECONDS_PER_NODE = ENTRIES_PER_NODE * _SECONDS_PER_ENTRY
 _WEIGHTS = 12  # that prune together, at most
 _KEPT = 20_000_000  # entries of their values, at most
@@ -126,20 +125,12 @@ class PathBound:
         gradient = np.zeros_like(weights)
         count = self._blocks[0] = start.shape[1]
         self._path[:, :count] = start
-        costs, least, places, table, value = (
-            self.costs,
-            self.tables.least,
-            self.places,
-            self.table,
-            self.value,
-        )
-        self.kernels.compose(costs, self.at.front, weights, table, value)
-        fill = partial(self.kernels.shortest_paths, costs, self._last, least, places, table, value)
+        self.kernels.compose(self.costs, self.at.front, weights, self.table, self.value)
+        rest = self.tables.least, self.places, self.table, self.value
+        fill = partial(self.kernels.shortest_paths, self.costs, self._last, *rest)
         for states in self._states:
             in_threads(self.budget.workers, fill, states)
-        bound = self.kernels.lagrangian(
-            costs, least, places, table, value, self._path, self._blocks, gradient
-        )
+        bound = self.kernels.lagrangian(self.costs, *rest, self._path, self._blocks, gradient)
         return bound, Path(*self._path[:, : self._blocks[0]].copy()), gradient
 
 
@@ -189,15 +180,15 @@ class Enumeration:
 
     @property
     def work(self) -> float:
-        """What was done so far, in entries of shortest paths."""
+        """Work so far, in entries of shortest paths."""
         return self.bound.work + ENTRIES_PER_NODE * self.nodes
 
     def advance(self, nodes: int, upper: float, close: Callable[..., Any]) -> list[Path]:
         """Go on for a number of nodes; return the paths found whose bound is below `upper`, but for
         those that `close` marks, which returns marks, nodes and seconds.
 
-        What does not end at once is split where most is left; no branch depends on what others find
-        meanwhile.
+        A search that does not end at once is split where most is left. No branch depends on the
+        results of others meanwhile.
         """
         bound, late = self.bound, self.nodes > 0
         while late and len(self._branches) < _BRANCHES:
@@ -214,11 +205,9 @@ class Enumeration:
         def search(branch: Any) -> Any:
             enumerate_paths(each, bound.costs, bound.places, tables, values, upper, branch)
             found = int(branch.state[3])
-            return (
-                close(branch.leaves[:found], branch.blocks[:found])
-                if late
-                else (np.zeros(found, bool), 0, 0.0)
-            )
+            if late:
+                return close(branch.leaves[:found], branch.blocks[:found])
+            return np.zeros(found, bool), 0, 0.0
 
         paths = []
         ended = in_threads(bound.budget.workers, search, self._branches)
@@ -238,8 +227,8 @@ class Enumeration:
         return paths
 
     def sharpen(self, upper: float) -> None:
-        """Keep the weights that bound best what a third of a present path leaves open, and close
-        that if they do.
+        """Keep the weights that bound best all that begins like a third of a present path, and
+        close that if its bound reaches `upper`.
         """
         from specopt.solvers.serving_latency.cutting_planes import CuttingPlanes
 
@@ -279,7 +268,7 @@ class Enumeration:
         return slot
 
     def _keep(self, slot: int) -> None:
-        """Keep what was evaluated last."""
+        """Keep the costs and values that were evaluated last."""
         bound = self.bound
         self._tables[slot], self._values[slot] = bound.table, bound.value
         for branch in self._branches:

@@ -1,9 +1,8 @@
-"""What the methods and kernels of serving latency work on: sorted tasks and plain arrays."""
+"""A problem of serving latency as sorted tasks and arrays, for the methods and the kernels."""
 
 from __future__ import annotations
 
 import bisect
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -92,19 +91,24 @@ class Prepared(PreparedServing):
         """Return the decoding steps of each of several output lengths (Eq. 8)."""
         return all_decoding_steps(outputs, self.tokens_per_step(length))
 
+    def largest(self, padded: float, outputs: float) -> int:
+        """Return the largest size of a batch of these lengths that fits the memory; 0 if no task
+        fits.
+        """
+        sizes = range(1, self.tasks + 1)
+        return bisect.bisect_left(
+            sizes, True, key=lambda size: not self.fits(size, padded, outputs)
+        )
+
     def plan(
         self, batches: Batches, length: int, shares: Floats | None = None
     ) -> ServingLatencyPlan:
         """Return a plan from batches of *sorted positions*, in pipeline order; optimal shares
         unless given.
         """
-        sizes = [len(batch) for batch in batches]
-        tasks = self.order[
-            np.fromiter(itertools.chain.from_iterable(batches), np.int64, sum(sizes))
-        ]
-        rows = iter(tasks[np.lexsort((tasks, np.repeat(np.arange(len(sizes)), sizes)))].tolist())
+        order = self.order.tolist()
         return ServingLatencyPlan(
-            batches=tuple(tuple(itertools.islice(rows, size)) for size in sizes),
+            batches=tuple(tuple(sorted(order[k] for k in batch)) for batch in batches),
             **self.shared_fields(length, shares),
         )
 

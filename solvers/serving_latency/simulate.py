@@ -1,12 +1,11 @@
-"""What a plan takes when acceptances are random: the pipeline replayed token by token, many times.
+"""Latency of a plan when acceptances are random: the pipeline replayed token by token, many times.
 
 The model behind the objective is a mean field: every task of a batch gains L tokens per step (Eq.
 7) and needs ceil(O / L) steps (Eq. 8). Here each draft token is accepted with probability alpha,
-independently, up to the first rejection, and the server adds a token of its own. What the replay
-assumes:
+independently, up to the first rejection, and the server adds one token. The replay assumes:
 
-* A task needs its own output length O_k, also where the problem counts conservatively; what it
-  gains beyond is cut off.
+* A task needs its own output length O_k, also where the problem counts conservatively; tokens
+  beyond it are cut off.
 * A batch leaves the pipeline when all of its tasks have finished (Eq. 21 with the real steps).
   Until then it counts with all of its tasks, as in the model, or, with `drop_finished`, with those
   that still work.
@@ -24,7 +23,6 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -32,7 +30,7 @@ from specopt.models.arguments import boolean
 from specopt.models.errors import Unsupported
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.serving_latency.prepare import Prepared, prepare
+from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_method import GIVEN, ONE_RATE
 from specopt.solvers.serving_replay import ReplaySimulation, judged_feasible, replay
 from specopt.solvers.simulation import Replications, Tell, random_key
@@ -51,8 +49,8 @@ class LatencySimulation(ReplaySimulation):
     drop_finished
         How it was replayed.
     known_model, known_ratio
-        The model's latency with every task's own output length in Eq. 8, and mean / that: what is
-        left is the mean field alone.
+        The model's latency with every task's own output length in Eq. 8, and the mean divided by
+        it: the rest is the error of the mean field alone.
     model_steps, known_model_steps
         Decoding steps by the model, and by the model with own lengths.
     batch_mean_steps, batch_known_model_steps
@@ -72,14 +70,13 @@ class LatencySimulation(ReplaySimulation):
 
     @property
     def facts(self) -> dict[str, str]:
-        """The mechanism, what is not random, and what the model says of own lengths and steps."""
+        """The mechanism, the part that is not random, and own lengths and steps by the model."""
         facts = super().facts | {"model steps": str(self.model_steps)}
         if self.known_model != self.model:
-            text = (
+            facts["known lengths"] = (
                 f"{self.known_model:.6g}, mean / model {self.known_ratio:.4f}, each task its own"
                 " output length"
             )
-            facts["known lengths"] = text
         if self.drop_finished:
             facts["batches"] = "finished tasks leave at once; in the model they stay"
         return facts
@@ -121,7 +118,7 @@ def simulate(
     runs = Replications(seed, replications, callback, minimum=2)
     drop = boolean("drop_finished", drop_finished)
     model = judged_feasible(problem, plan)
-    clash = next((words for c in (ONE_RATE, GIVEN) if (words := c.clash(None, problem))), None)
+    clash = ONE_RATE.clash(None, problem) or GIVEN.clash(None, problem)
     if clash:
         raise Unsupported(
             f"simulate plays batches of given output lengths at one acceptance rate, not {clash}"
@@ -131,22 +128,27 @@ def simulate(
     prepared = prepare(problem, mechanism)
     batch_steps = np.zeros(len(plan.batches), np.int64)
     kernels = Budget(problem).load("serving_latency.simulation")
-    replayed = _replayed(kernels, prepared, plan, drop)
-    longest = int(problem.output_tokens.max())
-    space = np.zeros((2, longest + 2), np.int64), np.zeros((2, longest + 1))
+    length, tasks = plan.speculation_length, np.concatenate(plan.batches)
+    members = np.array([tasks, problem.input_tokens[tasks], problem.output_tokens[tasks]], np.int64)
+    replayed = kernels.Plan(
+        overlap=prepared.overlap,
+        drop=drop,
+        starts=np.cumsum([0, *map(len, plan.batches)]),
+        members=members,
+        models=prepared.models,
+        runtimes=prepared.runtimes,
+        powers=(problem.common_rate if length else 0.0) ** np.arange(1.0, length + 1),
+    )
     key = random_key(runs.seed)
     communication = model.terms["communication_seconds"]
     found = replay(
         runs,
-        lambda first, *figures: kernels.replay(first, key, replayed, *space, *figures, batch_steps),
+        lambda first, *figures: kernels.replay(first, key, replayed, *figures, batch_steps),
         communication,
         at_once=max(1, int(_DRAWS_PER_CALL // (problem.output_tokens.sum() + 1))),
     )
     planned, own = (
-        tuple(
-            prepared.batch_steps(outputs[list(batch)], plan.speculation_length)
-            for batch in plan.batches
-        )
+        tuple(prepared.batch_steps(outputs[list(batch)], length) for batch in plan.batches)
         for outputs in (problem.planned_output_tokens, problem.output_tokens)
     )
     return runs.result(
@@ -164,20 +166,4 @@ def simulate(
         known_model_steps=max(own),
         batch_mean_steps=tuple((batch_steps / runs.count).tolist()),
         batch_known_model_steps=own,
-    )
-
-
-def _replayed(kernels: Any, prepared: Prepared, plan: ServingLatencyPlan, drop: bool) -> Any:
-    """Return the kernel's record of a plan."""
-    problem, length = prepared.problem, plan.speculation_length
-    tasks = np.concatenate(plan.batches)
-    members = np.array([tasks, problem.input_tokens[tasks], problem.output_tokens[tasks]], np.int64)
-    return kernels.Plan(
-        overlap=prepared.overlap,
-        drop=drop,
-        starts=np.cumsum([0, *map(len, plan.batches)]),
-        members=members,
-        models=prepared.models,
-        runtimes=prepared.runtimes.copy(),
-        powers=(problem.common_rate if length else 0.0) ** np.arange(1.0, length + 1),
     )

@@ -1,4 +1,4 @@
-"""What the kernels work on, for one speculation length: see
+"""The data of the kernels for one speculation length: see
 `specopt.solvers.serving_latency.kernels.stages`.
 """
 
@@ -16,31 +16,26 @@ from specopt.solvers.serving_method import PreparedServing
 
 @dataclass(frozen=True)
 class Stages:
-    """A prepared problem at one speculation length, as plain arrays.
+    """A prepared problem at one speculation length.
 
     Parameters
     ----------
-    prepared, length
-        What was prepared, and l.
+    prepared
+        The problem.
+    length
+        The speculation length l.
     steps
         Decoding steps of every task, in sorted order.
-    task
-        Per task, shape (K, 8): input, output, steps. Then operations of the first and second draft
-        pass of step 1, of the first draft pass of step 2, of the verify passes of steps 1 and 2.
-    setting
-        l, whether stages overlap; operations per further draft pass, per further step of a draft
-        pass, per further step of the verify pass; memory.
-    runtimes
-        Upper envelopes of both runtimes, shape (2, P, 3), or where tabled the stage times, shape
-        (2, (K + 1) K, N).
+    data
+        The record of all kernels: the columns of the tasks, the setting, and the runtimes. These
+        are the upper envelopes of both runtimes, shape (2, P, 3), or where tabled the stage times,
+        shape (2, (K + 1) K, N).
     """
 
     prepared: Prepared
     length: int
     steps: Ints
-    task: Floats
-    setting: Floats
-    runtimes: Floats
+    data: Any
 
     @property
     def overlap(self) -> bool:
@@ -50,17 +45,12 @@ class Stages:
     @property
     def linear(self) -> bool:
         """Whether both runtimes are affine."""
-        return bool(self.runtimes.shape[1] == 1)
-
-    @property
-    def arrays(self) -> tuple[Floats, Floats, Floats]:
-        """What every kernel takes."""
-        return self.task, self.setting, self.runtimes
+        return self.prepared.linear
 
 
 def stages(prepared: Prepared, length: int, conservative: bool = False) -> Stages:
-    """Return the arrays of one speculation length (Eq. 13-14); if conservative, all outputs count
-    as O_max.
+    """Return the data of one speculation length (Eq. 13-14); if conservative, all outputs count as
+    O_max.
     """
     conservative = conservative or prepared.problem.output_lengths == "conservative"
     key = length, conservative
@@ -72,20 +62,16 @@ def stages(prepared: Prepared, length: int, conservative: bool = False) -> Stage
             steps = np.full(prepared.tasks, prepared.batch_steps(outputs, length))
         else:
             steps = prepared.steps_of(outputs, length)
-        task, setting = columns(
-            prepared, length, tokens, prepared.inputs, outputs, steps, gained=tokens
-        )
+        data = data_of(prepared, length, tokens, prepared.inputs, outputs, steps, gained=tokens)
         if prepared.tabled:
-            setting[-1] = 1.0
-        runtimes = (
-            tabled(prepared, length, int(steps.max())) if prepared.tabled else prepared.runtimes
-        )
-        prepared.kept[key] = Stages(prepared, length, steps, task, setting, runtimes)
+            data.setting[-1] = 1.0
+            data = data._replace(runtimes=tabled(prepared, length, int(steps.max())))
+        prepared.kept[key] = Stages(prepared, length, steps, data)
     found: Stages = prepared.kept[key]
     return found
 
 
-def columns(
+def data_of(
     prepared: PreparedServing,
     length: int,
     tokens: float,
@@ -93,10 +79,12 @@ def columns(
     outputs: Floats,
     steps: Any,
     gained: float,
-) -> tuple[Floats, Floats]:
-    """Return the columns of tasks and the setting: `tokens` gained in each step, `gained` before
-    the second one.
+) -> Any:
+    """Return the data of tasks: `tokens` are gained in each step, `gained` before the second
+    one.
     """
+    from specopt.solvers.serving_latency.kernels.stages import Data
+
     (token, pair, logit), (verify_token, verify_pair, verify_logit) = prepared.models
     seen = inputs + length
     logits = verify_logit * (1 + length)
@@ -108,7 +96,8 @@ def columns(
     task[:, 6] = verify_token * seen + verify_pair * seen**2 + logits
     task[:, 7] = (1 + length) * (verify_token + verify_pair * (seen + gained)) + logits
     rates = [pair, pair * tokens, (1 + length) * verify_pair * tokens]
-    return task, np.array([length, float(prepared.overlap), *rates, *prepared.memory, 0.0])
+    setting = np.array([length, float(prepared.overlap), *rates, *prepared.memory, 0.0])
+    return Data(task, setting, prepared.runtimes)
 
 
 def tabled(prepared: Prepared, length: int, steps: int) -> Floats:
@@ -128,17 +117,8 @@ def tabled(prepared: Prepared, length: int, steps: int) -> Floats:
     return found.reshape(2, -1, found.shape[-1])
 
 
-def workspace(kernels: Any, tasks: int) -> tuple[Floats, Ints, Floats]:
-    """Return what the kernels that rate plans need to work in: batches, their order, lines."""
-    return (
-        np.zeros((tasks + 1, kernels.BATCH_COLUMNS)),
-        np.zeros(tasks, np.int64),
-        np.zeros((2, tasks)),
-    )
-
-
 def rate(at: Stages, slot: Ints, batches: int, kernels: Any) -> float:
     """Return T_inf of the plan that runs the task at sorted position k in batch slot[k], batches in
     that order.
     """
-    return float(kernels.plan_seconds(batches, *at.arrays, slot, *workspace(kernels, batches)))
+    return float(kernels.plan_seconds(batches, at.data, slot))

@@ -45,13 +45,13 @@ from specopt.solvers.serving_method import GIVEN, ONE_RATE, offer_if_feasible, p
 from specopt.solvers.serving_prices import solved_prices
 
 QUANTILES = (0.5, 0.75, 0.9, 1.0)
-"""Of a task's samples, for the lengths to plan with."""
+"""Quantiles of a task's samples that are the lengths to plan with."""
 
 QUICK = LengthAware(moves=100_000, rounds=0)
-"""What plans every stand-in; the best one is planned once more, at length."""
+"""The method that plans every stand-in; the best one is planned once more, with more effort."""
 
 MAX_TURNS = 3
-"""Stand-ins for one plan after the other, each at the speculation length of the one before."""
+"""Maximum number of stand-ins, each at the speculation length of the plan before."""
 
 DIFFERENT = Condition(
     "a rate for each task or predicted lengths: others plan the rest",

@@ -1,3 +1,1 @@
-"""Serving latency (paper 1): stage times, plans rated in closed form, shortest paths, bounds,
-searches, replays.
-"""
+"""Compiled code of the methods of `continuous-serving`."""

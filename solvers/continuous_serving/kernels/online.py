@@ -17,9 +17,7 @@ from specopt.solvers.kernels.acceptance import expected_tokens
 from specopt.solvers.kernels.kernel import helper, inlined, kernel, record
 from specopt.solvers.serving_latency.kernels.stages import (
     DRAFT,
-    HEIGHT,
     INFINITY,
-    SLOPE,
     VERIFY,
     stage_seconds,
 )
@@ -94,10 +92,6 @@ def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, ro
         return drafted, done
     G = min(n, ENDS)
     most = G if first else min(G, BATCHES)
-    models, linear = server.models, server.runtimes.shape[1] == 1
-    token, pair, logit = models[DRAFT, 0], models[DRAFT, 1], models[DRAFT, 2]
-    dh, dc = l * server.runtimes[DRAFT, 0, HEIGHT], server.runtimes[DRAFT, 0, SLOPE]
-    vh, vc = server.runtimes[VERIFY, 0, HEIGHT], server.runtimes[VERIFY, 0, SLOPE]
     for j in range(G):
         room.blocks[0, j], room.blocks[1, j] = 0.0, 1.0
         for p in range(j * n // G, (j + 1) * n // G):
@@ -117,21 +111,7 @@ def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, ro
             if b > 1.0 and not holds(server, b, tokens, l):
                 room.times[e, j, VERIFY] = INFINITY
                 break
-            if linear:  # without a loop over passes
-                new = longest + l if first else 1.0 + l
-                more = token + pair * (longest + 1.0) + logit
-                work = (
-                    (token + pair * longest) * unseen
-                    + logit
-                    + (l - 1) * (more + 0.5 * (l - 2) * pair)
-                )
-                d = (dh + b * dc * work) if l > 0 else 0.0
-                work = (models[VERIFY, 0] + models[VERIFY, 1] * (longest + l)) * new + models[
-                    VERIFY, 2
-                ] * (1.0 + l)
-                v = vh + b * vc * work
-            else:
-                d, v = stage_seconds(models, server.runtimes, b, longest, unseen, l, first)
+            d, v = stage_seconds(server.models, server.runtimes, b, longest, unseen, l, first)
             room.times[e, j, DRAFT], room.times[e, j, VERIFY] = d, v
     room.drafted[0, 0], room.done[0, 0] = drafted, done
     best = first_verified(
@@ -188,7 +168,7 @@ def groups(server, active, room, drafting, may_pause, steady):
     task is in its first.
     """
     room.count[:] = 0
-    for k in room.order[: len(active.reached)]:
+    for k in room.order:
         first = active.first[k]
         seen = not first and active.unseen[k] <= SEEN
         drafts = drafting == 3 or (drafting == 2 and first) or (drafting >= 1 and seen)
@@ -235,10 +215,9 @@ def serve(server, active, room, l, falling, swapped, steady):
 
 
 @kernel(
-    "Tuple((f8, i8))(Server, Active, const i8[::1], f8, f8, Room, i8[::1], i8[::1], i8[::1],"
-    " f8[::1])"
+    "Tuple((f8, i8))(Server, Active, const i8[::1], f8, f8, i8[::1], i8[::1], i8[::1], f8[::1])"
 )
-def choose(server, active, lengths, stay, joining, room, members, ends, guesses, finish):
+def choose(server, active, lengths, stay, joining, members, ends, guesses, finish):
     """Choose the batches of a step; return its seconds and the number of batches.
 
     `lengths`: the speculation lengths allowed, rising; 0 among them: tasks may draft nothing.
@@ -246,12 +225,22 @@ def choose(server, active, lengths, stay, joining, room, members, ends, guesses,
     Modified in place: batch m are members[ends[m - 1]:ends[m]], verified at finish[m], with
     guesses[m] draft tokens.
     """
-    A = len(active.reached)
-    room.order[:A] = np.argsort(active.reached, kind="mergesort")
-    room.gain[0, :A] = 1.0
-    has = np.zeros(
-        3, np.bool_
-    )  # tasks that the draft model has seen, newcomers, those that it is behind with
+    A, size = len(active.reached), ENDS + 1
+    room = Room(
+        np.empty((size, size)),
+        np.empty((size, size)),
+        np.empty((size, size), np.int64),
+        np.empty((size, size, 2)),
+        np.empty((2, size)),
+        np.argsort(active.reached, kind="mergesort"),
+        np.empty((4, A), np.int64),
+        np.empty(4, np.int64),
+        np.empty((4, A + 1), np.int64),
+        np.empty((4, A + 1)),
+        np.ones((2, A)),
+    )
+    # tasks that the draft model has seen, newcomers, those that it is behind with
+    has = np.zeros(3, np.bool_)
     for k in range(A):
         has[1 if active.first[k] else 2 if active.unseen[k] > SEEN else 0] = True
     best, best_drafting, best_length = INFINITY, 0, 0

@@ -69,7 +69,7 @@ def above(w, a, level, guess, most):
 
 @helper
 def next_marginal(w, a, most, drafts, sign):
-    """Return what one more token of a client adds (sign 1), or the last one of it (-1); 0 if there
+    """Return the value of one more token of a client (sign 1), or of its last one (-1); 0 if there
     is none.
     """
     if sign > 0:
@@ -115,7 +115,7 @@ def find_level(log_w, per_log, most, budget):
     """Return x such that about `budget` marginals exceed exp(x).
 
     Client i counts max(0, min((log_w - x) per_log - 1/2, most)): per_log = -1 / log(a_i), 0 for
-    those without marginals; one half is what rounding down takes on average. The counts sum to more
+    those without marginals; rounding down takes one half on average. The counts sum to more
     than the budget for x low enough. Newton steps within a bracket; a step that does not halve the
     error is followed by a bisection.
     """

@@ -39,7 +39,7 @@ def by_deadline(most, prompt, T, share, state, out):
     """Fill `out` with chunks that take `share` of the largest size with which T can still be met;
     return how many.
 
-    The state of the device, the link and the stages is the plan's own; what is still to come counts
+    The state of the device, the link and the stages is the plan's own; the rest counts
     at its least. Returns 0 if T is not met. state: scratch, shape (2, 1 + P).
     """
     position, P = prompt.position, prompt.stages
@@ -343,7 +343,7 @@ def search(chunks, most, effort, spent, value, bound, prompt, work, out):
     start, kicks = 2, 0
     move, tried = -1, 0  # a merge or a cut of the best plan; -1: the plan itself
     while value > bound * (1.0 + PROVEN):
-        left[0] = effort - spent  # what the polishing at hand may spend
+        left[0] = effort - spent  # for the polishing at hand
         wide, margin = False, 1e-12
         if start < STARTS:
             if start < 6:

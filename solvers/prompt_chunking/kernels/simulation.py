@@ -124,7 +124,7 @@ def balanced_chunk(tokens, seconds, mu, seconds_per_token, stages):
 
 @helper
 def _chunk_size(serving, request, c, left, every):
-    """Return the tokens of a prompt's next message, number c, given what is `left` of it."""
+    """Return the tokens of a prompt's next message, number c; `left` tokens are left of it."""
     if serving.mode == GIVEN:
         return serving.sizes[request.first_size + c]
     if serving.mode == EQUATION_3:

@@ -16,31 +16,34 @@ from specopt.solvers.serving_latency.kernels.stages import (
     OUTPUT,
     STEPS,
     VERIFY,
+    Data,  # noqa: F401  (named in a signature)
+    all_stages,
     decode_line,
     fits,
+    is_linear,
     range_stages,
 )
 
-# columns of a segment, of what the two stages take or when they are free: its first step, the value
-# of the draft stage there and what is added per step, the same of the verify stage
+# columns of a segment of stage times, or of the times when the stages are free: its first step, the
+# value of the draft stage there and its growth per step, the same of the verify stage
 FROM, DRAFT_AT, DRAFT_GROWTH, VERIFY_AT, VERIFY_GROWTH = range(5)
 # columns of a prefix: Y[i,0,0], sum_n Y[i,n,0], Y[i,1,0], Y[i,1,1]
 BEST, DRAFTED, DRAFT_READY, VERIFY_READY = range(4)
 
 
 @helper
-def stage_segments(task, setting, runtimes, b, k, N, segments):
+def stage_segments(data, b, k, N, segments):
     """Write the segments of a batch's stage times; return how many."""
     count = 0
     n = 2
     while n <= N:
-        value, slope, m = decode_line(task, setting, runtimes, DRAFT, b, k, n, N - n + 1)
+        value, slope, m = decode_line(data, DRAFT, b, k, n, N - n + 1)
         segments[count, FROM], segments[count, DRAFT_AT], segments[count, DRAFT_GROWTH] = (
             n,
             value,
             slope,
         )
-        value, slope, m = decode_line(task, setting, runtimes, VERIFY, b, k, n, m)
+        value, slope, m = decode_line(data, VERIFY, b, k, n, m)
         segments[count, VERIFY_AT], segments[count, VERIFY_GROWTH] = value, slope
         count += 1
         n += m
@@ -146,13 +149,10 @@ def append(pool, x, end, first, stages, count, N):
 
 
 @kernel(
-    "i8(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8[:, ::1], i8[::1], f8[:,"
-    " ::1], i8[::1], f8[:, ::1])",
-    steps=lambda row, stop, task, setting, runtimes, *_: (
-        5 * (stop - row) * stop * runtimes.shape[1]
-    ),
+    "i8(i8, i8, Data, f8[:, ::1], i8[::1], f8[:, ::1], i8[::1], f8[:, ::1])",
+    steps=lambda row, stop, data, *_: 5 * (stop - row) * stop * data.runtimes.shape[1],
 )
-def algorithm_1_rows(row, stop, task, setting, runtimes, stages, boundary, prefix, begins, pool):
+def algorithm_1_rows(row, stop, data, stages, boundary, prefix, begins, pool):
     """Run rows i = row..stop-1 of Algorithm 1 and return the first row not run: the pool may be
     full.
 
@@ -164,27 +164,26 @@ def algorithm_1_rows(row, stop, task, setting, runtimes, stages, boundary, prefi
     place: boundary S[i] (the start j of the last batch), prefix, begins, and the pool: its rows
     begins[i]..begins[i + 1] - 1 are Y[i,n,:].
     """
-    linear = runtimes.shape[1] == 1
-    N = int(task[0, STEPS])
+    linear = is_linear(data)
+    N = int(data.task[0, STEPS])
     largest = row - 1  # how many tasks fit together; fewer for longer ones
     for i in range(row, stop):
         k = i - 1
         largest += 1
-        tokens = task[k, INPUT] + task[k, OUTPUT]
-        while largest > 0 and not fits(setting, float(largest), tokens):
+        tokens = data.task[k, INPUT] + data.task[k, OUTPUT]
+        while largest > 0 and not fits(data, float(largest), tokens):
             largest -= 1
         prefix[i, BEST] = INFINITY
         boundary[i] = 0
         begins[i + 1] = begins[i]
         # work of a batch of one; with one-piece runtimes a batch of b costs the overheads and b
         # times that
-        d1, v1 = range_stages(task, setting, runtimes, 1.0, k, 1, 1)
-        one_d, one_v = range_stages(task, setting, runtimes, 1.0, k, 2, N - 1)
+        one_d, one_v = all_stages(data, 1.0, k, N)
         fixed_d, fixed_v = (
-            N * setting[LENGTH] * runtimes[DRAFT, 0, HEIGHT],
-            N * runtimes[VERIFY, 0, HEIGHT],
+            N * data.setting[LENGTH] * data.runtimes[DRAFT, 0, HEIGHT],
+            N * data.runtimes[VERIFY, 0, HEIGHT],
         )
-        one_d, one_v = one_d + d1 - fixed_d, one_v + v1 - fixed_v
+        one_d, one_v = one_d - fixed_d, one_v - fixed_v
         start = i - largest + 1
         likely = max(start, boundary[i - 1])
         enough = INFINITY
@@ -195,17 +194,14 @@ def algorithm_1_rows(row, stop, task, setting, runtimes, stages, boundary, prefi
             b = float(i - j + 1)
             drafted, verified = fixed_d + b * one_d, fixed_v + b * one_v
             if not linear:
-                d1, v1 = range_stages(task, setting, runtimes, b, k, 1, 1)
-                drafted, verified = range_stages(task, setting, runtimes, b, k, 2, N - 1)
-                drafted, verified = drafted + d1, verified + v1
+                drafted, verified = all_stages(data, b, k, N)
             if verified + max(prefix[j - 1, BEST], prefix[j - 1, DRAFTED] + drafted) > enough:
                 continue
-            if linear:
-                d1, v1 = range_stages(task, setting, runtimes, b, k, 1, 1)
+            d1, v1 = range_stages(data, b, k, 1, 1)
             total = max(prefix[j - 1, DRAFT_READY] + d1 - prefix[j - 1, VERIFY_READY], 0.0)
             total += prefix[j - 1, VERIFY_READY] + verified
             if N > 1:
-                count = stage_segments(task, setting, runtimes, b, k, N, stages)
+                count = stage_segments(data, b, k, N, stages)
                 total += sum_of_waits(pool, begins[j - 1], begins[j], stages, count, N)
             if turn < start:
                 enough = total * (1.0 + 1e-9)
@@ -216,13 +212,12 @@ def algorithm_1_rows(row, stop, task, setting, runtimes, stages, boundary, prefi
         if j == 0:
             continue
         b = float(i - j + 1)
-        d1, v1 = range_stages(task, setting, runtimes, b, k, 1, 1)
-        drafted, _ = range_stages(task, setting, runtimes, b, k, 2, N - 1)
-        prefix[i, DRAFTED] = prefix[j - 1, DRAFTED] + d1 + drafted
+        d1, v1 = range_stages(data, b, k, 1, 1)
+        prefix[i, DRAFTED] = prefix[j - 1, DRAFTED] + all_stages(data, b, k, N)[0]
         prefix[i, DRAFT_READY] = prefix[j - 1, DRAFT_READY] + d1
         prefix[i, VERIFY_READY] = max(prefix[i, DRAFT_READY], prefix[j - 1, VERIFY_READY]) + v1
         if N > 1:
-            count = stage_segments(task, setting, runtimes, b, k, N, stages)
+            count = stage_segments(data, b, k, N, stages)
             if begins[i] + 2 * (begins[j] - begins[j - 1] + count) > len(pool):
                 prefix[i, BEST] = INFINITY
                 return i

@@ -4,34 +4,32 @@ blocks.
 
 import numpy as np
 
-from specopt.solvers.kernels.kernel import helper, kernel, record
+from specopt.solvers.kernels.kernel import helper, kernel
 from specopt.solvers.kernels.random import draw_below, draw_exponential
 from specopt.solvers.serving_latency.kernels.plans import (
-    BATCH_COLUMNS,
     LAST,
     LONGEST,
     SIZE,
     TOP,
-    affine_block_seconds,
     block_seconds,
     clear,
     fill,
-    fill_growth,
     inference_seconds,
     take,
+    work_space,
 )
 from specopt.solvers.serving_latency.kernels.stages import (
     INPUT,
     OUTPUT,
-    OVERLAP,
     STEPS,
+    Data,  # noqa: F401  (named in a signature)
     copy_first,
     fits,
+    overlaps,
 )
 
-SLOT, ORDER, BEST_SLOT, BEST_ORDER = range(
-    4
-)  # rows of a plan: batch of each task, batches in pipeline order
+# rows of a plan: the batch of each task, the batches in pipeline order, unused ones behind
+SLOT, ORDER, BEST_SLOT, BEST_ORDER = range(4)
 # moves of the annealer, the percentages of draws added up: one task (any, one of its batch's
 # longest output, that of its longest input), two swapped, tasks beyond a threshold to another
 # batch, two batches divided again, all that another batch takes without growing in length, two
@@ -40,7 +38,7 @@ SLOT, ORDER, BEST_SLOT, BEST_ORDER = range(
 ANY, LONGEST_OUTPUT, LONGEST_INPUT, SWAP, BEYOND = 30, 36, 42, 57, 67
 CUT, ABSORB, MERGE, SPLIT, EXCHANGE = 77, 81, 85, 90, 95
 HEAD, AFTER, BEFORE, TARGET, MOVED, OLD_ORDER = range(6)  # rows of the annealer's lists
-ENDS, SIZES, NEW_ENDS, NEW_SIZES, BEST_ENDS, BEST_SIZES = range(6)  # rows of a sequence of blocks
+ENDS, SIZES = range(2)  # rows of a sequence of blocks
 
 
 # ---------------------------------------------------------------------------- batches of any tasks
@@ -81,14 +79,7 @@ def shift(order, p, q):
 
 
 @helper
-def copy_row(batches, source, target):
-    """Copy a batch."""
-    for column in range(BATCH_COLUMNS):
-        batches[target, column] = batches[source, column]
-
-
-@helper
-def collect(task, ranks, batches, lists, weight, limit, sign, strict, a, c, count):
+def collect(data, ranks, batches, lists, weight, limit, sign, strict, a, c, count):
     """Add the tasks of batch a on one side of a threshold to those moved; return how many there are
     then.
 
@@ -97,7 +88,7 @@ def collect(task, ranks, batches, lists, weight, limit, sign, strict, a, c, coun
     k = lists[HEAD, a]
     while k >= 0:
         if weight < 0.0:
-            chosen = k <= batches[c, TOP] and task[k, STEPS] <= batches[c, LAST]
+            chosen = k <= batches[c, TOP] and data.task[k, STEPS] <= batches[c, LAST]
         else:
             beyond = sign * (weight * k + (1.0 - weight) * ranks[k] - limit)
             chosen = beyond > 0.0 or (beyond == 0.0 and not strict)
@@ -109,33 +100,33 @@ def collect(task, ranks, batches, lists, weight, limit, sign, strict, a, c, coun
 
 
 @helper
-def rebuild(task, batches, lists, a, c):
+def rebuild(data, batches, lists, a, c):
     """Gather batches a and c again from their tasks' targets."""
     clear(batches, a)
     clear(batches, c)
     for s in (a, c):
         k = lists[HEAD, s]
         while k >= 0:
-            take(task, batches, lists[TARGET, k], k)
+            take(data, batches, lists[TARGET, k], k)
             k = lists[AFTER, k]
 
 
 @helper
-def keeps_memory(task, setting, batches, m):
+def keeps_memory(data, batches, m):
     """Return whether a batch fits, or is empty."""
     size = batches[m, SIZE]
     return size == 0.0 or fits(
-        setting, size, task[int(batches[m, TOP]), INPUT] + batches[m, LONGEST]
+        data, size, data.task[int(batches[m, TOP]), INPUT] + batches[m, LONGEST]
     )
 
 
 @helper
-def draw_move(task, overlap, ranks, batches, lists, slot, order, M, stream):
-    """Return a move's kind, its batches a and c, how many tasks it moves (-1: it is none), the
-    place of a new batch.
+def draw_move(data, ranks, batches, lists, slot, order, M, stream):
+    """Return a move's kind, its batches a and c, the number of tasks that it moves (-1 if it is not
+    allowed), and the place of a new batch.
     """
     kind = draw_below(stream, 0, 100)
-    if kind >= SPLIT and (not overlap or M == 1):
+    if kind >= SPLIT and (not overlaps(data) or M == 1):
         kind = draw_below(stream, 0, SPLIT)
     if M == 1:
         kind = MERGE
@@ -149,7 +140,7 @@ def draw_move(task, overlap, ranks, batches, lists, slot, order, M, stream):
             a = slot[k]
         elif kind < LONGEST_OUTPUT:
             k = lists[HEAD, a]
-            while task[k, OUTPUT] < batches[a, LONGEST]:
+            while data.task[k, OUTPUT] < batches[a, LONGEST]:
                 k = lists[AFTER, k]
         else:
             k = int(batches[a, TOP])
@@ -182,41 +173,41 @@ def draw_move(task, overlap, ranks, batches, lists, slot, order, M, stream):
                 place = draw_below(stream, 0, M + 1)
         elif kind < ABSORB:
             weight = -1.0
-        count = collect(task, ranks, batches, lists, weight, limit, sign, False, a, c, 0)
+        count = collect(data, ranks, batches, lists, weight, limit, sign, False, a, c, 0)
         if count == 0 or (count == batches[a, SIZE] and weight >= 0.0 and limit >= 0.0):
             return kind, a, c, -1, place
         if BEYOND <= kind < CUT:
-            count = collect(task, ranks, batches, lists, weight, limit, -sign, True, c, a, count)
+            count = collect(data, ranks, batches, lists, weight, limit, -sign, True, c, a, count)
     return kind, a, c, count, place
 
 
 @helper
 def put_back(batches, lists, slot, a, c, count):
-    """Undo what `regroup` did to batches a and c."""
-    copy_row(batches, len(slot), a)
-    copy_row(batches, len(slot) + 1, c)
+    """Undo the changes of `regroup` to batches a and c."""
+    batches[a] = batches[len(slot)]
+    batches[c] = batches[len(slot) + 1]
     for t in range(count):
         k = lists[MOVED, t]
         lists[TARGET, k] = slot[k]
 
 
 @helper
-def regroup(task, setting, runtimes, batches, lists, slot, order, M, a, c, count, place):
+def regroup(data, batches, lists, slot, order, M, a, c, count, place):
     """Move the tasks between batches a and c; return how many batches there are then, 0 if one does
     not fit.
     """
     for t in range(count):
         k = lists[MOVED, t]
         lists[TARGET, k] = c if slot[k] == a else a
-    copy_row(batches, a, len(slot))
-    copy_row(batches, c, len(slot) + 1)
+    batches[len(slot)] = batches[a]
+    batches[len(slot) + 1] = batches[c]
     k = lists[MOVED, 0]
-    if count == 1 and k != batches[a, TOP] and task[k, OUTPUT] < batches[a, LONGEST]:
+    if count == 1 and k != batches[a, TOP] and data.task[k, OUTPUT] < batches[a, LONGEST]:
         batches[a, SIZE] -= 1.0  # keeps its longest input and output
-        take(task, batches, c, k)
+        take(data, batches, c, k)
     else:
-        rebuild(task, batches, lists, a, c)
-    if not (keeps_memory(task, setting, batches, a) and keeps_memory(task, setting, batches, c)):
+        rebuild(data, batches, lists, a, c)
+    if not (keeps_memory(data, batches, a) and keeps_memory(data, batches, c)):
         put_back(batches, lists, slot, a, c, count)
         return 0
     if place >= 0:
@@ -230,51 +221,35 @@ def regroup(task, setting, runtimes, batches, lists, slot, order, M, a, c, count
         M -= 1
     for s in (a, c):
         if batches[s, SIZE] > 0.0:
-            fill(task, setting, runtimes, batches, s)
+            fill(data, batches, s)
     return M
 
 
-Walk = record(
-    "Walk",
-    batches="f8[:, ::1]",  # work space, (K + 2, BATCH_COLUMNS)
-    lines="f8[:, ::1]",  # work space, (2, K)
-    lists="i8[:, ::1]",  # work space, (6, K)
-    plan="i8[:, ::1]",  # unused batches behind in both orders
-    counts="i8[::1]",  # M, M of the best
-    seconds="f8[::1]",  # T_inf, T_inf of the best
-)
-
-
 @kernel(
-    "void(i8, i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], f8, Walk,"
-    " u8[::1])",
+    "void(i8, i8, i8, Data, i8[::1], f8, i8[:, ::1], i8[::1], f8[::1], u8[::1])",
 )
-def improve_batches(first, stop, tries, task, setting, runtimes, ranks, heat, walk, stream):
+def improve_batches(first, stop, tries, data, ranks, heat, plan, counts, seconds, stream):
     """Run the attempts first..stop-1 of `tries` of simulated annealing over batches and their
     pipeline order.
 
-    Thresholds are of input, output or a mixture of their ranks.
+    Thresholds are of input, output or a mixture of their ranks. Modified in place: plan (rows as
+    `SLOT`), the numbers of batches and T_inf, each of the present plan and of the best one.
     """
-    batches, lines, lists, plan, counts, seconds = walk
     slot, order, best_slot, best_order = plan[SLOT], plan[ORDER], plan[BEST_SLOT], plan[BEST_ORDER]
-    old_order = lists[OLD_ORDER]
     K = len(slot)
+    batches, _, lines = work_space(K + 2)
+    lists = np.full((6, K), -1)
+    old_order = lists[OLD_ORDER]
     M = counts[0]
-    overlap = setting[OVERLAP] > 0.0
     current, best = seconds[0], seconds[1]
     for k in range(K):
-        lists[HEAD, k] = -1
-        clear(batches, k)
-    for k in range(K):
         link(lists, k, slot[k])
-        take(task, batches, slot[k], k)
+        take(data, batches, slot[k], k)
         lists[TARGET, k] = slot[k]
     for m in range(M):
-        fill(task, setting, runtimes, batches, order[m])
+        fill(data, batches, order[m])
     for attempt in range(first, stop):
-        kind, a, c, count, place = draw_move(
-            task, overlap, ranks, batches, lists, slot, order, M, stream
-        )
+        kind, a, c, count, place = draw_move(data, ranks, batches, lists, slot, order, M, stream)
         if count < 0:
             continue
         new_M = M
@@ -288,12 +263,10 @@ def improve_batches(first, stop, tries, task, setting, runtimes, ranks, heat, wa
             else:
                 shift(order, p, q)
         else:
-            new_M = regroup(
-                task, setting, runtimes, batches, lists, slot, order, M, a, c, count, place
-            )
+            new_M = regroup(data, batches, lists, slot, order, M, a, c, count, place)
             if new_M == 0:
                 continue
-        rated = inference_seconds(task, setting, runtimes, batches, order, new_M, lines)
+        rated = inference_seconds(data, batches, order, new_M, lines)
         accepted = rated <= current
         if not accepted:
             accepted = rated < current * (
@@ -324,10 +297,10 @@ def improve_batches(first, stop, tries, task, setting, runtimes, ranks, heat, wa
 
 
 @helper
-def block_fits(task, setting, first, end):
-    """Return whether the tasks at sorted positions first..end-1 are some and fit."""
+def block_fits(data, first, end):
+    """Return whether first..end-1 are sorted positions of at least one task, and these fit."""
     return end > first and fits(
-        setting, float(end - first), task[end - 1, INPUT] + task[end - 1, OUTPUT]
+        data, float(end - first), data.task[end - 1, INPUT] + data.task[end - 1, OUTPUT]
     )
 
 
@@ -341,7 +314,7 @@ def block_behind(ends, sizes, M, a):
 
 
 @helper
-def propose(task, setting, M, ends, sizes, new_ends, new_sizes, stream):
+def propose(data, M, ends, sizes, new_ends, new_sizes, stream):
     """Write a random neighbour of a sequence of blocks; return how many it has, 0 if it is none."""
     kind = draw_below(stream, 0, 10)
     a = draw_below(stream, 0, M)
@@ -377,7 +350,7 @@ def propose(task, setting, M, ends, sizes, new_ends, new_sizes, stream):
     if after < 0:
         return 0
     if kind == 9:  # merge a block with its neighbour in sorted order
-        if not block_fits(task, setting, ends[a] - sizes[a], ends[after]):
+        if not block_fits(data, ends[a] - sizes[a], ends[after]):
             return 0
         keep, drop = (a, after) if draw_below(stream, 0, 2) == 0 else (after, a)
         new_ends[keep] = ends[after]
@@ -394,65 +367,34 @@ def propose(task, setting, M, ends, sizes, new_ends, new_sizes, stream):
     new_ends[a] += by
     new_sizes[a] += by
     new_sizes[after] -= by
-    if new_sizes[after] > 0 and block_fits(task, setting, ends[a] - sizes[a], new_ends[a]):
-        return M if block_fits(task, setting, new_ends[a], ends[after]) else 0
+    if new_sizes[after] > 0 and block_fits(data, ends[a] - sizes[a], new_ends[a]):
+        return M if block_fits(data, new_ends[a], ends[after]) else 0
     return 0
 
 
-@kernel(
-    "void(i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8, f8[:, ::1], i8[::1], f8[:,"
-    " ::1], i8[:, ::1], i8[::1], f8[::1], u8[::1])",
-)
-def improve_sequence(
-    tries, task, setting, runtimes, heat, batches, order, lines, blocks, count, seconds, stream
-):
+@kernel("void(i8, Data, f8, i8[:, ::1], i8[::1], f8[::1], u8[::1])")
+def improve_sequence(tries, data, heat, blocks, count, seconds, stream):
     """Local search around a sequence of contiguous blocks: shift a cut, swap or move blocks, split,
     merge.
 
     Takes `tries` random moves and keeps those that lengthen T_inf by no more than a threshold,
-    which falls from `heat` (relative) to zero. Work space: batches (K + 1, BATCH_COLUMNS), order
-    (K), lines (2, K). Modified in place, to the best sequence met: blocks (6, K; ends and sizes in
-    pipeline order), count and seconds (one entry each).
+    which falls from `heat` (relative) to zero. Modified in place, to the best sequence met: blocks
+    (2, K; ends and sizes in pipeline order), count and seconds (one entry each).
     """
-    ends, sizes, new_ends, new_sizes = (
-        blocks[ENDS],
-        blocks[SIZES],
-        blocks[NEW_ENDS],
-        blocks[NEW_SIZES],
-    )
-    best_ends, best_sizes = blocks[BEST_ENDS], blocks[BEST_SIZES]
-    M = best_M = count[0]
-    current = best = seconds[0]
-    linear = runtimes.shape[1] == 1
-    if linear:
-        fill_growth(task, setting, runtimes, batches)
-    else:
-        for m in range(len(order)):
-            clear(batches, m)
-            order[m] = m
-    copy_first(ends, best_ends, M)
-    copy_first(sizes, best_sizes, M)
+    batches, order, lines = work_space(len(data.task))
+    present, new = blocks.copy(), blocks.copy()
+    M = count[0]
+    current = seconds[0]
     for attempt in range(tries):
-        new_M = propose(task, setting, M, ends, sizes, new_ends, new_sizes, stream)
+        new_M = propose(data, M, present[ENDS], present[SIZES], new[ENDS], new[SIZES], stream)
         if new_M == 0:
             continue
-        if linear:
-            rated = affine_block_seconds(batches, new_M, task[0, STEPS], lines, new_ends, new_sizes)
-        else:
-            rated = block_seconds(
-                task, setting, runtimes, batches, order, new_M, lines, new_ends, new_sizes
-            )
+        rated = block_seconds(data, batches, order, new_M, lines, new[ENDS], new[SIZES])
         if rated <= current * (1.0 + heat * (1.0 - attempt / tries)):
             current = rated
             M = new_M
-            copy_first(new_ends, ends, M)
-            copy_first(new_sizes, sizes, M)
-            if current < best:
-                best = current
-                best_M = M
-                copy_first(ends, best_ends, M)
-                copy_first(sizes, best_sizes, M)
-    copy_first(best_ends, ends, best_M)
-    copy_first(best_sizes, sizes, best_M)
-    count[0] = best_M
-    seconds[0] = best
+            present[:, :M] = new[:, :M]
+            if current < seconds[0]:
+                seconds[0] = current
+                count[0] = M
+                blocks[:, :M] = new[:, :M]

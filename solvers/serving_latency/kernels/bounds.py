@@ -9,7 +9,7 @@ give the lower bound sum_s sum_q pi[s, q] Phi_q[s]. It is additive over batches.
 p costs sum_s (sum_{q >= p} pi[s, q]) d[s] + (sum_{q <= p} pi[s, q]) v[s]. Its least value over
 contiguous partitions *and* orders is a shortest path over (prefix, occupied positions).
 
-A block is (e, b): the b tasks that end at sorted position e (1-based). What blocks cost is a table
+A block is (e, b): the b tasks that end at sorted position e (1-based). Costs of blocks are a table
 [., b, e]; for one-piece runtimes, where that is affine in b, the table is [., RATE or FIXED, e]
 instead and `linear` says so. M positions are special, `front` first and M - front last ones,
 between them lies a *pool* of fixed size, or `more`, where pi is zero. A state of the path counts
@@ -18,7 +18,11 @@ for the pool, adds 2^p to it.
 """
 
 from specopt.solvers.kernels.kernel import helper, kernel, record
-from specopt.solvers.serving_latency.kernels.stages import INFINITY, range_stages
+from specopt.solvers.serving_latency.kernels.stages import (
+    INFINITY,
+    Data,  # noqa: F401  (named in a signature)
+    range_stages,
+)
 
 RATE, FIXED = range(2)  # rows of a table where costs are affine in the size
 END, SIZE, POSITION = range(3)  # rows of a path
@@ -31,7 +35,7 @@ Paths = record(  # a depth-first search over them
     stack="i8[:, ::1]",
     spent="f8[:, ::1]",  # cost so far by weights
     closed="i8[::1]",  # how many nodes each of the weights closed
-    # level, nodes of the last call, least level (what lies above is another's), paths found
+    # level, nodes of the last call, least level (those above belong to another branch), paths found
     state="i8[::1]",
     leaves="i8[:, :, ::1]",
     blocks="i8[::1]",  # by leaf
@@ -40,13 +44,10 @@ Paths = record(  # a depth-first search over them
 
 
 @kernel(
-    "void(const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[::1], f8[:, :, ::1],"
-    " f8[:, :, ::1])",
-    steps=lambda task, setting, runtimes, width, starts, *_: (
-        5 * sum(width) * len(starts) * runtimes.shape[1]
-    ),
+    "void(Data, i8[::1], i8[::1], f8[:, :, ::1], f8[:, :, ::1])",
+    steps=lambda data, width, starts, *_: 5 * sum(width) * len(starts) * data.runtimes.shape[1],
 )
-def scenario_tables(task, setting, runtimes, width, starts, d, v):
+def scenario_tables(data, width, starts, d, v):
     """Fill d[s, b, e] and v[s, b, e], the stage times of blocks (e, b) summed over the steps of
     scenario s.
 
@@ -57,14 +58,12 @@ def scenario_tables(task, setting, runtimes, width, starts, d, v):
         for size in range(1, width[e] + 1):
             for s in range(len(d)):
                 n, count = starts[s], starts[s + 1] - starts[s]
-                d[s, size, e], v[s, size, e] = range_stages(
-                    task, setting, runtimes, float(size), e - 1, n, count
-                )
+                d[s, size, e], v[s, size, e] = range_stages(data, float(size), e - 1, n, count)
 
 
 @helper
 def cost(linear, table, s, e, b):
-    """Return what block (e, b) costs in layer s of a table."""
+    """Return the cost of block (e, b) in layer s of a table."""
     return b * table[s, RATE, e] + table[s, FIXED, e] if linear else table[s, b, e]
 
 
@@ -209,7 +208,7 @@ def critical_sums(linear, d, v, front, count, path, phi):
 
 @kernel("f8(Costs, i8, Places, f8[:, :, ::1], f8[:, ::1], i8[:, ::1], i8[::1], f8[:, ::1])")
 def lagrangian(costs, least, places, table, value, path, blocks, phi):
-    """Return the Lagrangian bound of what begins as a path does, its path and its gradient; or
+    """Return the Lagrangian bound of all that begins like a path, its path and its gradient; or
     +inf.
 
     From table (costs by position, at some weights pi) and value. Modified in place: path (in sorted
@@ -284,10 +283,7 @@ def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths):
         critical_sums(linear, d, v, front, level, path, phi)
         total = 0.0
         for s in range(S):
-            largest = -INFINITY
-            for q in range(phi.shape[1]):
-                largest = max(largest, phi[s, q])
-            total += largest
+            total += phi[s].max()
         if total < upper:
             blocks[found] = level
             found += 1

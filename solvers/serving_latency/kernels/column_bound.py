@@ -2,26 +2,29 @@
 dual prices.
 """
 
+import numpy as np
+
 from specopt.solvers.kernels.kernel import helper, kernel, record
 from specopt.solvers.serving_latency.kernels.stages import (
     INFINITY,
     INPUT,
     OUTPUT,
-    OVERLAP,
     STEPS,
+    Data,  # noqa: F401  (named in a signature)
     fits,
+    is_linear,
+    overlaps,
     range_stages,
 )
 
 DRAFT_SUM, VERIFY_SUM, DRAFT_FIRST, VERIFY_FIRST = range(4)  # rows of a batch's stage times
 WEIGHT, FIRST_PRICE, LAST_PRICE = range(3)  # rows of roles
 INPUT_CLASS, OUTPUT_CLASS, SIZE = range(3)  # columns of a found batch
-LEAST, END, OTHER = range(
-    3
-)  # rows of classes: a task of the least length, end of the members, least other place
+# rows of classes: a task of the least length, end of the members, least other place
+LEAST, END, OTHER = range(3)
 HEAD = 0  # of a linked list; task k is its entry k + 1
 MAX_COST, MAX_RATIO = range(2)  # entries of worst
-EITHER, BOTH = range(2)  # what the better role gains per step, and the other one on top
+EITHER, BOTH = range(2)  # gain of the better role per step, and of the other one on top
 
 Classes = record(
     "Classes", ends="i8[::1]", inputs="i8[:, ::1]", outputs="i8[:, ::1]", by_output="i8[::1]"
@@ -30,16 +33,15 @@ Classes = record(
 the tasks by sorted position and by place in `by_output`."""
 
 Prices = record("Prices", dear="i8[::1]", task="f8[::1]", roles="f8[:, ::1]", noticeable="f8")
-"""Tasks by falling price, the price of every task, those of the roles by range, and what counts as
+"""Tasks by falling price, the price of every task, those of the roles by range, and the size of
 rounding.
 """
 
 
 @kernel(
-    "void(const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[::1], i8[::1], i8[::1],"
-    " f8[:, :, ::1])",
+    "void(Data, i8[::1], i8[::1], i8[::1], i8[::1], f8[:, :, ::1])",
 )
-def batch_stages(task, setting, runtimes, sizes, tops, last, ends, out):
+def batch_stages(data, sizes, tops, last, ends, out):
     """Fill out[m] = (T^d, T^v, T^d at the first step, T^v there) of batches, by range of steps.
 
     Range r are the steps ends[r]+1..ends[r+1]; batch m takes part up to step last[m]; the first two
@@ -51,26 +53,22 @@ def batch_stages(task, setting, runtimes, sizes, tops, last, ends, out):
             n, count = ends[r] + 1, min(ends[r + 1], last[m]) - ends[r]
             out[m, DRAFT_SUM, r] = out[m, VERIFY_SUM, r] = 0.0
             if count >= 1:
-                out[m, DRAFT_SUM, r], out[m, VERIFY_SUM, r] = range_stages(
-                    task, setting, runtimes, b, k, n, count
-                )
-            out[m, DRAFT_FIRST, r], out[m, VERIFY_FIRST, r] = range_stages(
-                task, setting, runtimes, b, k, n, 1
-            )
+                out[m, DRAFT_SUM, r], out[m, VERIFY_SUM, r] = range_stages(data, b, k, n, count)
+            out[m, DRAFT_FIRST, r], out[m, VERIFY_FIRST, r] = range_stages(data, b, k, n, 1)
 
 
 @helper
-def weighted_cost(task, setting, runtimes, b, top, n, count, weight):
+def weighted_cost(data, b, top, n, count, weight):
     """Return weight T^d + (1 - weight) T^v of a batch over a range of steps; T^d + T^v without
     overlap.
     """
-    d, v = range_stages(task, setting, runtimes, b, top, n, count)
-    return weight * d + (1.0 - weight) * v if setting[OVERLAP] > 0.0 else d + v
+    d, v = range_stages(data, b, top, n, count)
+    return weight * d + (1.0 - weight) * v if overlaps(data) else d + v
 
 
 @helper
 def role_gain(ends, gain, size, r, most, alone):
-    """Return what a batch gains by its roles in range r if it takes part up to step `most`, alone
+    """Return the gain of a batch by its roles in range r if it takes part up to step `most`, alone
     behind `alone`.
     """
     stop = min(most, ends[r + 1])
@@ -90,48 +88,42 @@ def gains_alone(ends, gain, size, most):
 
 
 @helper
-def fill_base(task, setting, runtimes, ends, roles, top, size, alone, base, gain):
+def fill_base(data, ends, roles, top, size, alone, base, gain):
     """Fill a row of base and of gain, see `price_batches`."""
     b = float(size)
     base[size, 0] = 0.0
     for r in range(len(ends) - 1):
         n, count, w = ends[r] + 1, ends[r + 1] - ends[r], roles[WEIGHT, r]
         gain[EITHER, size, r] = gain[BOTH, size, r] = 0.0
-        if setting[OVERLAP] > 0.0:
-            d, v = range_stages(task, setting, runtimes, b, top, n, 1)
+        if overlaps(data):
+            d, v = range_stages(data, b, top, n, 1)
             first, last = (
                 max(0.0, roles[FIRST_PRICE, r] - (1.0 - w) * d),
                 max(0.0, roles[LAST_PRICE, r] - w * v),
             )
             gain[EITHER, size, r], gain[BOTH, size, r] = max(first, last), min(first, last)
-        cost = weighted_cost(task, setting, runtimes, b, top, n, count, w)
+        cost = weighted_cost(data, b, top, n, count, w)
         base[size, r + 1] = (
             base[size, r] + cost - role_gain(ends, gain, size, r, ends[r + 1], alone)
         )
 
 
-@kernel(
-    "i8(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], Classes, Prices, f8[:, ::1],"
-    " f8[:, :, ::1], i8[:, ::1], f8[::1], i8[:, ::1])",
-)
-def price_batches(
-    start, stop, task, setting, runtimes, classes, prices, base, gain, links, worst, found
-):
+@kernel("i8(i8, i8, Data, Classes, Prices, f8[::1], i8[:, ::1])")
+def price_batches(start, stop, data, classes, prices, worst, found):
     """Find, for each class start..stop-1 of longest inputs, the batch of least reduced cost; return
-    how many matter.
+    the number of those that matter.
 
-    Range r are the steps ends[r]+1..ends[r+1]. A batch costs what one with the least lengths of its
-    classes would, over its steps: weight[r] T^d + (1 - weight[r]) T^v (without overlap: T^d + T^v),
+    Range r are the steps ends[r]+1..ends[r+1]. A batch costs as much as one with the least lengths
+    of its classes would, over its steps: weight[r] T^d + (1 - weight[r]) T^v (without overlap:
+    T^d + T^v),
     less the prices of its tasks. It also earns first_price[r] - (1 - weight[r]) T^d or
     last_price[r] - weight[r] T^v per step if that is positive, with the stage times of the range's
     first step. It earns them over as many steps as its class of outputs may have, and both at steps
     that no more tasks reach than it holds, where it may be alone. It holds the dearest tasks that
     exceed neither class. As stage times are convex in the size, no task is worth adding whose price
-    is below what the second adds, unless to be alone. Work space: base (K + 1, R + 1), the cost
-    over the ranges before r for every size (row 0: of the second task). Also gain (2, K + 1, R),
-    what the roles gain per step, rows as `EITHER`, and links (2, K + 1). Modified in place: worst,
-    the least reduced cost per task met and the least ratio of cost to the price of the tasks, up to
-    1; rows of found, for reduced costs below -noticeable.
+    is below what the second adds, unless to be alone. Modified in place: worst, the least reduced
+    cost per task met and the least ratio of cost to the price of the tasks, up to 1; rows of found,
+    for reduced costs below -noticeable.
     """
     ends, inputs, outputs, by_output = (
         classes.ends,
@@ -140,18 +132,21 @@ def price_batches(
         classes.by_output,
     )
     price, roles = prices.task, prices.roles
-    after, before = links[0], links[1]
-    linear = runtimes.shape[1] == 1  # then costs are affine in the size
+    K, R = len(by_output), len(ends) - 1
+    # cost over the ranges before r, by size (row 0: of the second task); gain of the roles per
+    # step, rows as `EITHER`
+    base, gain = np.empty((K + 1, R + 1)), np.empty((2, K + 1, R))
+    base[0, 0] = 0.0
+    after, before = np.empty(K + 1, np.int64), np.empty(K + 1, np.int64)
+    linear = is_linear(data)  # then costs are affine in the size
     total = 0
     for c in range(start, stop):
         top = inputs[LEAST, c]
         filled = 0
-        for r in range(len(ends) - 1):
+        for r in range(R):
             n, count, w = ends[r] + 1, ends[r + 1] - ends[r], roles[WEIGHT, r]
-            base[0, r + 1] = base[0, r] + weighted_cost(
-                task, setting, runtimes, 2.0, top, n, count, w
-            )
-            base[0, r + 1] -= weighted_cost(task, setting, runtimes, 1.0, top, n, count, w)
+            base[0, r + 1] = base[0, r] + weighted_cost(data, 2.0, top, n, count, w)
+            base[0, r + 1] -= weighted_cost(data, 1.0, top, n, count, w)
         last = HEAD  # link the tasks with no longer input, dearest first
         for k in prices.dear:
             if k < inputs[END, c]:
@@ -160,7 +155,7 @@ def price_batches(
         after[last] = -1
         least = 0.0
         least_q = least_b = -1
-        remaining = len(by_output)
+        remaining = K
         for q in range(outputs.shape[1] - 1, -1, -1):
             if inputs[OTHER, c] >= outputs[END, q]:
                 break  # no task of this class has so short an output
@@ -174,15 +169,15 @@ def price_batches(
             if outputs[OTHER, q] >= inputs[END, c]:
                 continue
             longest = outputs[LEAST, q]
-            steps = int(task[longest, STEPS])
-            most = int(task[by_output[outputs[END, q] - 1], STEPS])
-            tokens = task[top, INPUT] + task[longest, OUTPUT]
+            steps = int(data.task[longest, STEPS])
+            most = int(data.task[by_output[outputs[END, q] - 1], STEPS])
+            tokens = data.task[top, INPUT] + data.task[longest, OUTPUT]
             r = 0  # the range in which the batch ends
             while ends[r + 1] < steps:
                 r += 1
             n, count, w = ends[r] + 1, steps - ends[r], roles[WEIGHT, r]
-            one = weighted_cost(task, setting, runtimes, 1.0, top, n, count, w)
-            growth = weighted_cost(task, setting, runtimes, 2.0, top, n, count, w) - one
+            one = weighted_cost(data, 1.0, top, n, count, w)
+            growth = weighted_cost(data, 2.0, top, n, count, w) - one
             more = base[0, r] + growth
             paid = 0.0
             size = 0
@@ -190,25 +185,21 @@ def price_batches(
             while at >= 0:
                 size += 1
                 b = float(size)
-                if not fits(setting, b, tokens):
+                if not fits(data, b, tokens):
                     break
                 dear = size == 1 or price[at - 1] >= more * (1.0 - 1e-9)
                 if not dear and not gains_alone(ends, gain, size - 1, most):
                     break
                 paid += price[at - 1]
-                alone = (
-                    int(task[by_output[len(by_output) - 1 - size], STEPS])
-                    if size < len(by_output)
-                    else 0
-                )
+                alone = int(data.task[by_output[K - 1 - size], STEPS]) if size < K else 0
                 if size > filled:
-                    fill_base(task, setting, runtimes, ends, roles, top, size, alone, base, gain)
+                    fill_base(data, ends, roles, top, size, alone, base, gain)
                     filled = size
                 tail = one + growth * (b - 1.0)
                 if not linear:
-                    tail = weighted_cost(task, setting, runtimes, b, top, n, count, w)
+                    tail = weighted_cost(data, b, top, n, count, w)
                 cost = base[size, r] + tail
-                for p in range(r, len(ends) - 1):
+                for p in range(r, R):
                     cost -= role_gain(ends, gain, size, p, most, alone)
                 rest = cost - paid
                 worst[MAX_COST] = min(worst[MAX_COST], rest / b)

@@ -10,7 +10,10 @@ between others with given places. rank[m] comes first; Johnson's order holds amo
 import numpy as np
 
 from specopt.solvers.kernels.kernel import helper, kernel, record
-from specopt.solvers.serving_latency.kernels.stages import range_stages
+from specopt.solvers.serving_latency.kernels.stages import (
+    Data,  # noqa: F401  (named in a signature)
+    range_stages,
+)
 from specopt.solvers.serving_latency.kernels.step import served
 
 
@@ -27,15 +30,14 @@ def precedes(x, y, rank, m, k):
 
 
 @helper
-def sort_johnson(times, rank, M, order):
-    """Write Johnson's order of M blocks by scenario."""
-    for s in range(len(order)):
-        for m in range(M):
-            at = m
-            while at > 0 and precedes(times[0, s], times[1, s], rank, m, order[s, at - 1]):
-                order[s, at] = order[s, at - 1]
-                at -= 1
-            order[s, at] = m
+def sort_johnson(x, y, rank, M, order):
+    """Write Johnson's order of M blocks, draft times x, verify times y."""
+    for m in range(M):
+        at = m
+        while at > 0 and precedes(x, y, rank, m, order[at - 1]):
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = m
 
 
 @helper
@@ -54,8 +56,6 @@ Orders = record(  # a depth-first search over them
     "Orders",
     # scenario s covers the steps starts[s]..starts[s+1]-1: the fewer, the closer the bounds
     starts="i8[::1]",
-    times="f8[:, :, ::1]",  # work space, of both stages by scenario and block
-    order="i8[:, ::1]",  # work space, by scenario
     left="b1[::1]",  # by block
     stack="i8[::1]",  # the block to try, by level
     free="f8[:, :, ::1]",  # when the stages are free, by level and scenario
@@ -63,13 +63,8 @@ Orders = record(  # a depth-first search over them
 )
 
 
-@kernel(
-    "i8(i8, i8, i8, i8[:, ::1], const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8, Orders,"
-    " i8[:, ::1])"
-)
-def enumerate_orders(
-    nodes_allowed, front, specials, path, task, setting, runtimes, upper, orders, leaves
-):
+@kernel("i8(i8, i8, i8, i8[:, ::1], Data, f8, Orders, i8[:, ::1])")
+def enumerate_orders(nodes_allowed, front, specials, path, data, upper, orders, leaves):
     """Go on with a depth-first search over the orders of a path's blocks whose bound stays below
     `upper`.
 
@@ -79,16 +74,17 @@ def enumerate_orders(
     Returns how many; the search is over when orders.state[0] < 0, and begins with zeros and every
     block left.
     """
-    starts, times, order, left, stack, free, state = orders
+    starts, left, stack, free, state = orders
     ends, sizes, places = path
     rank = np.where(places == specials, front, places + (places >= front))
     M, S = len(ends), len(starts) - 1
+    times, order = np.empty((2, S, M)), np.empty((S, M), np.int64)
     for s in range(S):
         n, count = starts[s], starts[s + 1] - starts[s]
         for m in range(M):
             b, k = float(sizes[m]), ends[m] - 1
-            times[0, s, m], times[1, s, m] = range_stages(task, setting, runtimes, b, k, n, count)
-    sort_johnson(times, rank, M, order)
+            times[0, s, m], times[1, s, m] = range_stages(data, b, k, n, count)
+        sort_johnson(times[0, s], times[1, s], rank, M, order[s])
     found = nodes = 0
     level = state[0]
     while level >= 0 and found < len(leaves) and nodes < nodes_allowed:
@@ -125,13 +121,8 @@ def enumerate_orders(
     return found
 
 
-@kernel(
-    "i8(i8, i8, i8, i8[:, :, :], i8[::1], const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8,"
-    " Orders, b1[::1])"
-)
-def close_paths(
-    nodes_allowed, front, specials, paths, blocks, task, setting, runtimes, upper, orders, closed
-):
+@kernel("i8(i8, i8, i8, i8[:, :, :], i8[::1], Data, f8, Orders, b1[::1])")
+def close_paths(nodes_allowed, front, specials, paths, blocks, data, upper, orders, closed):
     """Mark the paths none of whose orders stays below `upper`, as a few nodes show; return how many
     nodes that took.
     """
@@ -141,9 +132,7 @@ def close_paths(
         path = paths[f, :, : blocks[f]].copy()
         orders.left[:] = True
         orders.stack[0] = orders.state[0] = orders.state[1] = 0
-        found = enumerate_orders(
-            nodes_allowed, front, specials, path, task, setting, runtimes, upper, orders, leaves
-        )
+        found = enumerate_orders(nodes_allowed, front, specials, path, data, upper, orders, leaves)
         closed[f] = found == 0 and orders.state[0] < 0
         nodes += orders.state[1]
     return nodes

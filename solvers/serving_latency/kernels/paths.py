@@ -15,42 +15,44 @@ from specopt.solvers.serving_latency.kernels.stages import (
     OUTPUT,
     STEPS,
     VERIFY,
+    Data,  # noqa: F401  (named in a signature)
     all_stages,
     fits,
+    is_linear,
 )
 
 
 @kernel(
-    "void(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], f8, f8, f8[::1], i8[::1])",
-    steps=lambda row, stop, task, setting, runtimes, *_: (stop - row) * stop * runtimes.shape[1],
+    "void(i8, i8, Data, f8, f8, f8[::1], i8[::1])",
+    steps=lambda row, stop, data, *_: (stop - row) * stop * data.runtimes.shape[1],
 )
-def additive_rows(row, stop, task, setting, runtimes, draft_weight, verify_weight, best, boundary):
+def additive_rows(row, stop, data, draft_weight, verify_weight, best, boundary):
     """Run rows of the shortest path over batches contiguous in sorted order; equal output lengths.
 
     A batch costs draft_weight sum_n T^d + verify_weight sum_n T^v. Modified in place: best[i] (+inf
     where no batches fit) and boundary[i], the start j >= 1 of the last batch of prefix i.
     """
-    linear = runtimes.shape[1] == 1
+    linear = is_linear(data)
     for i in range(row, stop):
-        k, steps = i - 1, int(task[i - 1, STEPS])
-        tokens = task[k, INPUT] + task[k, OUTPUT]
+        k, steps = i - 1, int(data.task[i - 1, STEPS])
+        tokens = data.task[k, INPUT] + data.task[k, OUTPUT]
         best[i] = INFINITY
         boundary[i] = 0
         # with one-piece runtimes a batch of b costs the overheads and b times what is left of one
         # alone
-        draft, verify = all_stages(task, setting, runtimes, 1.0, k, steps)
+        draft, verify = all_stages(data, 1.0, k, steps)
         one = draft_weight * draft + verify_weight * verify
         fixed = steps * (
-            draft_weight * setting[LENGTH] * runtimes[DRAFT, 0, HEIGHT]
-            + verify_weight * runtimes[VERIFY, 0, HEIGHT]
+            draft_weight * data.setting[LENGTH] * data.runtimes[DRAFT, 0, HEIGHT]
+            + verify_weight * data.runtimes[VERIFY, 0, HEIGHT]
         )
         for j in range(i, 0, -1):
             b = float(i - j + 1)
-            if not fits(setting, b, tokens):
+            if not fits(data, b, tokens):
                 break
             cost = fixed + b * (one - fixed)
             if not linear:
-                draft, verify = all_stages(task, setting, runtimes, b, k, steps)
+                draft, verify = all_stages(data, b, k, steps)
                 cost = draft_weight * draft + verify_weight * verify
             if best[j - 1] + cost < best[i]:
                 best[i] = best[j - 1] + cost
@@ -58,10 +60,9 @@ def additive_rows(row, stop, task, setting, runtimes, draft_weight, verify_weigh
 
 
 @kernel(
-    "void(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], f8, f8, f8[::1],"
-    " i8[::1])",
+    "void(i8, i8, Data, i8[::1], f8, f8, f8[::1], i8[::1])",
 )
-def order_rows(row, stop, task, setting, runtimes, tasks, draft_weight, verify_weight, best, start):
+def order_rows(row, stop, data, tasks, draft_weight, verify_weight, best, start):
     """Run rows of the shortest path over batches that are contiguous in the order `tasks`.
 
     A batch costs its weighted stage times over all its steps. Sizes above 128 are tried on a grid
@@ -76,16 +77,16 @@ def order_rows(row, stop, task, setting, runtimes, tasks, draft_weight, verify_w
         for j in range(i - 1, -1, -1):
             k = tasks[j]
             top = max(top, k)
-            longest = max(longest, task[k, OUTPUT])
-            steps = max(steps, task[k, STEPS])
+            longest = max(longest, data.task[k, OUTPUT])
+            steps = max(steps, data.task[k, STEPS])
             size = i - j
             b = float(size)
-            if not fits(setting, b, task[top, INPUT] + longest):
+            if not fits(data, b, data.task[top, INPUT] + longest):
                 break
             if size < due and j > 0:
                 continue
             due = size + max(1, size >> 7)
-            draft, verify = all_stages(task, setting, runtimes, b, top, int(steps))
+            draft, verify = all_stages(data, b, top, int(steps))
             cost = best[j] + draft_weight * draft + verify_weight * verify
             if cost < best[i]:
                 best[i] = cost

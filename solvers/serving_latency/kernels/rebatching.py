@@ -1,16 +1,9 @@
 """Bounds on ranges of decoding steps with the tasks batched again in each."""
 
-from specopt.solvers.kernels.kernel import helper, kernel, record
-from specopt.solvers.serving_latency.kernels.plans import (
-    D1,
-    LAST,
-    SIZE,
-    TOP,
-    V1,
-    decode_seconds,
-    fill,
-    prefill_seconds,
-)
+import numpy as np
+
+from specopt.solvers.kernels.kernel import helper, kernel
+from specopt.solvers.serving_latency.kernels.plans import D1, SIZE, TOP, V1, work_space
 from specopt.solvers.serving_latency.kernels.stages import (
     DRAFT,
     HEIGHT,
@@ -18,51 +11,57 @@ from specopt.solvers.serving_latency.kernels.stages import (
     INPUT,
     LENGTH,
     OUTPUT,
-    OVERLAP,
     STEPS,
     VERIFY,
+    Data,  # noqa: F401  (named in a signature)
     fits,
+    is_linear,
+    overlaps,
     range_stages,
 )
 
 # entries of a search for the weight between the stages: the weight, the best value met and its
-# weight, the interval that holds the best weight, then whether a line is known on either side and
-# what all drafting exceeds all verification by there
-WEIGHT, VALUE, VALUE_WEIGHT, LOW, HIGH, LOW_KNOWN, HIGH_KNOWN, LOW_EXCESS, HIGH_EXCESS = range(9)
-LOW_VERIFY, HIGH_VERIFY = 9, 10
+# weight. Then, for the last weight below the best one (0) and above it (1): whether there is one,
+# the weight, the seconds by which all drafting exceeds all verification, those of verification
+WEIGHT, VALUE, VALUE_WEIGHT, KNOWN, EDGE, EXCESS, VERIFIED = 0, 1, 2, 3, 5, 7, 9
 SEARCH_ENTRIES = 11
 SEARCHES = 6  # weights tried for a range
 
-Workspace = record(  # work space for K tasks
-    "Workspace",
-    places="i8[:, ::1]",  # (2, K)
-    lines="f8[:, ::1]",  # (3, K)
-    f="f8[:, ::1]",  # (K + 1, 4)
-    choice="i8[:, ::1]",  # (K + 1, 4)
-    batches="f8[:, ::1]",  # (K, BATCH_COLUMNS)
-)
+
+@helper
+def path_space(K):
+    """Return work space for the shortest path over K tasks: the tasks, the least outputs of several
+    tasks, costs and choices by state, and batches.
+    """
+    return (
+        np.arange(K),
+        np.empty(K),
+        np.empty((K + 1, 4)),
+        np.empty((K + 1, 4), np.int64),
+        work_space(K)[0],
+    )
 
 
 @helper
-def active_tasks(task, by_output, end, active, least):
+def active_tasks(data, by_output, end, active, least):
     """List the tasks that take part in step `end`, and their output lengths in rising order; return
-    how many.
+    their number.
     """
     A = 0
-    for k in range(len(task)):
-        if task[k, STEPS] >= end:
+    for k in range(len(data.task)):
+        if data.task[k, STEPS] >= end:
             active[A] = k
             A += 1
     count = 0
     for k in by_output:
-        if task[k, STEPS] >= end:
-            least[count] = task[k, OUTPUT]
+        if data.task[k, STEPS] >= end:
+            least[count] = data.task[k, OUTPUT]
             count += 1
     return A
 
 
 @helper
-def shortest_path(task, setting, runtimes, strict, active, least, A, n, count, mix, f, choice):
+def shortest_path(data, strict, active, least, A, n, count, mix, f, choice):
     """Run the shortest path over contiguous batches of the active tasks for one range of steps.
 
     With overlap a batch costs mix T^d + (1 - mix) T^v; one batch is the first and adds (1 - mix)
@@ -72,27 +71,29 @@ def shortest_path(task, setting, runtimes, strict, active, least, A, n, count, m
     taken). Returns the cost of all tasks; `walk` has no path where it is infinite, as a task fits
     no batch.
     """
-    linear = runtimes.shape[1] == 1
-    overlap = setting[OVERLAP] > 0.0
-    dh = count * setting[LENGTH] * runtimes[DRAFT, 0, HEIGHT]
-    vh = count * runtimes[VERIFY, 0, HEIGHT]
+    linear = is_linear(data)
+    overlap = overlaps(data)
+    dh = count * data.setting[LENGTH] * data.runtimes[DRAFT, 0, HEIGHT]
+    vh = count * data.runtimes[VERIFY, 0, HEIGHT]
     f[0, 0] = 0.0
     f[0, 1] = f[0, 2] = f[0, 3] = INFINITY
     for e in range(1, A + 1):
         k = active[e - 1]
         for s in range(4):
             f[e, s] = INFINITY
-        one_d, one_v = range_stages(task, setting, runtimes, 1.0, k, n, count)
+        one_d, one_v = range_stages(data, 1.0, k, n, count)
         longest = 0.0
         for size in range(1, e + 1):
             b = float(size)
-            longest = max(longest, task[active[e - size], OUTPUT]) if strict else least[size - 1]
-            if not fits(setting, b, task[k, INPUT] + longest):
+            longest = (
+                max(longest, data.task[active[e - size], OUTPUT]) if strict else least[size - 1]
+            )
+            if not fits(data, b, data.task[k, INPUT] + longest):
                 break
             if linear:
                 d, v = b * (one_d - dh) + dh, b * (one_v - vh) + vh
             else:
-                d, v = range_stages(task, setting, runtimes, b, k, n, count)
+                d, v = range_stages(data, b, k, n, count)
             j = e - size
             if not overlap:
                 if f[j, 0] + d + v < f[e, 0]:
@@ -114,23 +115,23 @@ def shortest_path(task, setting, runtimes, strict, active, least, A, n, count, m
 
 
 @helper
-def walk(task, setting, runtimes, active, A, n, count, choice, batches):
-    """Write the batches of the shortest path; return how many and both of its stage sums, first and
-    last included.
+def walk(data, active, A, n, count, choice, batches):
+    """Write the batches of the shortest path; return their number and both of its stage sums, first
+    and last included.
     """
-    e, s = A, 3 if setting[OVERLAP] > 0.0 else 0
+    e, s = A, 3 if overlaps(data) else 0
     draft = verify = 0.0
     M = 0
     while e > 0:
         size, state = choice[e, s] >> 2, choice[e, s] & 3
-        d, v = range_stages(task, setting, runtimes, float(size), active[e - 1], n, count)
+        d, v = range_stages(data, float(size), active[e - 1], n, count)
         draft += d
         verify += v
         if (s & 1) > (state & 1):
             verify += d
         if (s & 2) > (state & 2):
             draft += v
-        batches[M, SIZE], batches[M, TOP], batches[M, LAST] = size, active[e - 1], n + count - 1
+        batches[M, SIZE], batches[M, TOP] = size, active[e - 1]
         batches[M, D1], batches[M, V1] = d, v
         M += 1
         e -= size
@@ -139,49 +140,18 @@ def walk(task, setting, runtimes, active, A, n, count, choice, batches):
 
 
 @helper
-def sort_by_johnson(batches, M, order):
-    """Order batches by Johnson's rule: those that draft faster, shortest draft first, then by
-    falling verify time.
+def begin_search(search):
+    """Begin a search for the weight that raises a range's bound most, at the best weight of the
+    search before.
     """
-    for m in range(M):
-        d, v = batches[m, D1], batches[m, V1]
-        p = m
-        while p > 0:
-            other_d, other_v = batches[order[p - 1], D1], batches[order[p - 1], V1]
-            if min(other_d, v) <= min(d, other_v):  # the other one may stay in front
-                break
-            order[p] = order[p - 1]
-            p -= 1
-        order[p] = m
-
-
-@helper
-def execute(task, setting, runtimes, batches, M, n, order, lines):
-    """Return the latency of a range of steps with these batches in the order of Johnson's rule."""
-    if setting[OVERLAP] == 0.0:
-        total = 0.0
-        for m in range(M):
-            total += batches[m, D1] + batches[m, V1]
-        return total
-    sort_by_johnson(batches, M, order)
-    if n == 1:
-        return prefill_seconds(batches, order, M)
-    for m in range(M):
-        fill(task, setting, runtimes, batches, m)
-    return decode_seconds(task, setting, runtimes, batches, order, M, n, lines)
-
-
-@helper
-def begin_search(search, weight):
-    """Begin a search for the weight that raises a range's bound most."""
-    for k in range(len(search)):
-        search[k] = 0.0
-    search[WEIGHT], search[HIGH] = weight, 1.0
+    weight = search[VALUE_WEIGHT]
+    search[:] = 0.0
+    search[WEIGHT] = weight
 
 
 @helper
 def learn(search, value, draft, verify):
-    """Take in the value and the stage sums at the search's weight, and choose the next; tell
+    """Take in the value and the stage sums at the search's weight, and choose the next one; return
     whether there is one.
     """
     weight = search[WEIGHT]
@@ -189,30 +159,15 @@ def learn(search, value, draft, verify):
         search[VALUE], search[VALUE_WEIGHT] = value, weight
     if abs(draft - verify) <= 1e-3 * value:
         return False
-    if draft > verify:  # a larger weight of drafting gives more
-        if weight >= 1.0:
-            return False
-        search[LOW], search[LOW_KNOWN], search[LOW_EXCESS], search[LOW_VERIFY] = (
-            weight,
-            1.0,
-            draft - verify,
-            verify,
-        )
-    else:
-        if weight <= 0.0:
-            return False
-        search[HIGH], search[HIGH_KNOWN], search[HIGH_EXCESS], search[HIGH_VERIFY] = (
-            weight,
-            1.0,
-            draft - verify,
-            verify,
-        )
-    if search[LOW_KNOWN] > 0.0 and search[HIGH_KNOWN] > 0.0:  # where the two paths cost the same
-        weight = (search[HIGH_VERIFY] - search[LOW_VERIFY]) / (
-            search[LOW_EXCESS] - search[HIGH_EXCESS]
-        )
-        weight = min(max(weight, search[LOW]), search[HIGH])
-    elif search[LOW_KNOWN] > 0.0:
+    side = 0 if draft > verify else 1  # a larger weight of drafting gives more, or a smaller one
+    if weight == 1.0 - side:
+        return False
+    search[KNOWN + side], search[EDGE + side] = 1.0, weight
+    search[EXCESS + side], search[VERIFIED + side] = draft - verify, verify
+    if search[KNOWN] + search[KNOWN + 1] == 2.0:  # where the two paths cost the same
+        weight = (search[VERIFIED + 1] - search[VERIFIED]) / (search[EXCESS] - search[EXCESS + 1])
+        weight = min(max(weight, search[EDGE]), search[EDGE + 1])
+    elif side == 0:
         weight = weight + 0.1 if weight <= 0.8 else 1.0
     else:
         weight = weight - 0.1 if weight >= 0.2 else 0.0
@@ -220,32 +175,25 @@ def learn(search, value, draft, verify):
     return True
 
 
-@kernel(
-    "void(i8, i8, const f8[:, ::1], const f8[::1], const f8[:, :, ::1], i8[::1], i8[::1],"
-    " Workspace, f8[::1], f8[::1])",
-)
-def rebatching_ranges(first, stop, task, setting, runtimes, ends, by_output, room, search, seconds):
+@kernel("void(i8, i8, Data, i8[::1], i8[::1], f8[::1], f8[::1])")
+def rebatching_ranges(first, stop, data, ends, by_output, search, seconds):
     """Bound the ranges r = first..stop-1 of steps, with tasks batched again in each.
 
     Range r are the steps ends[r]+1..ends[r+1]; its tasks are those that take part in all of them.
     The weight between the stages is the one that raises the bound most; search[VALUE_WEIGHT] is
     where its search starts. Modified in place: search and seconds[r].
     """
-    places, lines, f, choice, batches = room
-    active = places[0]
+    active, least, f, choice, batches = path_space(len(data.task))
     for r in range(first, stop):
         n, count = ends[r] + 1, ends[r + 1] - ends[r]
-        A = active_tasks(task, by_output, ends[r + 1], active, lines[2])
-        begin_search(search, search[VALUE_WEIGHT])
+        A = active_tasks(data, by_output, ends[r + 1], active, least)
+        begin_search(search)
         for _ in range(SEARCHES):
-            mix = search[WEIGHT]
-            cost = shortest_path(
-                task, setting, runtimes, False, active, lines[2], A, n, count, mix, f, choice
-            )
+            cost = shortest_path(data, False, active, least, A, n, count, search[WEIGHT], f, choice)
             if cost == INFINITY:
                 search[VALUE] = cost
                 break
-            _, draft, verify = walk(task, setting, runtimes, active, A, n, count, choice, batches)
-            if not learn(search, cost, draft, verify) or setting[OVERLAP] == 0.0:
+            _, draft, verify = walk(data, active, A, n, count, choice, batches)
+            if not learn(search, cost, draft, verify) or not overlaps(data):
                 break
         seconds[r] = search[VALUE]

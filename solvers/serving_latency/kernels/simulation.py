@@ -55,7 +55,7 @@ def play_batch(powers, members, start, stop, drop, run, history):
     return last
 
 
-Plan = record(  # what is replayed
+Plan = record(  # a plan to replay
     "Plan",
     overlap="b1",
     drop="b1",  # whether a task that has finished no longer counts in its batch's size and length
@@ -67,16 +67,18 @@ Plan = record(  # what is replayed
 )
 
 
-@kernel("void(i8, u8, Plan, i8[:, ::1], f8[:, ::1], f8[::1], i8[::1], i8[::1])")
-def replay(first, key, plan, history, clock, seconds, steps, batch_steps):
+@kernel("void(i8, u8, Plan, f8[::1], i8[::1], i8[::1])")
+def replay(first, key, plan, seconds, steps, batch_steps):
     """Write the inference latency of replications first, first + 1, ... and the decoding steps that
     they take.
 
-    Work space: history (2, longest output + 2), clock (2, longest output + 1). Modified in place:
-    ``seconds`` (R,), ``steps`` (R,), and ``batch_steps`` (M,), to which the steps are added.
+    Modified in place: ``seconds`` (R,), ``steps`` (R,), and ``batch_steps`` (M,), to which the
+    steps are added.
     """
     overlap, drop, starts, members, models, runtimes, powers = plan
     l = len(powers)
+    longest = members[OUTPUT].max()
+    history, clock = np.zeros((2, longest + 2), np.int64), np.zeros((2, longest + 1))
     for r in range(len(seconds)):
         run = mixed(key + np.uint64(first + r + 1) * GOLDEN)
         reached = 0

@@ -2,10 +2,10 @@
 latency.
 
 Letters: K tasks sorted by input length, a task is its sorted position k; l draft tokens per step; b
-batch size. What all kernels take: ``task`` (K, 8), columns below, a task's lengths and operations;
-``setting``, entries below, what holds for all of them. ``runtimes`` (2, P, 3) are rows (c1, c2,
-largest work) of the upper envelope of both stages, c1 increasing. A batch of b tasks whose longest
-input is that of task k takes b times the operations of k.
+batch size. All kernels take `Data`: ``task`` (K, 8), columns below, has each task's lengths and
+operations; ``setting``, entries below, has the values that all tasks share. ``runtimes`` (2, P, 3)
+are rows (c1, c2, largest work) of the upper envelope of both stages, c1 increasing. A batch of b
+tasks whose longest input is that of task k takes b times the operations of k.
 
 On every range of steps with the same pieces a stage time is affine in the step n, so its sum has a
 closed form: no cost depends on the number of steps. If the setting is TABLED, ``runtimes`` (2, (K +
@@ -15,7 +15,7 @@ they are 0 once these have finished.
 
 import numpy as np
 
-from specopt.solvers.kernels.kernel import helper, inlined
+from specopt.solvers.kernels.kernel import helper, inlined, record
 
 # columns of a task: tokens, decoding steps, operations of the first two draft passes of step 1, of
 # the first draft pass of step 2, of the verify passes of steps 1 and 2
@@ -39,20 +39,34 @@ DRAFT, VERIFY = range(2)  # rows of runtimes
 SLOPE, HEIGHT, UP_TO = range(3)  # columns of a piece
 INFINITY = np.inf
 
+Data = record("Data", task="f8[:, ::1]", setting="f8[::1]", runtimes="f8[:, :, ::1]")
+
 
 @helper
-def fits(setting, b, tokens):
+def fits(data, b, tokens):
     """Return whether b tasks of a given length fit both models' memory (Eq. 9-10)."""
     return (
-        b * setting[KV_DRAFT] * tokens <= setting[FREE_DRAFT]
-        and b * setting[KV_VERIFY] * tokens <= setting[FREE_VERIFY]
+        b * data.setting[KV_DRAFT] * tokens <= data.setting[FREE_DRAFT]
+        and b * data.setting[KV_VERIFY] * tokens <= data.setting[FREE_VERIFY]
     )
 
 
 @inlined
+def is_linear(data):
+    """Return whether both runtimes have one piece, so that stage times are affine in the size."""
+    return data.runtimes.shape[1] == 1
+
+
+@inlined
+def overlaps(data):
+    """Return whether the stages of different batches overlap."""
+    return data.setting[OVERLAP] > 0.0
+
+
+@inlined
 def affine(runtimes, stage, work, step, gap, passes, count):
-    """Return value, slope and how many steps (of `count`) they hold for: passes of work + g gap,
-    growing by step.
+    """Return the seconds of passes of work + g gap, their growth per step if work grows by `step`,
+    and the number of steps, up to `count`, for which both hold.
     """
     if runtimes.shape[1] == 1:
         slope = runtimes[stage, 0, SLOPE]
@@ -75,13 +89,7 @@ def affine(runtimes, stage, work, step, gap, passes, count):
 @inlined
 def step_seconds(runtimes, stage, work, gap, passes):
     """Return the seconds of a number of passes of work + g gap."""
-    if runtimes.shape[1] == 1:
-        return passes * (
-            runtimes[stage, 0, SLOPE] * (work + 0.5 * (passes - 1) * gap)
-            + runtimes[stage, 0, HEIGHT]
-        )
-    value, _, _ = affine(runtimes, stage, work, 0.0, gap, passes, 1)
-    return value
+    return affine(runtimes, stage, work, 0.0, gap, passes, 1)[0]
 
 
 @inlined
@@ -109,8 +117,9 @@ def stage_seconds(models, runtimes, b, reached, unseen, l, first):
 
 
 @inlined
-def first_stages(task, setting, runtimes, b, k):
+def first_stages(data, b, k):
     """Return T^d and T^v at step 1."""
+    task, setting, runtimes = data
     if setting[TABLED] > 0.0:
         row = int(b) * len(task) + k
         return runtimes[DRAFT, row, 0], runtimes[VERIFY, row, 0]
@@ -125,10 +134,11 @@ def first_stages(task, setting, runtimes, b, k):
 
 
 @inlined
-def decode_line(task, setting, runtimes, stage, b, k, n, count):
-    """Return T^d or T^v at step n >= 2, its growth per step and how many steps (of `count`) these
-    hold for.
+def decode_line(data, stage, b, k, n, count):
+    """Return T^d or T^v at step n >= 2, its growth per step and the number of steps, up to `count`,
+    for which these hold.
     """
+    task, setting, runtimes = data
     if setting[TABLED] > 0.0:
         return runtimes[stage, int(b) * len(task) + k, n - 1], 0.0, 1
     if stage == VERIFY:
@@ -140,11 +150,11 @@ def decode_line(task, setting, runtimes, stage, b, k, n, count):
 
 
 @helper
-def sum_of_lines(task, setting, runtimes, stage, b, k, n, count):
+def sum_of_lines(data, stage, b, k, n, count):
     """Return the sum of T^d or T^v over the steps n..n+count-1, n >= 2."""
     total = 0.0
     while count > 0:
-        value, slope, m = decode_line(task, setting, runtimes, stage, b, k, n, count)
+        value, slope, m = decode_line(data, stage, b, k, n, count)
         total += m * (value + 0.5 * slope * (m - 1))
         n += m
         count -= m
@@ -152,21 +162,21 @@ def sum_of_lines(task, setting, runtimes, stage, b, k, n, count):
 
 
 @helper
-def range_stages(task, setting, runtimes, b, k, n, count):
+def range_stages(data, b, k, n, count):
     """Return the sums of T^d and T^v over the steps n..n+count-1."""
     if n == 1:
-        return first_stages(task, setting, runtimes, b, k)
+        return first_stages(data, b, k)
     draft = 0.0
-    if setting[LENGTH] > 0.0:
-        draft = sum_of_lines(task, setting, runtimes, DRAFT, b, k, n, count)
-    return draft, sum_of_lines(task, setting, runtimes, VERIFY, b, k, n, count)
+    if data.setting[LENGTH] > 0.0:
+        draft = sum_of_lines(data, DRAFT, b, k, n, count)
+    return draft, sum_of_lines(data, VERIFY, b, k, n, count)
 
 
 @helper
-def all_stages(task, setting, runtimes, b, k, steps):
+def all_stages(data, b, k, steps):
     """Return the sums of T^d and T^v over the steps 1..steps."""
-    draft, verify = range_stages(task, setting, runtimes, b, k, 1, 1)
-    more_draft, more_verify = range_stages(task, setting, runtimes, b, k, 2, steps - 1)
+    draft, verify = range_stages(data, b, k, 1, 1)
+    more_draft, more_verify = range_stages(data, b, k, 2, steps - 1)
     return draft + more_draft, verify + more_verify
 
 

@@ -89,23 +89,12 @@ def every_task_alone(problem: ContinuousServingProblem) -> list[ContinuousServin
     """Plans in which every task is a batch, with the shortest drafts that are allowed, by
     mechanism.
     """
-    tasks, found = problem.tasks, []
-    for mechanism in problem.mechanisms:
-        length = 0 if mechanism == "autoregressive" else problem.min_speculation_length
-        phase = {
-            "first_step": 1,
-            "batches": [[k] for k in range(tasks)],
-            "speculation_length": length,
-        }
-        drafting = int(mechanism != "autoregressive")
-        data = {
-            "speculation_length": drafting,
-            "phases": [phase],
-            "bandwidth_share": [1 / tasks] * tasks,
-        }
-        if problem.mechanism == "any":
-            data["mechanism"] = mechanism
-        found.append(ContinuousServingPlan.from_dict(data))
+    alone, even = tuple((k,) for k in range(problem.tasks)), np.full(problem.tasks, 1.0)
+    found = []
+    for prepared in (prepare(problem, mechanism) for mechanism in problem.mechanisms):
+        length = prepared.served_lengths[0]
+        phase = Phase(first_step=1, batches=alone, speculation_length=length)
+        found.append(prepared.plan([phase], prepared.lengths[0], even / problem.tasks))
     return found
 
 

@@ -1,13 +1,11 @@
-"""The integer program against the water level on larger problems, and its data."""
+"""The integer program against the water level on larger problems."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from helpers.untyped import generate, solve
 
 from specopt import Unsupported
-from specopt.solvers.draft_allocation.milp import goodputs
 
 
 @pytest.mark.parametrize("cap", [0, 5])
@@ -18,13 +16,6 @@ def test_equals_water_level(cap: int, seed: int) -> None:
     assert solve(problem, "milp").objective == pytest.approx(
         solve(problem, "water-level").objective, rel=1e-12
     )
-
-
-def test_goodputs() -> None:
-    """Tests that the data are 1, 1 + a, 1 + a + a^2, and 1 throughout without acceptance."""
-    assert goodputs(0.5, 3).tolist() == [1.0, 1.5, 1.75, 1.875]
-    assert goodputs(0.0, 2).tolist() == [1.0, 1.0, 1.0]
-    assert np.diff(goodputs(0.9, 50)).min() > 0
 
 
 def test_refuses_above_its_size() -> None:

@@ -15,12 +15,10 @@ from hypothesis import strategies as st
 from oracles import prompt_chunking_simulation as naive_prompt_simulation
 
 from specopt.instances.prompt_chunking.workload import paper_4_workload
-from specopt.kinds.prompt_chunking.strategies import problems
 from specopt.models.errors import InvalidInput
-from specopt.models.prompt_chunking.problem import PromptChunkingPlan, PromptChunkingProblem
+from specopt.models.prompt_chunking.problem import PromptChunkingPlan
 from specopt.models.prompt_chunking.workload import PromptWorkload, Rounds, Scheme
 from specopt.solvers.policy import _with_attributes
-from specopt.solvers.prompt_chunking.equation_3 import chunk_size
 from specopt.solvers.prompt_chunking.simulate import draw, play, problem_of, run_once
 
 WORKLOAD = paper_4_workload(link_latency_seconds=0.005)
@@ -74,7 +72,8 @@ def test_a_single_request_is_the_event_model(
     chunks = data.draw(st.composite(lambda draw: split(draw, tokens))())
     one = draw(workload, 1)
     one["arrival"], one["prompt"], one["output"] = 0.0, tokens, 1
-    problem = problem_of(workload, one[0], 0.0, wait, download)  # type: ignore[arg-type]
+    problem = problem_of(workload, one[0], 0.0)
+    problem = dataclasses.replace(problem, wait=wait, download=download)  # type: ignore[arg-type]
     expected = problem.evaluate(PromptChunkingPlan(chunks=np.array(chunks))).objective
     run = play(workload, PLANNED, one, plans=[chunks], wait=wait, download=download)  # type: ignore[arg-type]
     assert run.ttft_seconds[0] == pytest.approx(expected, rel=1e-9)
@@ -170,22 +169,6 @@ def test_parallel_drafting_hides_what_equation_6_says() -> None:
         workload, Scheme(name="", rounds=four, parallel_drafting=True, parallel_steps=2), one
     )
     assert fixed.reached["hidden"].tolist() == [18]
-
-
-@given(problems(tokens=(1, 40), plain=True))
-def test_the_kernel_has_the_root_of_equation_3(one: PromptChunkingProblem) -> None:
-    """Tests that the root is that of the method, and infinite where there is none."""
-    import specopt.solvers.prompt_chunking.kernels.simulation as kernels
-
-    root = kernels.balanced_chunk(
-        one.cloud_delay.tokens.copy(),
-        one.cloud_delay.seconds.copy(),
-        one.background_tokens,
-        one.bytes_per_token / one.uplink_bytes_per_second,
-        float(one.pipeline_length),
-    )
-    expected = chunk_size(one)
-    assert root == pytest.approx(math.inf if expected is None else expected, rel=1e-9)
 
 
 def test_inputs_may_be_read_only() -> None:

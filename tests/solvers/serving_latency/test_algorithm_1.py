@@ -127,8 +127,8 @@ def test_pieces_that_change_at_a_step() -> None:
         draft_memory_bytes=1e9,
     )
     at = stages(prepare(problem), 1)
-    assert stage_segments(*at.arrays, 1.0, 0, int(at.steps[0]), np.zeros((20, 5))) > 1 + 2 * (
-        at.runtimes.shape[1] - 1
+    assert stage_segments(at.data, 1.0, 0, int(at.steps[0]), np.zeros((20, 5))) > 1 + 2 * (
+        at.data.runtimes.shape[1] - 1
     )
     check(problem)
 

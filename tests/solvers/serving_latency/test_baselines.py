@@ -20,6 +20,7 @@ from specopt.solvers.serving_latency.baselines import (
     StaticBatching,
 )
 from specopt.solvers.serving_latency.milp import Milp
+from specopt.solvers.serving_latency.prepare import prepare
 
 
 @pytest.fixture
@@ -69,21 +70,12 @@ def latency(problem: ServingLatencyProblem, size: int, length: int) -> float:
     return naive.inference_seconds(mechanism, times)
 
 
-def lengths(problem: ServingLatencyProblem) -> range:
-    """The speculation lengths to enumerate."""
-    return (
-        range(1)
-        if problem.mechanism == "autoregressive"
-        else range(1, (problem.max_speculation_length or 0) + 1)
-    )
-
-
 def test_no_batching(paper: ServingLatencyProblem) -> None:
     """Tests that tasks run one at a time, shortest input first, at the best speculation length."""
     plan = planned(paper, "no-batching")
     assert [list(batch) for batch in plan.batches] == sliced(paper, 1)
     assert plan.speculation_length == min(
-        lengths(paper), key=lambda length: latency(paper, 1, length)
+        prepare(paper).served_lengths, key=lambda length: latency(paper, 1, length)
     )
 
 
@@ -93,7 +85,7 @@ def test_static_batching(paper: ServingLatencyProblem) -> None:
     plan = planned(paper, StaticBatching(size=6))
     assert [list(batch) for batch in plan.batches] == sliced(paper, 6)
     assert plan.speculation_length == min(
-        lengths(paper), key=lambda length: latency(paper, 6, length)
+        prepare(paper).served_lengths, key=lambda length: latency(paper, 6, length)
     )
 
 
@@ -129,7 +121,7 @@ def test_heuristic_batching(problem: ServingLatencyProblem) -> None:
     enumeration.
     """
     best = np.inf
-    for length in lengths(problem):
+    for length in prepare(problem).served_lengths:
         size, previous = min(2, problem.tasks), np.inf
         while size <= problem.tasks:
             seconds = latency(problem, size, length)
@@ -145,7 +137,7 @@ def test_heuristic_batching(problem: ServingLatencyProblem) -> None:
 
 def _rises_by_rounding(problem: ServingLatencyProblem) -> bool:
     """Whether two neighbouring sizes are so close that rounding decides which is slower."""
-    for length in lengths(problem):
+    for length in prepare(problem).served_lengths:
         seconds = [latency(problem, size, length) for size in range(2, problem.tasks + 1)]
         for a, b in itertools.pairwise(seconds):
             if np.isfinite(b) and abs(a - b) <= 1e-12 * a:

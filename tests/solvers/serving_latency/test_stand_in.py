@@ -22,11 +22,7 @@ def least(problem: ServingLatencyProblem, shares: np.ndarray) -> float:
     """The least latency of all plans with these shares, by the judge and by the oracle."""
     found, second, data = np.inf, np.inf, problem.to_dict()
     for mechanism in problem.mechanisms:
-        lengths = (
-            [0]
-            if mechanism == "autoregressive"
-            else range(1, (problem.max_speculation_length or 0) + 1)
-        )
+        lengths = prepare(problem, mechanism).served_lengths
         for length, slots in itertools.product(
             lengths, itertools.product(range(problem.tasks), repeat=problem.tasks)
         ):

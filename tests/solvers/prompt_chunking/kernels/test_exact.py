@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import pytest
@@ -15,20 +14,8 @@ from oracles import prompt_chunking_exact as naive
 from specopt import PromptChunkingProblem
 from specopt.kinds.prompt_chunking.strategies import plans
 from specopt.kinds.prompt_chunking.strategies import problems as prompt_chunkings
-from specopt.solvers.prompt_chunking.kernels import exact as prompt_chunking_exact
+from specopt.solvers.prompt_chunking.kernels import exact as kernels
 from specopt.solvers.prompt_chunking.prepare import prepare
-
-kernels: Any = prompt_chunking_exact
-
-
-def empty(rows: int, stages: int) -> Any:
-    """Tables to fill."""
-    return kernels.Tables(
-        np.empty((rows, stages + 1)),
-        np.empty((rows, stages + 1)),
-        np.zeros(rows, np.int64),
-        np.zeros(rows, np.int64),
-    )
 
 
 @settings(max_examples=75)
@@ -42,7 +29,7 @@ def test_tables_bracket_every_plan(problem: PromptChunkingProblem, data: st.Data
     prepared = prepare(problem)
     rows, P = prepared.cells + 1, prepared.prompt.stages
     deadline = naive.first_token_seconds(plain, chunks) * (1 + 1e-12)
-    tables = empty(rows, P)
+    tables = kernels.Tables(*np.empty((2, rows, P + 1)), *np.zeros((2, rows), np.int64))
     cut = data.draw(st.integers(0, rows))
     for begin, end in pairwise((0, cut, rows)):
         kernels.earliest(begin, end, prepared.prompt, tables.floor)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -14,12 +11,8 @@ from numba import njit
 from specopt import PromptChunkingPlan, PromptChunkingProblem
 from specopt.kinds.prompt_chunking.strategies import plans
 from specopt.kinds.prompt_chunking.strategies import problems as prompt_chunkings
+from specopt.solvers.prompt_chunking.kernels import families, play, search
 from specopt.solvers.prompt_chunking.prepare import prepare
-
-
-def load(name: str) -> Any:
-    """A file of kernels."""
-    return importlib.import_module(f"specopt.solvers.prompt_chunking.kernels.{name}")
 
 
 @given(prompt_chunkings(tokens=(1, 40), restricted=False), st.data())
@@ -28,9 +21,7 @@ def test_play_is_the_judge(problem: PromptChunkingProblem, data: st.DataObject) 
     chunks = data.draw(plans(problem)).chunks
     bounds = np.concatenate(([0], np.cumsum(chunks)))
     prepared = prepare(problem)
-    value = load("play").play(
-        prepared.prompt, bounds, len(chunks), np.empty(prepared.prompt.stages + 1)
-    )
+    value = play.play(prepared.prompt, bounds, len(chunks), np.empty(prepared.prompt.stages + 1))
     assert value == pytest.approx(
         problem.evaluate(PromptChunkingPlan(chunks=chunks)).objective, rel=1e-14
     )
@@ -60,9 +51,7 @@ def test_the_largest_chunk_that_meets_a_deadline(first: int) -> None:
         PromptChunkingPlan(chunks=np.array([first, 4 - first]))
     ).objective * (1 + 1e-12)
     bounds = np.empty(5, dtype=np.int64)
-    count = load("search").by_deadline(
-        2, prepare(problem).prompt, deadline, 1.0, np.empty((2, 5)), bounds
-    )
+    count = search.by_deadline(2, prepare(problem).prompt, deadline, 1.0, np.empty((2, 5)), bounds)
     assert bounds[: count + 1].tolist() == [0, first, 4]
 
 
@@ -73,7 +62,7 @@ def test_spread(chunks: int, ratio: float, more: int) -> None:
     """
     M = chunks + more
     bounds = np.zeros(chunks + 1, dtype=np.int64)
-    load("families").spread(chunks, M, 0, 1.0, ratio, np.empty(chunks), bounds)
+    families.spread(chunks, M, 0, 1.0, ratio, np.empty(chunks), bounds)
     assert bounds[0] == 0 and bounds[-1] == M
     assert np.all(np.diff(bounds) >= 1)
     exact = M * np.cumsum(ratio ** np.arange(chunks)) / np.sum(ratio ** np.arange(chunks))
@@ -88,7 +77,7 @@ def test_kicks_change_how_many_chunks_there_are() -> None:
     That is eight chunks of ten cells; three standard deviations of 400 plans are 0.075.
     """
     bounds, out = np.arange(0, 90, 10), np.empty(12, dtype=np.int64)
-    kick = njit(load("search").kick)
+    kick = njit(search.kick)
     for most, shares in ((9, (0.25, 0.5, 0.25)), (8, (0.25, 0.75, 0.0))):
         counts = []
         for number in range(400):
