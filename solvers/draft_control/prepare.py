@@ -1,5 +1,5 @@
-"""The problem as arrays: what an action of a state yields and takes, for the methods of draft
-control.
+"""The problem as arrays: tokens and seconds of the actions of every state, and how often states
+occur.
 """
 
 from __future__ import annotations
@@ -62,10 +62,14 @@ class Prepared:
         """Number of actions of each state."""
         return len(self.resolutions) * (self.longest - self.shortest + 1)
 
-    @property
-    def recurrent_chain(self) -> Floats:
-        """A copy of the transition matrix of the recurrent states, in C order."""
-        return np.ascontiguousarray(self.transition[np.ix_(self.recurrent, self.recurrent)])
+    @cached_property
+    def shares(self) -> Floats:
+        """The stationary distribution, shape (S,), O(S^3)."""
+        shares = np.zeros(self.states)
+        shares[self.recurrent] = self.kernels.stationary(
+            np.ascontiguousarray(self.transition[np.ix_(self.recurrent, self.recurrent)])
+        )
+        return shares
 
     @cached_property
     def falls(self) -> int:
@@ -76,12 +80,17 @@ class Prepared:
             np.flatnonzero(np.diff(self.verify, prepend=self.verify[0]) < 0.0).max(initial=0)
         )
 
+    @property
+    def kernels(self) -> Any:
+        """The module of kernels."""
+        import specopt.solvers.draft_control.kernels.policy_iteration as kernels
+
+        return kernels
+
     @cached_property
     def for_kernels(self) -> Any:
         """The record that every kernel takes first."""
-        from specopt.solvers.draft_control.kernels.policy_iteration import Actions
-
-        return Actions(
+        return self.kernels.Actions(
             rates=self.rates,
             per_draft=self.per_draft,
             verify=self.verify,

@@ -99,26 +99,6 @@ def improve(actions, price, slack, lengths, indices, values):
     return changed
 
 
-@kernel("void(Actions, i8[::1], i8[::1])")
-def most_at_once(actions, lengths, indices):
-    """Fill the action of every state that yields the most tokens per second of its own
-    iteration.
-    """
-    for s in range(len(lengths)):
-        best = -np.inf
-        for r in range(actions.rates.shape[1]):
-            rate, count, power = actions.rates[s, r], 1.0, 1.0
-            for n in range(actions.high + 1):
-                if n > 0:
-                    power *= rate
-                    count += power
-                if n < actions.low:
-                    continue
-                ratio = count / seconds_of(actions, s, r, n)
-                if ratio > best:
-                    best, lengths[s], indices[s] = ratio, n, r
-
-
 @kernel("f8[::1](f8[:, ::1])")
 def stationary(transition):
     """Return the stationary distribution of an irreducible chain, whose matrix is overwritten:

@@ -61,13 +61,12 @@ def test_chains_that_hardly_mix(method: str, weak: float) -> None:
     assert result.stats["price"] == pytest.approx(float(price), rel=digits)
 
 
-@pytest.mark.parametrize("method", ["decoupled", "linear-program"])
 @pytest.mark.parametrize(
     ("seed", "downlink", "stay"), [(0, 4.0, 0.5), (1, 0.05, 0.5), (2, 0.0, 0.99)]
 )
-def test_equals_policy_iteration(method: str, seed: int, downlink: float, stay: float) -> None:
-    """Tests that chains of 15 states, too large for the enumeration of policies, have one rate and
-    one price.
+def test_equals_policy_iteration(seed: int, downlink: float, stay: float) -> None:
+    """Tests that the linear program finds the rate and the price of chains of 15 states, too large
+    for the enumeration of policies.
     """
     problem = generate(
         "draft-control/random",
@@ -77,20 +76,10 @@ def test_equals_policy_iteration(method: str, seed: int, downlink: float, stay: 
         downlink_factor=downlink,
         stay=stay,
     )
-    best, result = solve(problem, "policy-iteration"), solve(problem, method)
-    digits = 1e-6 if method == "linear-program" else 1e-9
-    assert result.objective == pytest.approx(best.objective, rel=digits)
-    assert result.stats["price"] == pytest.approx(best.objective, rel=digits)
-    assert abs(result.stats["mean_violation"]) <= digits
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_policies_of_fifty_states(seed: int) -> None:
-    """Tests that the method with one price per state chooses the actions of policy iteration."""
-    problem = generate(
-        "draft-control/random", states=50, seed=seed, min_draft=0, downlink_factor=0.1
-    )
-    assert solve(problem, "decoupled").plan == solve(problem, "policy-iteration").plan
+    best, result = solve(problem, "policy-iteration"), solve(problem, "linear-program")
+    assert result.objective == pytest.approx(best.objective, rel=1e-6)
+    assert result.stats["price"] == pytest.approx(best.objective, rel=1e-6)
+    assert abs(result.stats["mean_violation"]) <= 1e-6
 
 
 def test_too_many_policies() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
@@ -16,7 +15,6 @@ from specopt import DraftControlProblem
 from specopt.kinds.draft_control.strategies import problems as draft_controls
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_control.method import certify, weigh
-from specopt.solvers.draft_control.policy_iteration import cycle_rate
 from specopt.solvers.draft_control.prepare import prepare
 
 
@@ -27,11 +25,8 @@ def test_any_price_gives_a_bound(problem: DraftControlProblem, factor: float) ->
     prepared = prepare(problem)
     best = float(naive.optimum(problem.to_dict()))
     price = factor * best
-    kernels = importlib.import_module("specopt.solvers.draft_control.kernels.policy_iteration")
     nothing = np.zeros(len(problem.states), dtype=np.int64)
-    outcome = certify(
-        kernels, prepared, nothing + prepared.shortest, nothing, Budget(problem), price
-    )
+    outcome = certify(prepared, nothing + prepared.shortest, nothing, Budget(problem), price)
     assert outcome.bound is not None
     assert outcome.bound >= best * (1 - 1e-12)
     exact = problem.to_dict()
@@ -50,11 +45,11 @@ def test_any_price_gives_a_bound(problem: DraftControlProblem, factor: float) ->
 
 @settings(max_examples=60)
 @given(draft_controls(longest=5), st.data())
-def test_cycle_rate_is_the_rate_of_the_policy(
+def test_tokens_seconds_and_shares_are_those_of_the_oracle(
     problem: DraftControlProblem, data: st.DataObject
 ) -> None:
-    """Tests that what a cycle yields over what it takes is the oracle's rate of the policy, to
-    rounding.
+    """Tests that tokens and seconds of a policy, and its rate by the shares of the states, are
+    those of the oracle, to rounding.
     """
     exact = problem.to_dict()
     able = naive.actions(exact)
@@ -62,19 +57,16 @@ def test_cycle_rate_is_the_rate_of_the_policy(
         st.lists(st.sampled_from(able), min_size=len(problem.states), max_size=len(problem.states))
     )
     prepared = prepare(problem)
-    kernels = importlib.import_module("specopt.solvers.draft_control.kernels.policy_iteration")
     lengths = np.array([length for length, _ in policy])
     indices = np.array([exact["resolutions"].index(resolution) for _, resolution in policy])
-    tokens, seconds = weigh(kernels, prepared, lengths, indices)
+    tokens, seconds = weigh(prepared, lengths, indices)
     assert tokens == pytest.approx(
         [float(naive.tokens(exact, s, a)) for s, a in enumerate(policy)], rel=1e-13
     )
     assert seconds == pytest.approx(
         [float(naive.seconds(exact, s, a)) for s, a in enumerate(policy)], rel=1e-13
     )
-    reduced = prepared.recurrent_chain
-    kernels.stationary(reduced)
-    rate = cycle_rate(reduced, tokens[prepared.recurrent], seconds[prepared.recurrent])
+    rate = float(prepared.shares @ tokens) / float(prepared.shares @ seconds)
     assert rate == pytest.approx(float(naive.objective(exact, policy)), rel=1e-13)
 
 
