@@ -28,7 +28,7 @@ from specopt.solvers.fair_goodput.method import (
     admitted,
     offer_first_plan,
 )
-from specopt.solvers.fair_goodput.region import Region, plan_of, region_of
+from specopt.solvers.fair_goodput.region import Region, largest_where, plan_of, region_of
 from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Outcome
 from specopt.solvers.solver_status import termination_of
@@ -276,20 +276,10 @@ def price_bound(problem: FairGoodputProblem, region: Region, price: float) -> fl
     the price.
     """
     g, w, a = problem.fairness, problem.weight, problem.acceptance_rates
-    low, high = (
-        np.zeros(problem.clients),
-        region.most.copy(),
-    )  # lines from 0 on that gain more, and may
-    while (low < high).any():
-        middle = np.ceil(0.5 * (low + high))
-        gains = (
-            w * a**middle * expected_tokens(a, np.maximum(0.0, middle - 1.0)) ** -g > price
-        ) & (middle > low)
-        low, high = (
-            np.where(gains, middle, low),
-            np.where(gains, high, np.minimum(high, middle - 1.0)),
-        )
-    line = np.maximum(0.0, low - 1.0)
+    lines = largest_where(
+        lambda number: w * a**number * expected_tokens(a, number - 1.0) ** -g > price, region.most
+    )
+    line = np.maximum(0.0, lines - 1.0)
     slope = a ** (line + 1.0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         meets = (

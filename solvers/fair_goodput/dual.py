@@ -33,9 +33,6 @@ SMALLEST_PRICE = 1e-290
 """Tokens worth less, where the largest weight is about 1, have no effect in floating-point numbers.
 """
 
-SAMPLE = 400
-"""Clients whose price alone is a first guess for all."""
-
 
 @dataclass(frozen=True)
 class Dual(FairGoodputMethod):
@@ -117,7 +114,7 @@ def optimise(problem: FairGoodputProblem, region: Region, budget: Budget) -> Opt
     clients["a"], clients["w"] = problem.acceptance_rates, problem.weight / unit
     clients["lo"], clients["hi"] = region.least, region.most
     market = Market(budget, kernels, clients, problem.fairness, float(problem.budget_tokens))
-    best = market.clear(market.guess())
+    best = market.clear()
     return replace(
         best, price=best.price * unit, gap=best.gap * unit, linear_gap=best.linear_gap * unit
     )
@@ -155,23 +152,12 @@ class Market:
         found: float = self.kernels.demands(self.fairness, self.tokens, price, self.clients)
         return found
 
-    def guess(self) -> float | None:
-        """Return the price of a sample of many clients, None for few."""
-        step = len(self.clients) // SAMPLE
-        if step < 2:
-            return None
-        sample = self.clients[step // 2 :: step].copy()
-        tokens = max(
-            math.ceil(self.tokens * (len(sample) / len(self.clients))), float(sample["lo"].sum())
-        )
-        return Market(self.budget, self.kernels, sample, self.fairness, tokens).clear(None).price
-
-    def clear(self, guess: float | None) -> Optimum:
-        """Find the price at which demand meets the tokens; `guess` may be near it."""
+    def clear(self) -> Optimum:
+        """Find the price at which demand meets the tokens."""
         if self.highest <= SMALLEST_PRICE:
             self.excess(SMALLEST_PRICE)
             return self._proven(SMALLEST_PRICE)
-        bracket = self._bracket(guess)
+        bracket = self._bracket()
         if isinstance(bracket, float):
             return self._proven(bracket)
         # Chandrupatla's root search in the logarithm of the price; it halves where demand has
@@ -235,16 +221,12 @@ class Market:
         before = np.concatenate(([0.0], np.cumsum(room)[:-1]))
         self.clients["s"] += math.copysign(1.0, total) * np.clip(abs(total) - before, 0.0, room)
 
-    def _bracket(
-        self, guess: float | None
-    ) -> float | tuple[tuple[float, float], tuple[float, float]]:
+    def _bracket(self) -> float | tuple[tuple[float, float], tuple[float, float]]:
         """Return prices with their excesses, one too low and one too high; or a price that meets
         the tokens.
         """
         high, at_high = self.highest, min(0.0, float(self.clients["lo"].sum()) - self.tokens)
-        low, at_low = 0.0, math.inf
-        factor = 4.0 if guess is None else 1.05
-        price = high / 4.0 if guess is None else min(guess, high / 1.05)
+        price, factor = high / 4.0, 4.0
         if float(self.clients["hi"].sum()) <= self.tokens:
             price = SMALLEST_PRICE
         while True:
@@ -253,15 +235,9 @@ class Market:
             if self._meets(price, found) or (price == SMALLEST_PRICE and found <= 0.0):
                 return price
             if found > 0.0:
-                low, at_low = price, found
-                if high < self.highest or guess is None or price * factor >= high:
-                    return (low, at_low), (high, at_high)
-                price *= factor
-            else:
-                high, at_high = price, found
-                if low > 0.0:
-                    return (low, at_low), (high, at_high)
-                price /= factor
+                return (price, found), (high, at_high)
+            high, at_high = price, found
+            price /= factor
             factor = min(1e6, factor * factor)
 
     def _proven(self, price: float) -> Optimum:

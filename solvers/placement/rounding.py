@@ -270,7 +270,9 @@ def completed(prepared: Prepared, units: Counter[Pattern]) -> Counter[Pattern]:
         left = clients - sum(one.served(prepared)[c] * number for one, number in now.items())
         while left:
             prepared.budget.check()
-            moved = filling.move(now, c, (1 if left > 0 else -1) * max(1, abs(left) // 16))
+            # a power of two: the best moves by it are found once, and kept
+            size = 1 << max(0, (abs(left) // 16).bit_length() - 1)
+            moved = filling.move(now, c, size if left > 0 else -size)
             if not moved:
                 return Counter()
             left -= moved

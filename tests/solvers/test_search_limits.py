@@ -84,7 +84,6 @@ TINY: dict[tuple[str, str], Any] = {
     ("fair_goodput/master", "WHOLE"): 0,
     ("fair_goodput/column_generation", "SHORT"): 0,
     ("fair_goodput/convex", "FIRST_LINES"): 1,
-    ("fair_goodput/dual", "SAMPLE"): 1,
     ("prompt_chunking/exact", "STAGES_PLAYED"): 1,
     ("prompt_chunking/deadline", "MAX_GEOMETRIC"): 1,
     ("auto", "WORK_SECONDS"): 1e-9,
@@ -147,7 +146,6 @@ NO_LIMITS = {
         "_MANY_BATCHES",
     ),
     "choose the plans to start from": (
-        "SAMPLE",
         "PARTS",
         "PRICES",
         "PLAIN_TOKENS",

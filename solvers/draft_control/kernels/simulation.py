@@ -10,7 +10,7 @@ import numpy as np
 
 from specopt.solvers.draft_control.kernels.policy_iteration import seconds_of
 from specopt.solvers.kernels.kernel import helper, kernel, record
-from specopt.solvers.kernels.random import GOLDEN, mixed, uniform
+from specopt.solvers.kernels.random import GOLDEN, mixed, pick, uniform
 
 Policy = record("Policy", lengths="i8[::1]", indices="i8[::1]", adaptive="b1", start="i8")
 """Draft length and resolution index per state; or, adaptive, the first length. The next one is one
@@ -40,24 +40,6 @@ Learned = record(
 """Both tables of values by state and action, how often each entry was updated, and the running sums
 behind rho.
 """
-
-
-@helper
-def pick(cumulative, draw):
-    """Return the first entry whose cumulative weight exceeds the draw's part of the whole: none of
-    weight 0.
-    """
-    low, high = 0, len(cumulative) - 1
-    level = draw * cumulative[high]
-    while low < high:
-        middle = (low + high) // 2
-        if cumulative[middle] > level:
-            high = middle
-        else:
-            low = middle + 1
-    while low > 0 and cumulative[low] == cumulative[low - 1]:
-        low -= 1
-    return low
 
 
 @helper

@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from specopt.solvers.kernels.acceptance import expected_tokens
+from specopt.solvers.kernels.heap import place, push
 from specopt.solvers.kernels.kernel import helper, kernel, record, rows
 
 Client = rows("Client", a="f8", L="f8", w="f8", lo="f8", hi="f8", n="i8", p="f8", m="f8", s="f8")
@@ -233,21 +234,6 @@ Tokens = record("Tokens", finish="f8[::1]", gain="f8[::1]", overhead="f8", per_t
 `Rounds`."""
 
 
-@helper
-def sift(heap, size, value):
-    """Replace the first and least of a heap by a value that is no less."""
-    at = 0
-    while 2 * at + 1 < size:
-        child = 2 * at + 1
-        if child + 1 < size and heap[child + 1] < heap[child]:
-            child += 1
-        if value <= heap[child]:
-            break
-        heap[at] = heap[child]
-        at = child
-    heap[at] = value
-
-
 @kernel("void(Tokens, f8, f8, f8[::1])")
 def best_ratio(tokens, base, first, best):
     """Fill `best` = (value per second, end of drafting, tokens, excess) with the best round.
@@ -259,7 +245,8 @@ def best_ratio(tokens, base, first, best):
     Sums are Neumaier's.
     """
     finish, gain = tokens.finish, tokens.gain
-    heap = np.empty(min(len(gain), tokens.C))
+    room = min(len(gain), tokens.C)
+    heap, taken = np.empty(room), np.empty(room, np.int64)
     best[0], best[1], best[2] = base / (first + tokens.overhead), first, 0.0
     while True:
         ratio = best[0]
@@ -272,17 +259,12 @@ def best_ratio(tokens, base, first, best):
                 continue
             out = 0.0
             if size < tokens.C:
-                child = size
-                size += 1
-                while child > 0 and heap[(child - 1) // 2] > net:
-                    heap[child] = heap[(child - 1) // 2]
-                    child = (child - 1) // 2
-                heap[child] = net
+                size = push(heap, taken, size, net, k)
             else:
                 out = heap[0]
                 if net <= out:
                     continue
-                sift(heap, size, net)
+                place(heap, taken, size, 0, net, k)
             later = max(at, finish[k])
             for term in (net, -out, ratio * (at - later)):
                 new = total + term
