@@ -1,5 +1,5 @@
-"""What the methods of draft stopping share: arrays, rounds of a rule without memory, automata, and
-a bound.
+"""Shared parts of the methods of draft stopping: arrays, rounds of a rule without memory, automata,
+and a bound.
 
 Time is counted in rounds without drafts: one that drafts D tokens takes 1 + times[0] + ... +
 times[D - 1] of them. A token's time is less than 0 where a round with it is shorter. The best ratio

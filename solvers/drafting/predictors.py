@@ -57,7 +57,7 @@ class RejectionPredictor:
 
     @property
     def coefficients(self) -> dict[str, float] | None:
-        """Of a logistic regression, what the log-odds of acceptance are a sum of, on the features
+        """Terms of the log-odds of acceptance in a logistic regression, on the features
         as they come.
         """
         if self.kind != "logistic":

@@ -1,4 +1,4 @@
-"""The best allocation that never changes: what mixing rounds is worth is measured against it."""
+"""The best allocation that never changes: mixtures of rounds are compared with it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def best_allocation(problem: FairGoodputProblem, budget: Budget) -> Ints:
 
 
 def token_gain(problem: FairGoodputProblem, token: Floats) -> Floats:
-    """Return what each client's draft token of some number, from 1, adds to the utility."""
+    """Return the gain in utility of each client's draft token of some number, from 1."""
     g, rates = problem.fairness, problem.acceptance_rates
     before = expected_tokens(rates, token - 1)
     ratio = rates**token / before

@@ -153,7 +153,7 @@ def solve_program(
 def constrained(
     cp: Any, problem: FairGoodputProblem, region: Region, lines: Ints
 ) -> tuple[Any, Any, list[Any]]:
-    """Return draft tokens, goodput, and what binds them, the budget first; arguments as of
+    """Return draft tokens, goodput, and their constraints, the budget first; arguments as of
     `solve_program`.
     """
     client = np.repeat(np.arange(problem.clients), np.maximum(1, lines))

@@ -91,7 +91,7 @@ class Optimum:
     passes: int
 
     def bound(self, problem: FairGoodputProblem, goodput: Floats) -> float:
-        """Return what no plan per round passes, given the goodput of the allocation."""
+        """Return a bound on all plans per round, given the goodput of the allocation."""
         utility = problem.utility(goodput)
         spent = float((problem.weight * goodput ** (1.0 - problem.fairness)).sum())
         # Both hold; the second one is in the range of the utility however steep it is.
@@ -192,7 +192,7 @@ class Market:
         step = 4e-16
         while (
             self.excess(low) < 0.0
-        ):  # the last digit of a step in demand depends on what was asked before
+        ):  # the last digit of a step in demand depends on the prices before
             low *= 1.0 - step
             step *= 2.0
         more = self.clients["s"].copy()
@@ -204,7 +204,7 @@ class Market:
         return self._proven(high)
 
     def _meets(self, price: float, excess: float) -> bool:
-        """Return whether demand is as good as met, and take back what is too much."""
+        """Return whether the tokens meet the demand but for rounding, and take back the excess."""
         if abs(excess) > max(
             1e-15 * self.tokens, 1e-14 * self.worth / price if excess < 0.0 else 0.0
         ):
@@ -214,7 +214,7 @@ class Market:
         return True
 
     def _add(self, most: Floats, total: float) -> None:
-        """Change the demand by a total, client by client, each by a part of what it can change by
+        """Change the demand by a total, client by client, each by no more than it can change by
         most.
         """
         room = np.maximum(0.0, most if total > 0.0 else -most)

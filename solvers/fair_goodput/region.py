@@ -115,7 +115,7 @@ def tokens_for(acceptance_rates: Floats, goodput: Floats, most: Floats) -> Float
     """Return the least mean draft tokens s with f(s) = goodput, for rates that `most` tokens reach.
 
     The server's own token and the first draft's are left out on both sides: their digits would hide
-    what the others gain at low acceptance.
+    the gains of the others at low acceptance.
     """
     gain = goodput - 1.0
     short = largest_where(lambda tokens: _gain(acceptance_rates, tokens) < gain, most - 1.0)
@@ -142,7 +142,7 @@ def largest_where(holds: Callable[[Floats], Truths], most: Floats) -> Floats:
 
 
 def _gain(acceptance_rates: Floats, tokens: Floats) -> Floats:
-    """Return what draft tokens yield beside the server's own token."""
+    """Return the yield of draft tokens, without the server's own token."""
     gain = acceptance_rates * expected_tokens(acceptance_rates, np.maximum(0.0, tokens - 1.0))
     return np.asarray(np.where(tokens > 0.0, gain, 0.0), np.float64)
 

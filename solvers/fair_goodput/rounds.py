@@ -22,7 +22,7 @@ CHUNK = 10_000_000
 """Tokens looked at between two looks at the clock."""
 
 SECONDS_PER_TOKEN = 3e-7
-"""Of `best_sum`, roughly: what is allowed where work is limited."""
+"""Work of a token in `best_sum`, roughly, where work is limited."""
 
 
 def best_sum(problem: FairGoodputProblem, prices: Floats, budget: Budget) -> tuple[float, Ints]:
@@ -35,7 +35,8 @@ def best_sum(problem: FairGoodputProblem, prices: Floats, budget: Budget) -> tup
     assert problem.verify_seconds_per_token is not None
     rates, base = problem.acceptance_rates, float(prices.sum())
     shortest = problem.round_seconds(np.zeros(problem.clients, np.int64))
-    # What ends later, or gains less, than rounds without drafts yield in that time is left out.
+    # Tokens that end later, or gain less, than rounds without drafts yield in that time are left
+    # out.
     with np.errstate(divide="ignore", invalid="ignore"):
         end = float((prices / (1.0 - rates)).sum()) * shortest / base
         end -= problem.verify_overhead_seconds

@@ -1,13 +1,13 @@
-"""Rounds of drafting with random acceptances: what a policy's clients get, beside the fair optimum.
+"""Rounds of drafting with random acceptances: the rates under a policy, next to the fair optimum.
 
 Every draft of client i is accepted with its rate alpha_i, independently, up to the first rejection;
 the server adds a token of its own. Rates are fixed, drift, or switch between regimes
 (`AcceptanceProcess`); the policy never sees them. It learns the fate of drafts up to the first
-rejection, which is what engines report, or of every draft, as Eq. 3 of `gradient` supposes: the
+rejection, as engines report it, or of every draft, as Eq. 3 of `gradient` supposes: the
 verifier knows p and q at every position.
 
 The gap of a run is U(x*) - U(mean over its rounds of mu(true rates, S(t))): expected rates, so that
-the luck of the acceptances does not hide what the policy decides. x* is the optimum of
+the luck of the acceptances does not hide the policy's decisions. x* is the optimum of
 `fair-goodput` where rates are fixed. Where they move, it is the program over modes: the policy that
 knows every mode and serves all modes with common weights, each client's rate averaged over the
 modes. A finite run may do better than x* if its share of good modes is larger.
@@ -71,7 +71,7 @@ class Benchmark:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GoodputSimulation(Simulation):
-    """What the clients got, run by run, at the checkpoints.
+    """The rates of the clients, run by run, at the checkpoints.
 
     `estimates` are "utility" of the mean expected rates over all rounds, its "gap_to_optimum", and
     the realised tokens per round, "tokens_per_round" of all clients and "least_tokens_per_round" of
@@ -114,7 +114,7 @@ class GoodputSimulation(Simulation):
 
     @property
     def facts(self) -> dict[str, str]:
-        """How long replications are, and what the model is."""
+        """The length of replications, and the meaning of the model."""
         return {
             "replications": f"{self.rounds} rounds each",
             "clients": (
@@ -199,7 +199,7 @@ def simulate(
     Parameters
     ----------
     workload
-        The clients, and what they share.
+        The clients and their shared budget.
     policy
         "robust", "gradient", "fixed", "random", or one of them with options; or a `specopt.Policy`:
         it is given a `State`, returns the draft tokens of every client, and learns an `Outcome`.
@@ -306,14 +306,14 @@ def _played(workload: GoodputWorkload, policy: Policy, every_draft: bool) -> tup
 
 @dataclass(frozen=True)
 class State:
-    """What a policy sees before a round.
+    """The view of a policy before a round.
 
     Parameters
     ----------
     round
         From 0.
     budget_tokens, caps, weights, fairness
-        C, the most tokens of every client, and what fairness weighs.
+        C, the most tokens of every client, their weights, and the fairness.
     """
 
     round: int
@@ -325,7 +325,7 @@ class State:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a policy sees after a round.
+    """The view of a policy after a round.
 
     Parameters
     ----------

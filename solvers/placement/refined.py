@@ -164,9 +164,7 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
             quick = of_units and narrow > WHOLE_UNITS
             _round(relaxation, duals, budget, BOXES[:1] if quick else BOXES)
         if narrow <= (ROUNDED if of_units else WHOLE_UNITS) and not budget.is_proven(1e-9):
-            last, bound = relaxation.last, relaxation.bound
             _branch(relaxation, budget, 0.3 * (narrow - 1.0))
-            relaxation.last, relaxation.bound = last, bound  # a branch bounds only its own plans
         if budget.is_proven(1e-9):
             break
     if whole and not budget.is_proven(1e-9):
@@ -210,7 +208,7 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
     are always busy: best node first, until no node is better than the plan.
     """
     prepared, problem = relaxation.prepared, relaxation.prepared.problem
-    first = relaxation.least, relaxation.most
+    first = relaxation.least, relaxation.most, relaxation.last, relaxation.bound
     nodes = [(-relaxation.bound, relaxation.least, relaxation.most)]
     ends: list[float] = []
     while nodes and len(ends) < LEAVES:
@@ -246,7 +244,8 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
         heappush(nodes, (-relaxation.bound, least, down))
         heappush(nodes, (-relaxation.bound, up, most))
     _improve(budget, max(_reached(budget), *ends, *(-value for value, _, _ in nodes[:1])))
-    relaxation.least, relaxation.most = first
+    # a branch bounds only its own plans
+    relaxation.least, relaxation.most, relaxation.last, relaxation.bound = first
 
 
 def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
@@ -258,11 +257,15 @@ def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
     """
     prepared = relaxation.prepared
     _chosen(prepared, undominated(prepared, nearest(relaxation)), budget)
+    reached = _reached(budget)
+    if reached == -math.inf:
+        return False
+    lost = (relaxation.last - reached) * (1.0 + 1e-9) + 1e-9 * abs(reached)
+    columns = relaxation.near_columns(duals, lost, budget.check)
     for share in NEAR:
-        if (reached := _reached(budget)) == -math.inf:
-            return False
+        reached = _reached(budget)
         lost = share * (relaxation.last - reached) * (1.0 + 1e-9) + 1e-9 * abs(reached)
-        patterns = relaxation.near(duals, lost, budget.check)
+        patterns = relaxation.near(duals, lost, columns)
         if patterns is None:
             return False
         chosen = _chosen(prepared, undominated(prepared, patterns), budget)
