@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import specopt.solvers.fair_goodput.kernels.simulation as kernels
+from specopt.models.acceptance import expected_tokens
 from specopt.models.arguments import boolean, integer, number, sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
@@ -31,6 +32,7 @@ from specopt.models.fair_goodput.workload import GoodputWorkload
 from specopt.models.fields import Floats, Ints, describe
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.dual import Dual
+from specopt.solvers.fair_goodput.master import fairest_mixture
 from specopt.solvers.fair_goodput.policies import (
     NAMED,
     Gradient,
@@ -40,13 +42,13 @@ from specopt.solvers.fair_goodput.policies import (
     first_facts,
     options_of,
 )
+from specopt.solvers.fair_goodput.rounds import drafts_of
 from specopt.solvers.policy import Policy as OwnPolicy
 from specopt.solvers.policy import as_policy, decided, settings_of, twin
 from specopt.solvers.simulation import Replications, Simulation, Tell, random_key
 
 MAX_ROUNDS = 10_000_000
 _RUNS_PER_CALL = 5
-_MODE_ROUNDS = 20_000
 _MODE_TOLERANCE = 1e-6
 
 
@@ -164,20 +166,25 @@ def benchmark(workload: GoodputWorkload) -> Benchmark:
         return Benchmark(
             goodput=outcome.plan.goodput, utility=outcome.bound, slack=outcome.bound - utility
         )
-    rates, shares = process.modes()
-    goodput = np.empty(problem.clients)
-    slack = kernels.fair_rates_over_modes(
-        rates,
-        shares,
-        np.array(problem.weight),
-        first_counts(problem.max_tokens),
-        problem.fairness,
-        problem.budget_tokens,
-        _MODE_ROUNDS if len(shares) < 50 else _MODE_ROUNDS // 10,
-        _MODE_TOLERANCE,
-        goodput,
-    )
-    return Benchmark(goodput=goodput, utility=problem.utility(goodput) + slack, slack=slack)
+    # All modes are served with common weights, the slope of the utility at the mean over modes.
+    modes, (clients, tokens) = process.modes(), drafts_of(problem.max_tokens)
+    known = [np.ones(problem.clients)]
+    while True:
+        table, free = np.array(known).T, np.zeros(problem.clients)
+        mixed = fairest_mixture(table, problem.weight, problem.fairness, free)
+        goodput = table @ mixed.shares
+        prices = problem.weight * goodput**-problem.fairness
+        best = np.zeros(problem.clients)
+        for rates, share in zip(*modes, strict=True):
+            order = np.argsort(-prices[clients] * rates[clients] ** tokens, kind="stable")
+            taken = clients[order[: problem.budget_tokens]]
+            drafts = np.bincount(taken, minlength=problem.clients)
+            best += share * expected_tokens(rates, drafts)
+        slack = max(0.0, float(prices @ (best - goodput)))
+        if slack <= _MODE_TOLERANCE or any((best == one).all() for one in known):
+            utility = problem.utility(goodput) + slack
+            return Benchmark(goodput=goodput, utility=utility, slack=slack)
+        known.append(best)
 
 
 def simulate(

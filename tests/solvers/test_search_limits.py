@@ -114,7 +114,6 @@ NO_LIMITS = {
         "_STEPS_PER_CALL",
         "ROUNDS_PER_CALL",
         "_RUNS_PER_CALL",
-        "_MODE_ROUNDS",
         "TOKENS_PER_CHECK",
         "ALLOCATIONS_PER_CHECK",
         "SUBSETS_PER_CHECK",
