@@ -119,7 +119,6 @@ NO_LIMITS = {
         "SUBSETS_PER_CHECK",
         "CHUNKS_PER_CHECK",
         "STAGES_PER_CHECK",
-        "CHUNK",
         "WORK",
         "_NODES",
         "_LEAVES",

@@ -19,22 +19,6 @@ Client = rows("Client", a="f8", L="f8", w="f8", lo="f8", hi="f8", n="i8", p="f8"
 its best s, p = a^n and m = mu(n). From one price to the next they change little, and need no
 exponentials; p = 0 says that p and m are unknown, and n is then where to search."""
 
-Rounds = record(
-    "Rounds",
-    finish="f8[::1]",
-    gain="f8[::1]",
-    prefix="f8[::1]",
-    limits="f8[::1]",
-    overhead="f8",
-    per_token="f8",
-    weight="f8",
-    g="f8",
-    C="i8",
-)
-"""Tokens by falling gain, and when each is drafted; the value of the first t of them, prefix[0] of
-none. The times, rising, at which drafting may end; seconds of verification and of each of its
-tokens; the sum of weights, the fairness, the most tokens."""
-
 
 @helper
 def power(L, n):
@@ -181,57 +165,9 @@ def certify(g, C, lam, clients):
 # -------------------------------------------------------- rounds that last as long as their slowest
 
 
-@helper
-def score(value, seconds, weight, g):
-    """Return the utility of rates mu / seconds where that of mu is `value`; it falls with the
-    seconds.
-    """
-    if g == 0.0:
-        return value / seconds
-    if g == 1.0:
-        return value - weight * math.log(seconds)
-    return value * seconds ** (g - 1.0)
-
-
-@kernel("b1(Rounds, i8, i8, f8[::1])")
-def best_round(rounds, first, last, best):
-    """Improve `best` = (score, limit's index, tokens) over the rounds that end drafting within
-    limits first..last-1.
-
-    Return whether no later limit can be better.
-    """
-    gain, prefix, weight, g = rounds.gain, rounds.prefix, rounds.weight, rounds.g
-    for j in range(first, last):
-        limit = rounds.limits[j]
-        fixed = limit + rounds.overhead
-        bound = -np.inf
-        for t in range(min(len(gain), rounds.C) + 1):
-            bound = max(bound, score(prefix[t], fixed + rounds.per_token * t, weight, g))
-        if bound <= best[0]:
-            return True
-        value, late, t, k = prefix[0], 0.0, 0, 0
-        while True:
-            found = score(value, fixed + rounds.per_token * t, weight, g)
-            if found > best[0]:
-                best[0], best[1], best[2] = found, j, t
-            while k < len(gain) and rounds.finish[k] > limit:
-                late += gain[k]
-                k += 1
-            if k == len(gain) or t == rounds.C:
-                break
-            value += gain[k]
-            t += 1
-            k += 1
-            if (
-                g > 1.0
-            ):  # a steep utility is what its tokens lack: summed up from none, it would cancel
-                value = prefix[k] - late
-    return False
-
-
 Tokens = record("Tokens", finish="f8[::1]", gain="f8[::1]", overhead="f8", per_token="f8", C="i8")
-"""Tokens by the time at which they are drafted, and what each gains; the other times as in
-`Rounds`."""
+"""Tokens by the time at which they are drafted, and their gains; seconds of verification and of each
+of its tokens; the most tokens of a round."""
 
 
 @kernel("void(Tokens, f8, f8, f8[::1])")
