@@ -20,11 +20,11 @@ class Baseline(DraftControlMethod):
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Take the actions of the rule."""
-        return certify(prepared, *self.actions(prepared), budget)
+        return certify(prepared, self.actions(prepared), budget)
 
     @abstractmethod
-    def actions(self, prepared: Prepared) -> tuple[Ints, Ints]:
-        """Return draft lengths and resolution indices of all states, each of shape (S,)."""
+    def actions(self, prepared: Prepared) -> Ints:
+        """Return the action of every state, shape (S,)."""
 
 
 @dataclass(frozen=True)
@@ -41,13 +41,10 @@ class Myopic(Baseline):
     guarantee = "none; optimal for one state"
     complexity = "O(S A), and O(S^3) for its bound"
 
-    bytes_per_part = 60.0
-
-    def actions(self, prepared: Prepared) -> tuple[Ints, Ints]:
+    def actions(self, prepared: Prepared) -> Ints:
         """Maximise state by state."""
-        tokens, seconds, lengths, indices = prepared.all_actions()
-        best = np.argmax(tokens / seconds, axis=1)
-        return lengths[best], indices[best]
+        tokens, seconds = prepared.tables
+        return np.argmax(tokens / seconds, axis=1)
 
 
 @dataclass(frozen=True)
@@ -61,13 +58,11 @@ class BestStatic(Baseline):
     guarantee = "best among the policies that do not look at the state"
     complexity = "O(S A), and O(S^3) for the stationary distribution and its bound"
 
-    bytes_per_part = 60.0
-
-    def actions(self, prepared: Prepared) -> tuple[Ints, Ints]:
+    def actions(self, prepared: Prepared) -> Ints:
         """Enumerate the actions under the stationary distribution."""
-        tokens, seconds, lengths, indices = prepared.all_actions()
+        tokens, seconds = prepared.tables
         best = np.argmax((prepared.shares @ tokens) / (prepared.shares @ seconds))
-        return np.full(prepared.states, lengths[best]), np.full(prepared.states, indices[best])
+        return np.full(prepared.states, best)
 
 
 @dataclass(frozen=True)
@@ -87,7 +82,7 @@ class NoDrafts(Baseline):
         ),
     )
 
-    def actions(self, prepared: Prepared) -> tuple[Ints, Ints]:
+    def actions(self, prepared: Prepared) -> Ints:
         """Take the first action everywhere."""
         return first_actions(prepared)
 

@@ -38,7 +38,7 @@ class BruteForceControl(DraftControlMethod):
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Enumerate."""
-        tokens, seconds, lengths, indices = prepared.all_actions()
+        tokens, seconds = prepared.tables
         inside, shares = prepared.recurrent, prepared.shares
         all_tokens, all_seconds = np.zeros(1), np.zeros(1)
         for state in inside.tolist():
@@ -49,6 +49,6 @@ class BruteForceControl(DraftControlMethod):
         price = float(rates[best])
         choice = np.argmax(tokens - price * seconds, axis=1)
         choice[inside] = np.unravel_index(best, (prepared.actions,) * len(inside))
-        plan = prepared.plan(lengths[choice], indices[choice])
+        plan = prepared.plan(choice)
         budget.offer(plan)
         return Outcome(plan=plan, bound=price, stats={"price": price, "policies": len(rates)})

@@ -31,5 +31,5 @@ class Decoupled(DraftControlMethod):
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Raise the price until no state has a better action."""
-        lengths, indices, price, rounds = best_price(prepared, budget)
-        return certify(prepared, lengths, indices, budget, price, rounds=rounds)
+        choice, price, rounds = best_price(prepared, budget)
+        return certify(prepared, choice, budget, price, rounds=rounds)

@@ -112,8 +112,8 @@ class DoubleQLearning(DraftControlMethod):
             )
             done += count
             best = np.argmax(learned.values.sum(axis=0), axis=1)
-            budget.offer(prepared.plan(lengths[best], indices[best]))
-        outcome = certify(prepared, lengths[best], indices[best], budget)
+            budget.offer(prepared.plan(best))
+        outcome = certify(prepared, best, budget)
         tokens, seconds = learned.tokens_and_seconds.tolist()
         stats = {
             **outcome.stats,

@@ -51,9 +51,9 @@ class LinearProgram(ByProgram, DraftControlMethod):
         solved = solve_program(program, budget, ACCURACY, solver=self.solver)
         if not solved.has_solution:  # numbers too far apart, or no time: say so, with a valid bound
             budget.check()
-            return certify(prepared, *first_actions(prepared), budget)
-        lengths, indices, rate = _choices(prepared, program, solved.values().__getitem__)
-        return certify(prepared, lengths, indices, budget, rate)
+            return certify(prepared, first_actions(prepared), budget)
+        choice, rate = _choices(prepared, program, solved.values().__getitem__)
+        return certify(prepared, choice, budget, rate)
 
 
 def formulate(prepared: Prepared) -> Any:
@@ -65,10 +65,10 @@ def formulate(prepared: Prepared) -> Any:
     """
     import pyomo.environ as pyo
 
-    tokens, seconds, _, _ = prepared.all_actions()
+    tokens, seconds = prepared.tables
     states = [int(s) for s in prepared.recurrent]
     typical = float(
-        prepared.quickest[states].mean()
+        seconds[states].min(axis=1).mean()
     )  # the measure then sums to about 1, whatever the unit of time
     program = pyo.ConcreteModel()
     program.unit, program.offset = 1.0 / typical, 0.0
@@ -101,11 +101,11 @@ def formulate(prepared: Prepared) -> Any:
     return program
 
 
-def _choices(prepared: Prepared, program: Any, value: Value) -> tuple[Ints, Ints, float]:
-    """Return draft lengths, resolution indices and rate: what is best at this rate where a state is
-    hardly visited.
+def _choices(prepared: Prepared, program: Any, value: Value) -> tuple[Ints, float]:
+    """Return the actions, those that are best at the rate where a state is hardly visited, and the
+    rate.
     """
-    tokens, seconds, lengths, indices = prepared.all_actions()
+    tokens, seconds = prepared.tables
     measure = np.zeros(tokens.shape)
     for s in program.states:
         measure[s] = [prepared.shares[s] * value(program.visits[s, a]) for a in program.actions]
@@ -113,14 +113,13 @@ def _choices(prepared: Prepared, program: Any, value: Value) -> tuple[Ints, Ints
     choice, visits = np.argmax(measure, axis=1), measure.sum(axis=1)
     rare = visits <= VISITED * visits.sum()
     choice[rare] = np.argmax(tokens[rare] - rate * seconds[rare], axis=1)
-    return lengths[choice], indices[choice], rate
+    return choice, rate
 
 
 def read(problem: DraftControlProblem, program: Any, value: Value) -> DraftControlPlan:
     """Return the plan of a program's solution."""
     prepared = prepare(problem)
-    lengths, indices, _ = _choices(prepared, program, value)
-    return prepared.plan(lengths, indices)
+    return prepared.plan(_choices(prepared, program, value)[0])
 
 
 def state(problem: DraftControlProblem) -> Any:

@@ -45,6 +45,7 @@ class DraftControlMethod(Method):
 
     solves = DraftControlProblem
     size_unit = "pairs of state and action"
+    bytes_per_part = 100.0
 
     def size_of(self, problem: DraftControlProblem) -> float:
         """Return the number of actions of all states."""
@@ -53,9 +54,8 @@ class DraftControlMethod(Method):
     def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
         """Offer the plan of the shortest drafts, which is always feasible, and search."""
         prepared = prepare(problem)
-        budget.offer(prepared.plan(*first_actions(prepared)))
+        budget.offer(prepared.plan(first_actions(prepared)))
         budget.check()
-        budget.load("draft_control.policy_iteration")
         return self.search(prepared, budget)
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
@@ -69,22 +69,20 @@ def actions(problem: DraftControlProblem) -> int:
     return len(problem.resolutions) * (longest - shortest + 1)
 
 
-def first_actions(prepared: Prepared) -> tuple[Ints, Ints]:
-    """Return lengths and resolution indices of the shortest drafts."""
-    return np.full(prepared.states, prepared.shortest), np.zeros(prepared.states, np.int64)
+def first_actions(prepared: Prepared) -> Ints:
+    """Return the action of the shortest drafts for every state."""
+    return np.zeros(prepared.states, np.int64)
 
 
-def weigh(prepared: Prepared, lengths: Ints, indices: Ints) -> tuple[Floats, Floats]:
+def weigh(prepared: Prepared, choice: Ints) -> tuple[Floats, Floats]:
     """Return expected tokens and seconds of a policy's iterations, each of shape (S,)."""
-    tokens, seconds = np.empty((2, prepared.states))
-    prepared.kernels.weigh(prepared.for_kernels, lengths, indices, tokens, seconds)
-    return tokens, seconds
+    states, (tokens, seconds) = np.arange(prepared.states), prepared.tables
+    return tokens[states, choice], seconds[states, choice]
 
 
 def certify(
     prepared: Prepared,
-    lengths: Ints,
-    indices: Ints,
+    choice: Ints,
     budget: Budget,
     price: float | None = None,
     **stats: object,
@@ -92,16 +90,15 @@ def certify(
     """Return the outcome of a policy with the bound that a price (by default the optimal one)
     proves.
     """
-    plan, shares = prepared.plan(lengths, indices), prepared.shares
+    plan, shares = prepared.plan(choice), prepared.shares
     budget.offer(plan)
     if price is None:
-        price = best_price(prepared, budget)[2]
-    best = np.empty(prepared.states)  # the largest N - price T of each state
-    prepared.kernels.improve(prepared.for_kernels, price, np.inf, *first_actions(prepared), best)
-    violation = float(shares @ best)
-    bound = price + max(0.0, violation) / float(shares @ prepared.quickest)
+        price = best_price(prepared, budget)[1]
+    tokens, seconds = prepared.tables
+    violation = float(shares @ (tokens - price * seconds).max(axis=1))
+    bound = price + max(0.0, violation) / float(shares @ seconds.min(axis=1))
     budget.improve_bound(bound)
-    tokens, seconds = weigh(prepared, lengths, indices)
+    tokens, seconds = weigh(prepared, choice)
     certificate = {
         "price": price,
         "mean_violation": violation,
@@ -113,26 +110,26 @@ def certify(
 
 def best_price(
     prepared: Prepared, budget: Budget, *, offers: bool = False
-) -> tuple[Ints, Ints, float, int]:
-    """Return lengths, resolution indices and rate of an optimal policy, and the rounds that it
-    took.
+) -> tuple[Ints, float, int]:
+    """Return the actions and the rate of an optimal policy, and the rounds that it took.
 
     Dinkelbach's method: the rate of a policy is the price at which the next one is best, state by
     state; the first one has the shortest drafts. `offers` tells whether the policies on the way are
     offered.
     """
-    lengths, indices = first_actions(prepared)
-    best = np.empty(prepared.states)
-    rounds, changed = 0, 1
+    choice, states = first_actions(prepared), np.arange(prepared.states)
+    changed, rounds = True, 0
     while changed and rounds < MAX_ROUNDS:
         if rounds and offers:
-            budget.offer(prepared.plan(lengths, indices))
+            budget.offer(prepared.plan(choice))
         budget.check()
         rounds += 1
-        tokens, seconds = weigh(prepared, lengths, indices)
+        tokens, seconds = weigh(prepared, choice)
         price = float(prepared.shares @ tokens) / float(prepared.shares @ seconds)
         slack = SLACK * float(tokens.max() + price * seconds.max())  # rounding
-        changed = prepared.kernels.improve(
-            prepared.for_kernels, price, slack, lengths, indices, best
-        )
-    return lengths, indices, price, rounds
+        values = prepared.tables[0] - price * prepared.tables[1]
+        best = values.argmax(axis=1)
+        better = values[states, best] > tokens - price * seconds + slack
+        changed = bool(better.any())
+        choice = np.where(better, best, choice)
+    return choice, price, rounds

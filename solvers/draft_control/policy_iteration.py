@@ -27,5 +27,5 @@ class PolicyIteration(DraftControlMethod):
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Iterate until no state has a better action."""
-        lengths, indices, price, iterations = best_price(prepared, budget, offers=True)
-        return certify(prepared, lengths, indices, budget, price, iterations=iterations)
+        choice, price, iterations = best_price(prepared, budget, offers=True)
+        return certify(prepared, choice, budget, price, iterations=iterations)

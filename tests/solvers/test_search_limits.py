@@ -145,7 +145,6 @@ NO_LIMITS = {
     ),
     "choose the plans to start from": (
         "PARTS",
-        "PRICES",
         "PLAIN_TOKENS",
         "PLAIN",
         "TURNS",

@@ -166,8 +166,8 @@ def certify(g, C, lam, clients):
 
 
 Tokens = record("Tokens", finish="f8[::1]", gain="f8[::1]", overhead="f8", per_token="f8", C="i8")
-"""Tokens by the time at which they are drafted, and their gains; seconds of verification and of each
-of its tokens; the most tokens of a round."""
+"""Tokens by the time at which they are drafted, and their gains; seconds of verification and of
+each of its tokens; the most tokens of a round."""
 
 
 @kernel("void(Tokens, f8, f8, f8[::1])")
