@@ -44,7 +44,8 @@ class Myopic(Baseline):
     def actions(self, prepared: Prepared) -> Ints:
         """Maximise state by state."""
         tokens, seconds = prepared.tables
-        return np.argmax(tokens / seconds, axis=1)
+        best: Ints = np.argmax(tokens / seconds, axis=1)
+        return best
 
 
 @dataclass(frozen=True)

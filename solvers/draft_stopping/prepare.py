@@ -39,7 +39,8 @@ class Prepared:
     scores
         Distribution of the scores.
     times
-        What the token at each position adds to a round, in rounds without drafts, shape (L,).
+        The time that the token at each position adds to a round, in rounds without drafts, shape
+        (L,).
     seconds
         Seconds of a round without drafts.
     """
@@ -100,8 +101,8 @@ class Prepared:
         return np.asarray((1.0 + accepted) / (1.0 + times))
 
     def knowing_bound(self) -> float:
-        """Return what a device gets that sees class and rejections, in tokens per second: no policy
-        gets more.
+        """Return the rate of a device that sees class and rejections, in tokens per second: no
+        policy gets more.
         """
         price = 1.0
         rates = np.vstack([self.rates, np.zeros(self.most)])  # the last: a round with a rejection

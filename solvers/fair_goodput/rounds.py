@@ -102,11 +102,13 @@ def best_utility(problem: FairGoodputProblem, budget: Budget) -> Ints:
     else:
         prefix = np.cumsum(np.concatenate(([end], gain)))
     room = min(len(gain), problem.budget_tokens)
-    verifying = problem.verify_seconds_per_token * np.arange(room + 1.0)
+    verifying = problem.verify_overhead_seconds + problem.verify_seconds_per_token * np.arange(
+        room + 1.0
+    )
 
     def per_second(values: Floats, end: float) -> Floats:
         """Return the utility of rounds of 0, 1, ... tokens, given that of the tokens."""
-        lasts = (end + problem.verify_overhead_seconds + verifying[: len(values)]) / seconds
+        lasts = (end + verifying[: len(values)]) / seconds
         return values - np.log(lasts) if g == 1.0 else values * lasts ** (g - 1.0)
 
     least = float(problem.network_seconds.max())

@@ -1,5 +1,5 @@
-"""Boxes of what a unit's clients see: over a box, loads and cycles of options have limits, and
-patterns a linear bound.
+"""Boxes of the periods and waits of a unit's clients: over a box, loads and cycles of options have
+limits, and patterns a linear bound.
 
 In batches that are full (a unit is busy all the time) a box holds periods from `low` to `high`. A
 client takes part in one of n passes, and n lies between its values at the two ends. Else it holds

@@ -106,7 +106,7 @@ class Refined(PlacementSearch):
 
 
 def _listed(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> dict[str, int]:
-    """Choose among all patterns; return what to count."""
+    """Choose among all patterns; return the counters."""
     budget.check()
     if not patterns and prepared.problem.objective != "capacity":
         raise why_infeasible(prepared)
@@ -119,7 +119,7 @@ def _listed(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> dict
 
 
 def _chosen(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> Choice:
-    """Choose among patterns what is better than the best plan, and offer that."""
+    """Choose a better plan than the best one among patterns, and offer it."""
     chosen = choose(prepared, patterns, _reached(budget))
     if chosen.used is not None:
         offer(prepared, dict(chosen.used), budget)
@@ -133,8 +133,8 @@ def _reached(budget: Budget) -> float:
 
 
 def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
-    """Price patterns in ever smaller boxes, and round what the master program uses; return what to
-    count.
+    """Price patterns in ever smaller boxes, and round the patterns of the master program; return
+    the counters.
 
     whole: whether to list patterns, where draft units of every size, largest context and length are
     distinguished.
@@ -175,7 +175,7 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
 
 
 def _improve(budget: Budget, value: float) -> None:
-    """Take note of a bound on what is to be maximised; for capacity of the largest share that whole
+    """Record a bound on the value to be maximised; for capacity of the largest share that whole
     clients have.
     """
     problem: PlacementProblem = budget.problem  # type: ignore[assignment]

@@ -92,7 +92,7 @@ class Relaxation:
     value, missing, used
         Of the master program: its value, clients and units that are missing, patterns and units.
     penalty
-        What a missing client or unit costs; 0: more than any client is worth.
+        Cost of a missing client or unit; 0: more than the value of any client.
     least, most
         Units (see `counted`) that are used; by default none, and all.
     """
@@ -121,7 +121,7 @@ class Relaxation:
         self.penalty = self.penalty or self._penalty()
 
     def _penalty(self) -> float:
-        """Return what it costs to leave out a client: more than any client is worth."""
+        """Return the cost of leaving out a client: more than the value of any client."""
         worth = 1.0
         problem = self.prepared.problem
         for cover in self.covers:
@@ -263,7 +263,7 @@ class Relaxation:
         return found
 
     def sizes(self, cover: Cover, threshold: float, of_units: Floats) -> Any:
-        """Return what kernels know of the boxes of a side, at prices of units."""
+        """Return the kernels' record of the boxes of a side, at prices of units."""
         v = self.prepared.sides[cover.side].verifier
         full = self.unit_price(v, of_units, True) - self.unit_price(v, of_units)
         return self.prepared.kernels.Sizes(
@@ -284,7 +284,7 @@ class Relaxation:
     # ------------------------------------------------------------------ the master program
 
     def _master(self) -> Duals:
-        """Solve the master program; keep its value and what it uses; return its prices."""
+        """Solve the master program; keep its value and the patterns in use; return its prices."""
         prepared = self.prepared
         frame = Frame.of(prepared, self.least, self.most, whole=False)
         program = frame.program

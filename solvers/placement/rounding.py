@@ -1,5 +1,5 @@
-"""Plans from the master program: whole units first, whole clients then, and what is missing or too
-much put right.
+"""Plans from the master program: whole units first, whole clients then, and missing or surplus
+clients put right.
 """
 
 from __future__ import annotations
@@ -157,8 +157,8 @@ def spread(shared: dict[int, int], units: int) -> Counter[tuple[tuple[int, int],
 
 
 class Filling:
-    """Adds clients to units, or takes them away, where it costs least; remembers what each unit's
-    best move is.
+    """Adds clients to units, or takes them away, where it costs least; remembers each unit's
+    best move.
 
     Parameters
     ----------
