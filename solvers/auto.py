@@ -45,7 +45,7 @@ class Auto(Method):
     instead: ClassVar[tuple[type[Method], ...]] = ()  # where none can, the first of these that can
 
     def members(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> tuple[Method, ...]:
-        """Return what runs for a problem, in this order, until the plan is proven."""
+        """Return the members that run for a problem, in order, until the plan is proven."""
         return tuple(self._able(problem, memory_limit))
 
     def _able(self, problem: Any, memory_limit: float) -> Iterator[Method]:
@@ -77,12 +77,12 @@ class Auto(Method):
         return (self.order + self.instead)[-1]().refusal(problem, memory_limit)
 
     def bytes_needed(self, problem: Any) -> dict[str, float]:
-        """Return what the first member holds."""
+        """Return the bytes that the first member holds."""
         first = next(self._able(problem, math.inf), None)
         return {} if first is None else first.bytes_needed(problem)
 
     def seconds_needed(self, problem: Any) -> dict[str, float]:
-        """Return what the first member takes."""
+        """Return the seconds that the first member takes."""
         first = next(self._able(problem, math.inf), None)
         return {} if first is None else first.seconds_needed(problem)
 

@@ -1,4 +1,4 @@
-"""What a method may spend, and what it has found so far."""
+"""The limits of a method, and its best plan and bound so far."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from specopt.models.result import Progress
 from specopt.solvers.compiler import Compiler
 
 MEMORY_LIMIT = 2 * 2**30
-"""Bytes that a solve may hold by default, on top of what the process holds already."""
+"""Bytes that a solve may hold by default, in addition to those that the process holds already."""
 
 LAST_SECONDS = 0.025
-"""Beyond 1.05 times the limit: half of what a result may come late, for the last plan of a method.
+"""Beyond 1.05 times the limit: half of the delay that a result may have, for the last plan of a
+method.
 """
 
 LARGE = 2**26
-"""Bytes from which it is worth asking the system what is free."""
+"""Arrays of at least this many bytes are compared with the memory that is free."""
 
 Callback = Callable[[Progress], bool | None]
 
@@ -42,7 +43,7 @@ def shortage(fields: str, size: float, limit: float) -> str | None:
 
 
 class Budget(Compiler):
-    """What a method may spend, and what it has found so far.
+    """The limits of a method, and its best plan and bound so far.
 
     Parameters
     ----------
@@ -99,7 +100,8 @@ class Budget(Compiler):
             time_limit is not None
         )  # be it infinite: work is limited where there is no limit
         self.work_left = math.inf  # seconds, see `spend`
-        self.member = "warm start"  # what is running; behind it, what found the plan and the bound
+        # the running one; below, those that found the plan and the bound
+        self.member = "warm start"
         self.improvements = 0
         self.plan_by: str | None = None
         self.bound_by: str | None = None
@@ -111,7 +113,7 @@ class Budget(Compiler):
             raise OutOfWork
 
     def spend(self, seconds: float) -> None:
-        """Count work against what is allowed, as the seconds that it takes on one core, by a rate
+        """Count work against the limit, as the seconds that it takes on one core, by a rate
         of its own.
 
         The rate is fixed, so that the work allowed ends at the same node on every machine.
@@ -169,7 +171,7 @@ class Budget(Compiler):
         return evaluation.objective
 
     def evaluate(self, plan: Plan) -> Evaluation:
-        """Return what the judge says of a plan, without asking it again about the incumbent or the
+        """Return the judge's evaluation of a plan, without asking again about the incumbent or the
         last one.
         """
         for known, evaluation in ((self.incumbent, self._evaluation), self._judged):

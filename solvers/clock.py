@@ -1,4 +1,4 @@
-"""The clock of a solve: what time is left, and calls that must not outlast it."""
+"""The clock of a solve: the time that is left, and calls that must not outlast it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class Clock:
         return check
 
     def call(self, kernel: Callable[..., T], *arguments: Any, partial: bool = False) -> T:
-        """Return what a long compiled call gives, without overrunning the time limit.
+        """Return the result of a long compiled call, without overrunning the time limit.
 
         The call runs in a thread of its own, so the kernel must release the interpreter's lock
         (``nogil``). It gets one more argument, an array whose entry turns 1 when it should end.

@@ -12,8 +12,8 @@ from specopt.solvers.kernels.compiling import meter, metered
 
 
 class Compiler(Clock):
-    """A clock that imports what a method calls, and counts the seconds of imports and compilation
-    as preparing.
+    """A clock that imports modules of kernels and libraries, and counts the seconds of imports and
+    compilation as preparing.
     """
 
     def __init__(self, time_limit: float | None = None, started: float | None = None) -> None:

@@ -15,7 +15,7 @@ MAX_ENTRIES = 200_000
 """Largest number of entries of a program that is stated: Pyomo takes about a kilobyte for each."""
 
 Value = Callable[[Any], float]
-"""Returns what a variable of a program is in its solution."""
+"""Return the value of a variable in the solution of a program."""
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,7 @@ class Formulation:
         Takes a problem, and options by their names, and returns the program; `unit` and `offset` of
         the program say what its objective is in the problem's unit: unit times it, plus the offset.
     read
-        Takes the problem, the program and what each variable is, and returns the plan.
+        Takes the problem, the program and the values of its variables, and returns the plan.
     is_linear
         Whether it is a program of Pyomo with rows and columns; else one of CVXPY.
     """
@@ -55,7 +55,7 @@ def check_size(rows: int, columns: int, entries: int) -> None:
 
 
 def solution(variable: Any) -> float:
-    """Return what a variable is in a program that was solved.
+    """Return the value of a variable in a program that was solved.
 
     Raises
     ------

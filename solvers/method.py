@@ -1,4 +1,4 @@
-"""What a method is: a frozen value with typed options, and class data that says what it can do."""
+"""Methods: frozen values with typed options, and class data that describe their abilities."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def at_most(limit: int, unit: str, count: Callable[[Any, Any], float], hint: str
     Parameters
     ----------
     limit, unit
-        The largest number, and of what.
+        The largest number, and its unit.
     count
         Given method and problem, the number; infinity where it is not worth counting on.
     hint
@@ -104,17 +104,17 @@ class Method(ABC):
     may_fail
         Whether it may find no plan where there is one; it then says why.
     source, guarantee, complexity
-        Where it comes from, what it promises, what it costs.
+        Its origin, its guarantee and its cost.
     supports_warm_start
         Whether it makes use of an earlier result. Every method honours the other keywords of
         `solve`.
     takes
         What it asks of a problem besides its size.
     max_size, size_unit, size_hint
-        Largest problem that it takes, or None; what `size_of` counts; what makes a problem smaller,
-        if there is a way.
+        Largest problem that it takes, or None; the unit that `size_of` counts; how to make a
+        problem smaller, if there is a way.
     bytes_per_number, bytes_per_part
-        Memory for each number of the problem, and for each of what `size_of` counts.
+        Memory for each number of the problem, and for each unit of `size_of`.
     tolerance
         Relative distance to the bound within which its result counts as optimal.
     requires
@@ -142,8 +142,8 @@ class Method(ABC):
         check(self)
 
     def size_of(self, problem: Any) -> float:
-        """Return what `max_size` limits; infinity where it is beyond that and not worth counting
-        on.
+        """Return the size that `max_size` limits; infinity where it is beyond that and not worth
+        counting on.
         """
         raise NotImplementedError(f"{self.name}: a method with a max_size says what it counts")
 
@@ -155,7 +155,7 @@ class Method(ABC):
         return (at_most(cls.max_size, cls.size_unit, cls.size_of, cls.size_hint), *cls.takes)
 
     def bytes_needed(self, problem: Any) -> dict[str, float]:
-        """Return the bytes that the method holds whatever happens, by what sets them.
+        """Return the bytes that the method holds in any case, by the fields that set them.
 
         What depends on the numbers themselves it asks of `Budget.hold` on its way.
         """

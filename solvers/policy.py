@@ -23,7 +23,7 @@ class Policy(ABC):
     """How a simulated system decides; a subclass writes `decide`.
 
     What `decide` and `learn` are given depends on the kind: `specopt.solvers.<kind>.simulate` has a
-    `State` and says what it expects in return.
+    `State` and describes the decision that it expects.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class Policy(ABC):
         """Return the decision in a state."""
 
     def learn(self, outcome: Any) -> None:  # noqa: B027  (some learn nothing)
-        """Take in what became of the last decision."""
+        """Learn from the outcome of the last decision."""
 
 
 def as_policy(policy: object, named: Mapping[str, Callable[[], Any]], *classes: type) -> Any:
@@ -68,7 +68,7 @@ def settings_of(policy: object) -> dict[str, Any]:
 
 
 def refused(policy: Policy, expected: str, decision: object) -> InvalidInput:
-    """Return the error of a policy that decides what it may not."""
+    """Return the error of a policy whose decision is not allowed."""
     return InvalidInput(f"policy {policy.name}: expected {expected}, got {describe(decision)}")
 
 
@@ -110,22 +110,16 @@ def twin(
     hooks
         Functions in the place of kernels that the loop calls, by their names.
     """
+    from specopt.solvers.kernels.kernel import with_fields
+
     policy.start(world, seed)
     play = _plain(kernel, hooks)
 
     def played(*arguments: Any) -> Any:
         with np.errstate(over="ignore"):  # of random numbers
-            return play(*map(_with_attributes, arguments))
+            return play(*map(with_fields, arguments))
 
     return played
-
-
-def _with_attributes(argument: Any) -> Any:
-    """Return an argument of a kernel with rows whose entries have attributes in Python, too."""
-    if hasattr(argument, "_fields"):
-        return type(argument)(*map(_with_attributes, argument))
-    is_table = isinstance(argument, np.ndarray) and argument.dtype.names
-    return argument.view(np.recarray) if is_table else argument
 
 
 def _plain(kernel: Any, hooks: Mapping[str, Any]) -> Any:

@@ -1,5 +1,5 @@
-"""Solve a Pyomo program by HiGHS within a budget: what every integer program that is written to be
-read needs.
+"""Solve a Pyomo program by HiGHS within a budget, as every integer program that is written to be
+read needs it.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class SolvedProgram:
     results
         As Pyomo reports them.
     bound
-        On the objective, in the program's unit, beyond what HiGHS may overlook; None without a
-        finite one.
+        On the objective, in the program's unit, beyond the amount that HiGHS may overlook; None
+        without a finite one.
     has_solution
         Whether there is a feasible point.
     termination

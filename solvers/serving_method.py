@@ -1,4 +1,4 @@
-"""What the methods of both serving kinds share: the problem as sorted tasks and plain arrays,
+"""Shared parts of the methods of both serving kinds: the problem as sorted tasks and plain arrays,
 conditions, mechanisms that have plans, and why others have none.
 """
 
@@ -36,7 +36,7 @@ class PreparedServing:
     Parameters
     ----------
     problem, mechanism
-        What was prepared.
+        The problem and the mechanism that these arrays describe.
     order
         Task at each sorted position, shape (K,).
     inputs, outputs
@@ -138,7 +138,7 @@ class PreparedServing:
 
     @cached_property
     def upload_seconds(self) -> Floats:
-        """What each task's upload takes over the whole band, by task."""
+        """Seconds of each task's upload over the whole band, by task."""
         return self.problem.uploads(self.mechanism, np.ones(self.tasks))
 
     @cached_property
@@ -338,8 +338,8 @@ def planned_outputs(problem: ServingData[Any], quantiles: Iterable[float]) -> It
 
 
 def conflicts(options: Sequence[PreparedServing]) -> tuple[Conflict, ...]:
-    """Return what the tasks lack that fit no batch under the first mechanism; what would help holds
-    for all of them.
+    """Return the memory that the tasks lack that fit no batch under the first mechanism; changes
+    that help hold for all of them.
 
     A plan exists under a mechanism just if every task fits alone, so that it is proven.
     """

@@ -87,14 +87,14 @@ PARTS = 2
 """Parts of a group by acceptance, at most."""
 
 LESS = 1e-9
-"""What is taken off the prices for the rounding of their sums."""
+"""Part of the prices that is taken off for the rounding of their sums."""
 
 SHORT = 4 * ROUNDING
 """Relative: by how much a length or a clock may be short of what it must reach; the judge's part,
 and that of sums.
 """
 
-_BYTES_PER_COST = 1e5  # of what speculation lengths cost a group of tasks, roughly
+_BYTES_PER_COST = 1e5  # of the costs of speculation lengths for a group of tasks, roughly
 _SECONDS_PER_PAIR = 1.2e-5  # of speculation lengths, roughly
 
 
@@ -292,14 +292,14 @@ class Prices:
         return found
 
     def gather(self, values: Floats) -> Floats:
-        """Return the sums of what tasks have, shape (tasks, ...), at both ends of every group."""
+        """Return the sums of values of tasks, shape (tasks, ...), at both ends of every group."""
         found = np.zeros((len(self.top), 2, *values.shape[1:]))
         for end, share in enumerate((1.0 - self.share, self.share)):
             np.add.at(found[:, end], self.group, (values.T * share).T)
         return found.reshape(-1, *values.shape[1:])
 
     def between(self, values: Floats) -> Floats:
-        """Return what tasks have if these are the values at both ends of every group, shape (ends,
+        """Return the values of tasks, given those at both ends of every group, shape (ends,
         ...).
         """
         low, high = values[2 * self.group], values[2 * self.group + 1]
@@ -317,7 +317,7 @@ class Prices:
         return found
 
     def charges(self, sort: Sort) -> Floats:
-        """Return what each entry charges, shape (places, lengths, types, entries)."""
+        """Return the charges of the entries, shape (places, lengths, types, entries)."""
         done = np.where(
             sort.drafts, self.draft.T[sort.lengths, :, None], self.verify.T[sort.lengths, :, None]
         )
@@ -352,7 +352,7 @@ class Prices:
         worth = np.zeros(matrix.shape[1])
         worth[: amounts.size] = (
             amounts[:, ::-1].cumsum(axis=1)[:, ::-1].ravel()
-        )  # of what a knot adds to the price
+        )  # of the part of the price that a knot adds
         worth[amounts.size : amounts.size + len(self.count)] = self.count * self.apart
         time_limit = min(budget.remaining, 1e9)
         found = optimize.linprog(
@@ -405,7 +405,7 @@ class Prices:
         return shared, own, np.append(np.zeros(len(own) - 1), 1.0)
 
     def _scale(self, unit: float) -> None:
-        """Turn what the solver found, in units, into prices that hold."""
+        """Turn the solver's solution, in units, into prices that hold."""
         price, first, tau = (unit * part for part in (self.price, self.first, self.tau))
         for less in (
             0.0,
@@ -433,11 +433,11 @@ class Prices:
                 return False
         return True
 
-    # ------------------------------------------------------------------ what follows
+    # ------------------------------------------------------------------ consequences
 
     def work(self, outputs: Floats) -> Floats:
-        """Return what the tokens of tasks of these output lengths (sorted order) earn, and apart
-        their first steps.
+        """Return the earnings of the tokens of tasks of these output lengths (sorted order), and
+        apart their first steps.
         """
         price = self.between(self.price.reshape(-1, KNOTS))
         earned = (price * self.stretches(outputs)).sum(axis=1) + self.between(
@@ -446,15 +446,15 @@ class Prices:
         return np.asarray(earned)
 
     def makespan(self, outputs: Floats) -> float:
-        """Return what tasks that start together take at least until the last one has finished,
-        beside the uploads.
+        """Return the least time that tasks that start together take until the last one has
+        finished, beside the uploads.
         """
         return max(
             self.opening() + float(self.work(outputs).sum()), float(self.alone(outputs).max())
         )
 
     def _seconds(self, first: bool) -> list[Floats]:
-        """Return what drafting and verifying a step of each task alone take, shape (tasks,
+        """Return the seconds of drafting and verifying a step of each task alone, shape (tasks,
         lengths).
         """
         passes = np.array(self.prepared.served_lengths), 1
@@ -465,7 +465,7 @@ class Prices:
         ]
 
     def alone(self, outputs: Floats) -> Floats:
-        """Return what each task takes at least if no step serves anybody else, prompts included.
+        """Return the least time of each task if no step serves another one, prompts included.
 
         One that never drafts spares the draft model its prompt; one that does has it taken in,
         sooner or later.
@@ -480,7 +480,7 @@ class Prices:
         return np.asarray(found + (first_verify - verify).min(axis=1))
 
     def later(self, outputs: Floats) -> Floats:
-        """Return what each task takes at least after its first step if no step serves anybody
+        """Return the least time of each task after its first step if no step serves anybody
         else.
         """
         draft, verify = self._seconds(False)
@@ -488,7 +488,7 @@ class Prices:
         return np.asarray(np.maximum(0.0, outputs - self.tokens.max(axis=1)) * seconds)
 
     def opening(self) -> float:
-        """Return what a first step of all tasks takes more than their tokens earn in it, at
+        """Return by how much a first step of all tasks is longer than their earnings in it, at
         least.
         """
         runs = max(1.0, float(self.prepared.inputs.sum()) * self.memory_per_token)

@@ -1,8 +1,8 @@
-"""What the simulators of both serving kinds share where they replay a plan with random acceptances.
+"""Shared parts of the simulators of both serving kinds, which replay plans with random acceptances.
 
 Each draft token is accepted with its task's probability alpha, independently, up to the first
 rejection, and the server adds a token of its own. A task needs its own output length O_k, also
-where the problem counts conservatively; what it gains beyond is cut off.
+where the problem counts conservatively; further tokens are cut off.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class ReplaySimulation(Simulation):
 
     @property
     def facts(self) -> dict[str, str]:
-        """The mechanism, and what is not random."""
+        """The mechanism, and the part that is not random."""
         return {
             "mechanism": self.mechanism,
             "communication": f"{self.communication_seconds:.6g} s of it, not random",

@@ -1,4 +1,4 @@
-"""What all simulators share: the loop over replications, and one shape for what comes back.
+"""Shared parts of all simulators: the loop over replications, and the shape of their results.
 
 Every simulator is called ``simulate(problem or workload, plan or policy, *, seed=0,
 replications=..., callback=None, ...)``. The seed decides all luck, whatever the policy, so that
@@ -105,7 +105,7 @@ class Simulation(Shown, ABC):
     replications, seed
         How often, and with which luck.
     estimates
-        By name, with the unit: the headline, and what else is worth knowing.
+        By name, with the unit: the headline, and further quantities.
     model
         What a mathematical model says of the headline; None where there is no such model.
     seconds
@@ -166,7 +166,7 @@ class Simulation(Shown, ABC):
         return {}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but what is long as JSON-like data; what is not known is None."""
+        """Return all but long fields as JSON-like data; unknown values are None."""
         shown = {
             entry.name: _plain(getattr(self, entry.name))
             for entry in dataclasses.fields(self)
@@ -220,7 +220,7 @@ class Replications:
         Parameters
         ----------
         play
-            Plays a slice of the replications, and keeps what they yield.
+            Plays a slice of the replications, and keeps their results.
         figures
             Returns the figures of the first replications, by their number: samples or an estimate,
             by name. The callback gets the mean of the first figure.

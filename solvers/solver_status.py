@@ -44,8 +44,8 @@ and interior points prove nothing else.
 
 
 def termination_of(status: Any) -> Termination:
-    """Return what a status means: a member of `HighsModelStatus` or `TerminationCondition`, or a
-    word of CVXPY.
+    """Return the meaning of a status: a member of `HighsModelStatus` or `TerminationCondition`, or
+    a word of CVXPY.
     """
     name = getattr(status, "name", status)
     return next(

@@ -8,7 +8,9 @@ from typing import Any
 
 
 def in_threads(workers: int, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """Return what a function makes of each item, in their order, whichever thread comes first."""
+    """Return the results of a function for some items, in their order, whichever thread comes
+    first.
+    """
     if min(workers, len(items)) < 2:
         return [function(item) for item in items]
     with ThreadPoolExecutor(workers) as pool:

@@ -64,8 +64,7 @@ BODIES = {
     "draft-control": (
         """
         prepared = prepare(problem)
-        offer_first_plan(prepared, budget)
-        return Outcome(plan=budget.incumbent)"""
+        return certify(prepared, first_actions(prepared), budget)"""
     ),
     "draft-stopping": (
         """

@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from specopt.models.fields import Ints
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import (
-    DraftControlMethod,
-    certify,
-    first_actions,
-    shares_of,
-)
+from specopt.solvers.draft_control.method import DraftControlMethod, certify, first_actions
 from specopt.solvers.draft_control.prepare import Prepared
 from specopt.solvers.method import Condition, Outcome
 
@@ -24,13 +18,13 @@ from specopt.solvers.method import Condition, Outcome
 class Baseline(DraftControlMethod):
     """Base of the baselines, which come with the best bound."""
 
-    def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Take the actions of the rule."""
-        return certify(kernels, prepared, *self.actions(kernels, prepared), budget)
+        return certify(prepared, self.actions(prepared), budget)
 
     @abstractmethod
-    def actions(self, kernels: Any, prepared: Prepared) -> tuple[Ints, Ints]:
-        """Return draft lengths and resolution indices of all states, each of shape (S,)."""
+    def actions(self, prepared: Prepared) -> Ints:
+        """Return the action of every state, shape (S,)."""
 
 
 @dataclass(frozen=True)
@@ -47,11 +41,11 @@ class Myopic(Baseline):
     guarantee = "none; optimal for one state"
     complexity = "O(S A), and O(S^3) for its bound"
 
-    def actions(self, kernels: Any, prepared: Prepared) -> tuple[Ints, Ints]:
+    def actions(self, prepared: Prepared) -> Ints:
         """Maximise state by state."""
-        lengths, indices = np.empty((2, prepared.states), np.int64)
-        kernels.most_at_once(prepared.for_kernels, lengths, indices)
-        return lengths, indices
+        tokens, seconds = prepared.tables
+        best: Ints = np.argmax(tokens / seconds, axis=1)
+        return best
 
 
 @dataclass(frozen=True)
@@ -65,25 +59,11 @@ class BestStatic(Baseline):
     guarantee = "best among the policies that do not look at the state"
     complexity = "O(S A), and O(S^3) for the stationary distribution and its bound"
 
-    def actions(self, kernels: Any, prepared: Prepared) -> tuple[Ints, Ints]:
+    def actions(self, prepared: Prepared) -> Ints:
         """Enumerate the actions under the stationary distribution."""
-        shares = shares_of(kernels, prepared)
-        per_draft, bit = shares @ prepared.per_draft, shares @ prepared.per_count_bit
-        powers = np.ones_like(prepared.rates)
-        tokens = np.ones(len(prepared.resolutions))
-        best, length, index = -np.inf, prepared.shortest, 0
-        for drafts in range(prepared.longest + 1):
-            if drafts:
-                powers *= prepared.rates
-                tokens += shares @ powers
-            if drafts < prepared.shortest:
-                continue
-            fixed = shares @ (prepared.verify[drafts] + prepared.fixed)
-            rates = tokens / (fixed + drafts * per_draft + drafts.bit_length() * bit)
-            r = int(np.argmax(rates))
-            if rates[r] > best:
-                best, length, index = float(rates[r]), drafts, r
-        return np.full(prepared.states, length), np.full(prepared.states, index)
+        tokens, seconds = prepared.tables
+        best = np.argmax((prepared.shares @ tokens) / (prepared.shares @ seconds))
+        return np.full(prepared.states, best)
 
 
 @dataclass(frozen=True)
@@ -103,7 +83,7 @@ class NoDrafts(Baseline):
         ),
     )
 
-    def actions(self, kernels: Any, prepared: Prepared) -> tuple[Ints, Ints]:
+    def actions(self, prepared: Prepared) -> Ints:
         """Take the first action everywhere."""
         return first_actions(prepared)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from specopt.models.draft_control.problem import DraftControlProblem
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import DraftControlMethod, actions, shares_of
+from specopt.solvers.draft_control.method import DraftControlMethod, actions
 from specopt.solvers.draft_control.prepare import Prepared
 from specopt.solvers.method import Outcome
 
@@ -37,11 +36,10 @@ class BruteForceControl(DraftControlMethod):
         policies = actions(problem) ** len(problem.recurrent_states)
         return policies if policies <= self.max_size else math.inf
 
-    def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Enumerate."""
-        tokens, seconds, lengths, indices = prepared.all_actions()
-        inside = prepared.recurrent
-        shares = shares_of(kernels, prepared)
+        tokens, seconds = prepared.tables
+        inside, shares = prepared.recurrent, prepared.shares
         all_tokens, all_seconds = np.zeros(1), np.zeros(1)
         for state in inside.tolist():
             all_tokens = np.add.outer(all_tokens, shares[state] * tokens[state]).ravel()
@@ -51,6 +49,6 @@ class BruteForceControl(DraftControlMethod):
         price = float(rates[best])
         choice = np.argmax(tokens - price * seconds, axis=1)
         choice[inside] = np.unravel_index(best, (prepared.actions,) * len(inside))
-        plan = prepared.plan(lengths[choice], indices[choice])
+        plan = prepared.plan(choice)
         budget.offer(plan)
         return Outcome(plan=plan, bound=price, stats={"price": price, "policies": len(rates)})

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_control.method import (
     DraftControlMethod,
     best_price,
     certify,
-    in_the_mean,
-    shares_of,
 )
 from specopt.solvers.draft_control.prepare import Prepared
 from specopt.solvers.method import Outcome
@@ -32,8 +29,7 @@ class Decoupled(DraftControlMethod):
     guarantee = "optimal"
     complexity = "O(S^3) once and O(S A) per round, usually 3 to 6 rounds"
 
-    def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Raise the price until no state has a better action."""
-        shares = shares_of(kernels, prepared)
-        lengths, indices, price, rounds = best_price(kernels, prepared, in_the_mean(shares), budget)
-        return certify(kernels, prepared, lengths, indices, budget, price, rounds=rounds)
+        choice, price, rounds = best_price(prepared, budget)
+        return certify(prepared, choice, budget, price, rounds=rounds)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from msgspec import Meta
@@ -69,7 +69,7 @@ class DoubleQLearning(DraftControlMethod):
     explore_from: Share = 1.0
     explore_to: Share = 0.1
 
-    def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Learn, episode by episode."""
         simulation = budget.load("draft_control.simulation")
         lengths, indices = prepared.choices
@@ -112,8 +112,8 @@ class DoubleQLearning(DraftControlMethod):
             )
             done += count
             best = np.argmax(learned.values.sum(axis=0), axis=1)
-            budget.offer(prepared.plan(lengths[best], indices[best]))
-        outcome = certify(kernels, prepared, lengths[best], indices[best], budget)
+            budget.offer(prepared.plan(best))
+        outcome = certify(prepared, best, budget)
         tokens, seconds = learned.tokens_and_seconds.tolist()
         stats = {
             **outcome.stats,

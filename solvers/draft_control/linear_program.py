@@ -12,12 +12,7 @@ import numpy as np
 from specopt.models.draft_control.problem import DraftControlPlan, DraftControlProblem
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import (
-    DraftControlMethod,
-    certify,
-    first_actions,
-    shares_of,
-)
+from specopt.solvers.draft_control.method import DraftControlMethod, certify, first_actions
 from specopt.solvers.draft_control.prepare import Prepared, prepare
 from specopt.solvers.formulation import Formulation, Value, check_size
 from specopt.solvers.method import Outcome
@@ -49,40 +44,34 @@ class LinearProgram(ByProgram, DraftControlMethod):
     bytes_per_number = 1700.0
     bytes_per_part = 2500.0
 
-    def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """State the program, solve it, and read policy and price."""
-        problem: Any = budget.problem
-        program = formulate(problem, shares_of(kernels, prepared))
+        program = formulate(prepared)
         budget.check()
         solved = solve_program(program, budget, ACCURACY, solver=self.solver)
         if not solved.has_solution:  # numbers too far apart, or no time: say so, with a valid bound
             budget.check()
-            return certify(kernels, prepared, *first_actions(prepared), budget)
-        lengths, indices, rate = _choices(prepared, program, solved.values().__getitem__)
-        return certify(kernels, prepared, lengths, indices, budget, rate)
+            return certify(prepared, first_actions(prepared), budget)
+        choice, rate = _choices(prepared, program, solved.values().__getitem__)
+        return certify(prepared, choice, budget, rate)
 
 
-def formulate(problem: DraftControlProblem, part: Floats) -> Any:
+def formulate(prepared: Prepared) -> Any:
     """Return the program as a Pyomo model: tokens of a measure x(s, a) whose iterations take a
     given time in all.
 
-    Parameters
-    ----------
-    problem
-        The states that are left for ever have no measure.
-    part
-        The stationary distribution, which x is counted in parts of.
+    The measure counts in parts of the stationary distribution. States that are left for ever have
+    none.
     """
     import pyomo.environ as pyo
 
-    prepared = prepare(problem)
-    tokens, seconds, _, _ = prepared.all_actions()
+    tokens, seconds = prepared.tables
     states = [int(s) for s in prepared.recurrent]
     typical = float(
-        prepared.quickest[states].mean()
+        seconds[states].min(axis=1).mean()
     )  # the measure then sums to about 1, whatever the unit of time
     program = pyo.ConcreteModel()
-    program.unit, program.offset, program.part = 1.0 / typical, 0.0, part
+    program.unit, program.offset = 1.0 / typical, 0.0
     program.states = pyo.Set(initialize=states)
     program.actions = pyo.RangeSet(
         0, tokens.shape[1] - 1
@@ -94,7 +83,7 @@ def formulate(problem: DraftControlProblem, part: Floats) -> Any:
 
     def over(values: Floats) -> Any:
         return sum(
-            float(part[s] * values[s, a]) * program.visits[s, a]
+            float(prepared.shares[s] * values[s, a]) * program.visits[s, a]
             for s in states
             for a in program.actions
         )
@@ -112,26 +101,25 @@ def formulate(problem: DraftControlProblem, part: Floats) -> Any:
     return program
 
 
-def _choices(prepared: Prepared, program: Any, value: Value) -> tuple[Ints, Ints, float]:
-    """Return draft lengths, resolution indices and rate: what is best at this rate where a state is
-    hardly visited.
+def _choices(prepared: Prepared, program: Any, value: Value) -> tuple[Ints, float]:
+    """Return the actions, those that are best at the rate where a state is hardly visited, and the
+    rate.
     """
-    tokens, seconds, lengths, indices = prepared.all_actions()
+    tokens, seconds = prepared.tables
     measure = np.zeros(tokens.shape)
     for s in program.states:
-        measure[s] = [program.part[s] * value(program.visits[s, a]) for a in program.actions]
+        measure[s] = [prepared.shares[s] * value(program.visits[s, a]) for a in program.actions]
     rate = max(0.0, float((tokens * measure).sum() / (seconds * measure).sum()))
     choice, visits = np.argmax(measure, axis=1), measure.sum(axis=1)
     rare = visits <= VISITED * visits.sum()
     choice[rare] = np.argmax(tokens[rare] - rate * seconds[rare], axis=1)
-    return lengths[choice], indices[choice], rate
+    return choice, rate
 
 
 def read(problem: DraftControlProblem, program: Any, value: Value) -> DraftControlPlan:
     """Return the plan of a program's solution."""
     prepared = prepare(problem)
-    lengths, indices, _ = _choices(prepared, program, value)
-    return prepared.plan(lengths, indices)
+    return prepared.plan(_choices(prepared, program, value)[0])
 
 
 def state(problem: DraftControlProblem) -> Any:
@@ -146,8 +134,7 @@ def state(problem: DraftControlProblem) -> Any:
     lengths, states = problem.draft_lengths, len(problem.states)
     actions = states * len(problem.resolutions) * (lengths[1] - lengths[0] + 1)
     check_size(2 * states, states + actions, 2 * actions + 3 * states - 2)
-    kernels = Budget(problem).load("draft_control.policy_iteration")
-    return formulate(problem, shares_of(kernels, prepare(problem)))
+    return formulate(prepare(problem))
 
 
 FORMULATION = Formulation(state, read)

@@ -1,5 +1,5 @@
-"""What the methods of draft control share: a plan to start from, the price of a second, and the
-certificate.
+"""Shared parts of the methods of draft control: a plan to start from, the price of a second, and
+the certificate.
 
 Certificate. The next state does not depend on the action, so every policy has the stationary
 distribution pi of the chain. For any price rho >= 0 let
@@ -20,9 +20,7 @@ mixes they are as large as its mean sojourns, and their rounding would be in the
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -33,15 +31,12 @@ from specopt.solvers.draft_control.prepare import Prepared, prepare
 from specopt.solvers.method import Method, Outcome
 
 SLACK = 1e-13
-"""What an action's value must be better by, of the tokens that an iteration can yield, to replace
-another.
+"""An action replaces another if its value is better by this share of the tokens that an iteration
+can yield.
 """
 
 MAX_ROUNDS = 1000
 """More are never needed: the rate rises from one to the next, as fast as in Newton's method."""
-
-Rate = Callable[[Floats, Floats], float]
-"""Given expected tokens and seconds of the iterations of every state, the rate of a policy."""
 
 
 @dataclass(frozen=True)
@@ -50,18 +45,20 @@ class DraftControlMethod(Method):
 
     solves = DraftControlProblem
     size_unit = "pairs of state and action"
+    bytes_per_part = 100.0
 
     def size_of(self, problem: DraftControlProblem) -> float:
         """Return the number of actions of all states."""
         return len(problem.states) * actions(problem)
 
     def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
-        """Offer a first plan, and search."""
+        """Offer the plan of the shortest drafts, which is always feasible, and search."""
         prepared = prepare(problem)
-        offer_first_plan(prepared, budget)
-        return self.search(prepared, budget.load("draft_control.policy_iteration"), budget)
+        budget.offer(prepared.plan(first_actions(prepared)))
+        budget.check()
+        return self.search(prepared, budget)
 
-    def search(self, prepared: Prepared, kernels: Any, budget: Budget) -> Outcome:
+    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Solve within a budget that has a first plan."""
         raise NotImplementedError
 
@@ -72,43 +69,20 @@ def actions(problem: DraftControlProblem) -> int:
     return len(problem.resolutions) * (longest - shortest + 1)
 
 
-def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
-    """Offer the plan of the shortest drafts, which is always feasible."""
-    budget.offer(prepared.plan(*first_actions(prepared)))
-    budget.check()
+def first_actions(prepared: Prepared) -> Ints:
+    """Return the action of the shortest drafts for every state."""
+    return np.zeros(prepared.states, np.int64)
 
 
-def first_actions(prepared: Prepared) -> tuple[Ints, Ints]:
-    """Return lengths and resolution indices of the shortest drafts."""
-    return np.full(prepared.states, prepared.shortest), np.zeros(prepared.states, np.int64)
-
-
-def weigh(kernels: Any, prepared: Prepared, lengths: Ints, indices: Ints) -> tuple[Floats, Floats]:
+def weigh(prepared: Prepared, choice: Ints) -> tuple[Floats, Floats]:
     """Return expected tokens and seconds of a policy's iterations, each of shape (S,)."""
-    tokens, seconds = np.empty(prepared.states), np.empty(prepared.states)
-    kernels.weigh(prepared.for_kernels, lengths, indices, tokens, seconds)
-    return tokens, seconds
-
-
-def shares_of(kernels: Any, prepared: Prepared) -> Floats:
-    """Return the stationary distribution, shape (S,), O(S^3)."""
-    shares = np.zeros(prepared.states)
-    shares[prepared.recurrent] = kernels.stationary(prepared.recurrent_chain)
-    return shares
-
-
-def best_values(kernels: Any, prepared: Prepared, price: float) -> Floats:
-    """Return the largest N - price T of each state, shape (S,)."""
-    best = np.empty(prepared.states)
-    kernels.improve(prepared.for_kernels, price, np.inf, *first_actions(prepared), best)
-    return best
+    states, (tokens, seconds) = np.arange(prepared.states), prepared.tables
+    return tokens[states, choice], seconds[states, choice]
 
 
 def certify(
-    kernels: Any,
     prepared: Prepared,
-    lengths: Ints,
-    indices: Ints,
+    choice: Ints,
     budget: Budget,
     price: float | None = None,
     **stats: object,
@@ -116,15 +90,15 @@ def certify(
     """Return the outcome of a policy with the bound that a price (by default the optimal one)
     proves.
     """
-    plan = prepared.plan(lengths, indices)
+    plan, shares = prepared.plan(choice), prepared.shares
     budget.offer(plan)
-    shares = shares_of(kernels, prepared)
     if price is None:
-        price = best_price(kernels, prepared, in_the_mean(shares), budget)[2]
-    violation = float(shares @ best_values(kernels, prepared, price))
-    bound = price + max(0.0, violation) / float(shares @ prepared.quickest)
+        price = best_price(prepared, budget)[1]
+    tokens, seconds = prepared.tables
+    violation = float(shares @ (tokens - price * seconds).max(axis=1))
+    bound = price + max(0.0, violation) / float(shares @ seconds.min(axis=1))
     budget.improve_bound(bound)
-    tokens, seconds = weigh(kernels, prepared, lengths, indices)
+    tokens, seconds = weigh(prepared, choice)
     certificate = {
         "price": price,
         "mean_violation": violation,
@@ -134,31 +108,28 @@ def certify(
     return Outcome(plan=plan, bound=bound, stats=certificate | stats)
 
 
-def in_the_mean(shares: Floats) -> Rate:
-    """Return the rate of a policy whose states have these shares of the iterations."""
-    return lambda tokens, seconds: float(shares @ tokens) / float(shares @ seconds)
-
-
 def best_price(
-    kernels: Any, prepared: Prepared, rate: Rate, budget: Budget, *, offers: bool = False
-) -> tuple[Ints, Ints, float, int]:
-    """Return lengths, resolution indices and rate of an optimal policy, and the rounds that it
-    took.
+    prepared: Prepared, budget: Budget, *, offers: bool = False
+) -> tuple[Ints, float, int]:
+    """Return the actions and the rate of an optimal policy, and the rounds that it took.
 
     Dinkelbach's method: the rate of a policy is the price at which the next one is best, state by
-    state; the first one has the shortest drafts. `rate` returns it, `offers` says whether the
-    policies on the way are offered.
+    state; the first one has the shortest drafts. `offers` tells whether the policies on the way are
+    offered.
     """
-    lengths, indices = first_actions(prepared)
-    best = np.empty(prepared.states)
-    rounds, changed = 0, 1
+    choice, states = first_actions(prepared), np.arange(prepared.states)
+    changed, rounds = True, 0
     while changed and rounds < MAX_ROUNDS:
         if rounds and offers:
-            budget.offer(prepared.plan(lengths, indices))
+            budget.offer(prepared.plan(choice))
         budget.check()
         rounds += 1
-        tokens, seconds = weigh(kernels, prepared, lengths, indices)
-        price = rate(tokens, seconds)
+        tokens, seconds = weigh(prepared, choice)
+        price = float(prepared.shares @ tokens) / float(prepared.shares @ seconds)
         slack = SLACK * float(tokens.max() + price * seconds.max())  # rounding
-        changed = kernels.improve(prepared.for_kernels, price, slack, lengths, indices, best)
-    return lengths, indices, price, rounds
+        values = prepared.tables[0] - price * prepared.tables[1]
+        best = values.argmax(axis=1)
+        better = values[states, best] > tokens - price * seconds + slack
+        changed = bool(better.any())
+        choice = np.where(better, best, choice)
+    return choice, price, rounds

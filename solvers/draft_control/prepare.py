@@ -1,5 +1,5 @@
-"""The problem as arrays: what an action of a state yields and takes, for the methods of draft
-control.
+"""The problem as arrays: tokens and seconds of the actions of every state, and how often states
+occur.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ class Prepared:
         Rows sum to 1, shape (S, S).
     recurrent
         Indices of the recurrent states.
+    shares
+        The stationary distribution, shape (S,).
     """  # the summary holds the formula
 
     rates: Floats
@@ -51,6 +53,7 @@ class Prepared:
     resolutions: Ints
     transition: Floats
     recurrent: Ints
+    shares: Floats
 
     @property
     def states(self) -> int:
@@ -62,24 +65,10 @@ class Prepared:
         """Number of actions of each state."""
         return len(self.resolutions) * (self.longest - self.shortest + 1)
 
-    @property
-    def recurrent_chain(self) -> Floats:
-        """A copy of the transition matrix of the recurrent states, in C order."""
-        return np.ascontiguousarray(self.transition[np.ix_(self.recurrent, self.recurrent)])
-
-    @cached_property
-    def falls(self) -> int:
-        """The longest draft whose verification is quicker than that of one draft less, 0 without
-        such a draft.
-        """
-        return int(
-            np.flatnonzero(np.diff(self.verify, prepend=self.verify[0]) < 0.0).max(initial=0)
-        )
-
     @cached_property
     def for_kernels(self) -> Any:
         """The record that every kernel takes first."""
-        from specopt.solvers.draft_control.kernels.policy_iteration import Actions
+        from specopt.solvers.draft_control.kernels.simulation import Actions
 
         return Actions(
             rates=self.rates,
@@ -89,32 +78,19 @@ class Prepared:
             per_count_bit=self.per_count_bit,
             low=self.shortest,
             high=self.longest,
-            falls=self.falls,
         )
 
     @property
-    def quickest(self) -> Floats:
-        """Seconds of the quickest iteration of each state, shape (S,)."""
-        least = np.full(self.states, np.inf)
-        for length in range(
-            self.shortest, max(self.shortest, self.falls) + 1
-        ):  # all beyond are slower
-            drafting = (
-                self.per_draft.min(axis=1) * length + length.bit_length() * self.per_count_bit
-            )
-            least = np.minimum(least, self.verify[length] + self.fixed + drafting)
-        return least
-
-    @property
     def choices(self) -> tuple[Ints, Ints]:
-        """Lengths and resolution indices of the actions of a state, each of shape (A,)."""
+        """Lengths and resolution indices of the actions of a state, shape (A,) each. The shortest
+        drafts at the first resolution come first.
+        """
         lengths, count = np.arange(self.shortest, self.longest + 1), len(self.resolutions)
         return np.tile(lengths, count), np.repeat(np.arange(count), len(lengths))
 
-    def all_actions(self) -> tuple[Floats, Floats, Ints, Ints]:
-        """Return tokens and seconds of every action, shape (S, A), and the lengths and indices
-        behind them, (A,).
-        """
+    @cached_property
+    def tables(self) -> tuple[Floats, Floats]:
+        """Tokens and seconds of every action in every state, each of shape (S, A)."""
         lengths = np.arange(self.shortest, self.longest + 1)
         powers = self.rates[:, :, None] ** np.arange(self.longest + 1)
         tokens = np.cumsum(powers, axis=2)[:, :, self.shortest :]
@@ -126,13 +102,14 @@ class Prepared:
             + bits * self.per_count_bit[:, None, None]
         )
         shape = (self.states, self.actions)
-        return (np.ascontiguousarray(tokens.reshape(shape)), seconds.reshape(shape), *self.choices)
+        return np.ascontiguousarray(tokens.reshape(shape)), seconds.reshape(shape)
 
-    def plan(self, lengths: Ints, indices: Ints) -> DraftControlPlan:
-        """Return the plan of one draft length and one resolution index per state.
+    def plan(self, choice: Ints) -> DraftControlPlan:
+        """Return the plan of one action per state.
 
         Without drafts nothing is quantised: such a state gets the first resolution.
         """
+        lengths, indices = (column[choice] for column in self.choices)
         values = np.where(lengths > 0, self.resolutions[indices], self.resolutions[0])
         pairs = list(zip(lengths.tolist(), values.tolist(), strict=True))
         choices = {
@@ -165,4 +142,5 @@ def prepare(problem: DraftControlProblem) -> Prepared:
         resolutions=np.array(problem.resolutions),
         transition=problem.transition.scaled,
         recurrent=np.array(problem.recurrent_states),
+        shares=problem.stationary_distribution,
     )

@@ -139,12 +139,21 @@ def simulate(
     warm_up = integer("warm_up", warm_up, 0, MAX_ITERATIONS)
     if response_tokens is not None:
         response_tokens = integer("response_tokens", response_tokens, 1, MAX_ITERATIONS)
-    chosen = _chosen(problem, policy)
+    chosen = as_policy(policy, NAMED, DraftControlPlan, *NAMED.values())
     is_plan = isinstance(chosen, DraftControlPlan)
+    if is_plan and (violations := problem.violations(chosen)):
+        raise InvalidInput(f"policy: expected a feasible plan, but {violations[0]}")
     steering = _steering(problem, chosen)
     longest = problem.draft_lengths[1] if steering.adaptive else int(steering.lengths.max())
     draws = (iterations + warm_up) * (1 + longest) + 10 * (response_tokens or 0)
-    world = *_world(problem), steering, random_key(runs.seed)
+    prepared = prepare(problem)
+    world = (
+        prepared.for_kernels,
+        np.cumsum(prepared.transition, axis=1),
+        np.cumsum(problem.stationary_distribution),
+        steering,
+        random_key(runs.seed),
+    )
     counts, made = np.empty((2, runs.count, 2), np.int64)
     seconds, spent = np.empty((2, runs.count))
     visits, unused = np.empty((2, runs.count, len(problem.states)), np.int64)
@@ -196,22 +205,6 @@ def _summed(counts: Ints, seconds: Floats, visits: Ints) -> dict[str, Any]:
         "samples_tokens": tokens,
         "samples_seconds": seconds,
     }
-
-
-def _chosen(problem: DraftControlProblem, policy: Policy | str) -> Any:
-    """Return a policy, which may be given by its name; a plan must be feasible."""
-    chosen = as_policy(policy, NAMED, DraftControlPlan, *NAMED.values())
-    if isinstance(chosen, DraftControlPlan) and (violations := problem.violations(chosen)):
-        raise InvalidInput(f"policy: expected a feasible plan, but {violations[0]}")
-    return chosen
-
-
-def _world(problem: DraftControlProblem) -> tuple[Any, ...]:
-    """Return what an iteration takes and yields, the summed rows of the chain and of its stationary
-    distribution.
-    """
-    prepared, shares = prepare(problem), np.cumsum(problem.stationary_distribution)
-    return prepared.for_kernels, np.cumsum(prepared.transition, axis=1), shares
 
 
 def _steering(problem: DraftControlProblem, policy: Policy) -> Any:

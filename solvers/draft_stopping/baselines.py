@@ -24,8 +24,8 @@ class ConfidenceThreshold(DraftStoppingMethod):
     """The best threshold on how confident a score makes of its token, together with the best
     window.
 
-    A score's confidence is its likelihood ratio, acceptance against first rejection: what it says
-    of the token alone.
+    A score's confidence is its likelihood ratio, acceptance against first rejection, of
+    the token alone.
     """
 
     name = "confidence-threshold"
@@ -54,7 +54,7 @@ class FirstRejection(DraftStoppingMethod):
     paper 2 does.
 
     How likely a token is accepted before its score is read is the share of accepted ones among
-    those that the verifier judges in rounds of L tokens: what a predictor is trained on.
+    those that the verifier judges in rounds of L tokens, on which a predictor is trained.
     """
 
     name = "first-rejection"
@@ -86,7 +86,7 @@ class FixedWindow(DraftStoppingMethod):
 
 @dataclass(frozen=True)
 class NoDrafts(DraftStoppingMethod):
-    """No drafts at all: what every other rule has to beat."""
+    """No drafts at all: every other rule has to beat it."""
 
     name = "no-drafts"
     source = "the large model alone"

@@ -29,8 +29,8 @@ from specopt.solvers.drafting.predictors import (
     Kind,
     RejectionPredictor,
     ScoreBins,
+    check_outcomes,
     fit_predictor,
-    roc,
     score_bins,
 )
 from specopt.solvers.simulation import Estimate
@@ -165,6 +165,9 @@ def fit_stopping(
         ),
         scores=scores.predictor,
     )
+    from sklearn.metrics import roc_auc_score
+
+    check_outcomes(held_out)
     probability = trained.probability(held_out.features)
     seen = held_out.judged
     right, sure = held_out.outcomes[seen] == ACCEPTED, probability[seen] > 0.5
@@ -174,7 +177,7 @@ def fit_stopping(
         bins=scores,
         false_accept=float(sure[~right].mean()),
         false_reject=float((~sure[right]).mean()),
-        area=roc(probability[seen], right.astype(float)).area,
+        area=float(roc_auc_score(right, probability[seen])),
         rounds=count,
         dropped=len(lengths) - count,
         _scores=scores.of(probability).reshape(-1, most),

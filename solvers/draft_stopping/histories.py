@@ -52,7 +52,7 @@ def best_policy(prepared: Prepared, check: Callable[[], None]) -> tuple[DraftSto
 
 
 def forwards(prepared: Prepared, check: Callable[[], None]) -> tuple[list[Floats], ...]:
-    """Return, per number of tokens drafted and history, what another token gains, and its mass."""
+    """Return, per number of tokens drafted and history, the gain of another token, and its mass."""
     scores = prepared.scores
     alive, rejected = prepared.prior[None, :], np.zeros(1)
     gains, masses = [], []

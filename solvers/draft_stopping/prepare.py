@@ -1,5 +1,5 @@
-"""What the methods of draft stopping share: arrays, rounds of a rule without memory, automata, and
-a bound.
+"""Shared parts of the methods of draft stopping: arrays, rounds of a rule without memory, automata,
+and a bound.
 
 Time is counted in rounds without drafts: one that drafts D tokens takes 1 + times[0] + ... +
 times[D - 1] of them. A token's time is less than 0 where a round with it is shorter. The best ratio
@@ -39,7 +39,8 @@ class Prepared:
     scores
         Distribution of the scores.
     times
-        What the token at each position adds to a round, in rounds without drafts, shape (L,).
+        The time that the token at each position adds to a round, in rounds without drafts, shape
+        (L,).
     seconds
         Seconds of a round without drafts.
     """
@@ -100,8 +101,8 @@ class Prepared:
         return np.asarray((1.0 + accepted) / (1.0 + times))
 
     def knowing_bound(self) -> float:
-        """Return what a device gets that sees class and rejections, in tokens per second: no policy
-        gets more.
+        """Return the rate of a device that sees class and rejections, in tokens per second: no
+        policy gets more.
         """
         price = 1.0
         rates = np.vstack([self.rates, np.zeros(self.most)])  # the last: a round with a rejection

@@ -1,4 +1,4 @@
-"""A plan on recorded rounds: it reads their scores until it stops, and gets what was accepted by
+"""A plan on recorded rounds: it reads their scores until it stops, and gets the tokens accepted by
 then.
 """
 

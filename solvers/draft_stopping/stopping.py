@@ -12,7 +12,7 @@ from specopt.models.draft_stopping.problem import MAX_NODES, STOP, DraftStopping
 from specopt.models.drafting import Scores
 from specopt.models.fields import Floats
 from specopt.solvers.draft_stopping.prepare import Automaton, shortest_round
-from specopt.solvers.drafting.pieces import WORTHLESS, Pieces, beliefs_after, best_ratio
+from specopt.solvers.drafting.pieces import CLOSE, WORTHLESS, Pieces, beliefs_after, solve_pieces
 
 REFINEMENTS = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12)
 """Tokens of a round that a policy must be worth to be looked at, one solve after the other: plan
@@ -29,7 +29,7 @@ def best_stopping(
     worthless: float = WORTHLESS,
 ) -> tuple[DraftStoppingPlan | None, float, float]:
     """Return the policy with the best ratio (1 + E[accepted]) / (1 + E[time]), its ratio, and a
-    bound on all.
+    bound on all, by Dinkelbach's method: the ratio of the best policy at a price is the next price.
 
     A policy of more nodes than a plan may have is None.
 
@@ -38,14 +38,17 @@ def best_stopping(
     has; that of drafting nothing is 1. Where there are many policies, one must be worth `worthless`
     tokens of a round to be looked at.
     """
-    best = best_ratio(rates, scores, times, price, worthless, check)
-    above = max(0.0, 1.0 - best.price + best.accepted - best.price * best.time) + best.lost
+    while True:
+        values, lost = solve_pieces(rates, scores, times, price, worthless, check)
+        accepted, time = float(values[0].accepted[-1]), float(values[0].time[-1])
+        found = (1.0 + accepted) / (1.0 + time)
+        if not found > price * (1.0 + CLOSE):
+            break
+        price = found
+    above = max(0.0, 1.0 - price + accepted - price * time) + lost
     # a plan that does not draft has ratio 1
-    return (
-        _automaton(rates, scores, best.values),
-        best.price,
-        max(1.0, best.price + above / shortest_round(times)),
-    )
+    bound = max(1.0, price + above / shortest_round(times))
+    return _automaton(rates, scores, values), price, bound
 
 
 def _automaton(rates: Floats, scores: Scores, values: list[Pieces]) -> DraftStoppingPlan | None:

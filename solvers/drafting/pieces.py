@@ -4,12 +4,12 @@ piecewise linear, exact.
 For one price of time, only the belief pi counts: the probability that all tokens so far are
 accepted, given every score read. The token drafted next adds the belief after it to E[accepted],
 whatever came before. So a backward recursion on (position, belief) is exact, also where acceptance
-differs from position to position. The value of going on is the maximum over plans of what each is
-worth with no rejection so far and with one; nothing is put on a grid. Either it is not positive at
+differs from position to position. The value of going on is the maximum over plans of their
+values with no rejection so far and with one; nothing is put on a grid. Either it is not positive at
 belief 0, or a plan that reads no score makes rounds shorter there, as it does at every belief, and
 no round stops. Hence one threshold per position is the whole policy, and each piece is a node of
-it. Where pieces become many, plans that are worth next to nothing are dropped: what is left is the
-value of a real policy, and the sum of what was dropped is the gap.
+it. Where pieces become many, plans that are worth next to nothing are dropped: the rest is the
+value of a real policy, and the sum of the losses is the gap.
 """
 
 from __future__ import annotations
@@ -70,57 +70,6 @@ class Pieces:
         return np.asarray(np.searchsorted(self.starts, beliefs, side="right") - 1, np.int64)
 
 
-@dataclass(frozen=True)
-class Best:
-    """The policy with the best ratio of tokens to time.
-
-    Parameters
-    ----------
-    values
-        At its price: the value before each token and after the last.
-    accepted, time
-        E[accepted] and E[time].
-    price
-        The ratio (1 + E[accepted]) / (1 + E[time]), or that which it began with, if it was no
-        worse.
-    lost
-        Tokens of a round by which some policy that was dropped may be better at this price.
-    """
-
-    values: list[Pieces]
-    accepted: float
-    time: float
-    price: float
-    lost: float
-
-
-def best_ratio(
-    rates: Floats,
-    scores: Scores,
-    times: Floats,
-    price: float,
-    worthless: float = WORTHLESS,
-    check: Callable[[], None] = lambda: None,
-) -> Best:
-    """Return the best policy, by Dinkelbach's method: the ratio of the best one at a price is the
-    next price.
-
-    Parameters
-    ----------
-    rates, scores, times, worthless, check
-        As in `solve_pieces`.
-    price
-        A ratio that some policy has; that of drafting nothing is 1.
-    """
-    while True:
-        values, lost = solve_pieces(rates, scores, times, price, worthless, check)
-        accepted, time = float(values[0].accepted[-1]), float(values[0].time[-1])
-        found = (1.0 + accepted) / (1.0 + time)
-        if not found > price * (1.0 + CLOSE):
-            return Best(values, accepted, time, price, lost)
-        price = found
-
-
 _STOP = Pieces(*(np.zeros(1) for _ in range(5)))
 
 
@@ -129,8 +78,8 @@ def solve_pieces(
     scores: Scores,
     times: Floats,
     price: float,
-    worthless: float = WORTHLESS,
-    check: Callable[[], None] = lambda: None,
+    worthless: float,
+    check: Callable[[], None],
 ) -> tuple[list[Pieces], float]:
     """Return the value before each token and after the last, and the loss.
 

@@ -1,9 +1,9 @@
 """Rejection predictors trained on logged tokens: logistic regression, a small perceptron, boosted
 trees.
 
-They are trained on accepted tokens and first rejections only, as the verifier judges nothing behind
-those (paper 2, App. B). How good they are is said by calibration and by the token speed that
-follows (`draft-stopping`).
+They are trained on accepted tokens and first rejections only, because the verifier judges nothing
+behind those (paper 2, App. B). The token speed that follows (`draft-stopping`) shows how good they
+are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from specopt.models.arguments import integer, one_of
 from specopt.models.drafting import ACCEPTED, AFTER, FIRST_REJECTION, DraftLog, Scores
 from specopt.models.errors import InvalidInput, MissingDependency
-from specopt.models.fields import MAX_TOKENS, Floats, Ints, describe
+from specopt.models.fields import MAX_TOKENS, Floats, Ints
 
 Kind = Literal["logistic", "perceptron", "trees"]
 
@@ -57,7 +57,7 @@ class RejectionPredictor:
 
     @property
     def coefficients(self) -> dict[str, float] | None:
-        """Of a logistic regression, what the log-odds of acceptance are a sum of, on the features
+        """Terms of the log-odds of acceptance in a logistic regression, on the features
         as they come.
         """
         if self.kind != "logistic":
@@ -90,7 +90,7 @@ def fit_predictor(log: DraftLog, kind: Kind = "logistic", *, seed: int = 0) -> R
     """
     one_of("kind", kind, get_args(Kind))
     seed = integer("seed", seed, 0, 2**32 - 1)  # scikit-learn takes no more
-    _check_outcomes(log)
+    check_outcomes(log)
     outcomes = log.outcomes[log.judged]
     model = _untrained(kind, len(outcomes), seed)
     with warnings.catch_warnings():
@@ -101,7 +101,8 @@ def fit_predictor(log: DraftLog, kind: Kind = "logistic", *, seed: int = 0) -> R
     return RejectionPredictor(kind=kind, features=log.names, model=model)
 
 
-def _check_outcomes(log: DraftLog) -> None:
+def check_outcomes(log: DraftLog) -> None:
+    """Refuse a log that lacks an outcome of judged tokens."""
     for outcome, word in ((ACCEPTED, "accepted token"), (FIRST_REJECTION, "first rejection")):
         if not (log.outcomes == outcome).any():
             raise InvalidInput(f"outcomes: expected at least one {word}, got none")
@@ -144,118 +145,6 @@ def _untrained(kind: Kind, rows: int, seed: int) -> Any:
         subsample=0.5,
         min_samples_leaf=min(40, max(1, rows // 20)),
         random_state=seed,
-    )
-
-
-# ---------------------------------------------------------------------------- how good
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Calibration:
-    """Whether tokens with a predicted probability are accepted that often.
-
-    Parameters
-    ----------
-    predicted, accepted, counts
-        The reliability table: mean prediction and share accepted of each bin, and its tokens.
-    brier
-        Mean squared error of the probability.
-    log_loss
-        Mean negative log-likelihood, in nats.
-    expected_calibration_error
-        Mean distance between prediction and share over the bins, weighted by tokens.
-    """
-
-    predicted: Floats
-    accepted: Floats
-    counts: Ints
-    brier: float
-    log_loss: float
-    expected_calibration_error: float
-
-
-def calibration(probability: Any, accepted: Any, *, bins: int = 10) -> Calibration:
-    """Report how well probabilities are calibrated, in bins of equally many tokens.
-
-    Parameters
-    ----------
-    probability
-        Predicted probability that each token is accepted.
-    accepted
-        Whether it was, 1 or 0.
-    bins
-        Rows of the reliability table; equal predictions share a row, so there may be fewer.
-
-    Raises
-    ------
-    InvalidInput
-        If the arrays are empty, of different lengths or outside their domains.
-    """
-    p, y = _checked(probability, accepted)
-    bins = integer("bins", bins, 1, MAX_TOKENS)
-    edges = _edges(p, bins)
-    which = np.searchsorted(edges, p, side="right")
-    counts = np.bincount(which, minlength=len(edges) + 1)
-    used = counts > 0
-    means = np.bincount(which, weights=p, minlength=len(counts))[used] / counts[used]
-    shares = np.bincount(which, weights=y, minlength=len(counts))[used] / counts[used]
-    safe = np.clip(p, 1e-15, 1.0 - 1e-15)
-    return Calibration(
-        predicted=means,
-        accepted=shares,
-        counts=counts[used].astype(np.int64),
-        brier=float(np.mean((p - y) ** 2)),
-        log_loss=float(-np.mean(y * np.log(safe) + (1.0 - y) * np.log1p(-safe))),
-        expected_calibration_error=float(np.abs(means - shares) @ counts[used] / len(p)),
-    )
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Roc:
-    """What every threshold of a score does to the two outcomes.
-
-    Parameters
-    ----------
-    thresholds
-        Scores from which on a token counts as accepted, falling, from infinity.
-    false_accept
-        f, the share of first rejections that count as accepted (FPR).
-    true_accept
-        1 - g, the share of accepted tokens that count as accepted (Rec_1).
-    area
-        Area under the curve: the probability that an accepted token scores higher than a rejected
-        one.
-    """
-
-    thresholds: Floats
-    false_accept: Floats
-    true_accept: Floats
-    area: float
-
-
-def roc(probability: Any, accepted: Any) -> Roc:
-    """Return the receiver operating characteristic of a score.
-
-    Raises
-    ------
-    InvalidInput
-        If the arrays do not fit, or an outcome is missing.
-    """
-    p, y = _checked(probability, accepted)
-    positives = float(y.sum())
-    if positives in (0.0, float(len(y))):
-        raise InvalidInput("accepted: expected both outcomes, got one")
-    order = np.argsort(-p, kind="stable")
-    p, y = p[order], y[order]
-    last = np.append(np.flatnonzero(np.diff(p)), len(p) - 1)
-    true_accept = np.append(0.0, np.cumsum(y)[last] / positives)
-    false_accept = np.append(0.0, np.cumsum(1.0 - y)[last] / (len(y) - positives))
-    area = float(np.sum(np.diff(false_accept) * 0.5 * (true_accept[1:] + true_accept[:-1])))
-    return Roc(
-        thresholds=np.append(np.inf, p[last]),
-        false_accept=false_accept,
-        true_accept=true_accept,
-        area=area,
     )
 
 
@@ -306,7 +195,7 @@ def score_bins(predictor: RejectionPredictor, log: DraftLog, *, bins: int = 8) -
         If the log lacks an outcome, or the bins are no integer above 1.
     """
     bins = integer("bins", bins, 2, MAX_TOKENS)
-    _check_outcomes(log)
+    check_outcomes(log)
     score = predictor.probability(log.features)
     edges = _edges(score[log.judged], bins)
     which = np.searchsorted(edges, score, side="right")
@@ -322,16 +211,3 @@ def score_bins(predictor: RejectionPredictor, log: DraftLog, *, bins: int = 8) -
             accepted=shares(ACCEPTED), first_rejection=shares(FIRST_REJECTION), after=shares(after)
         ),
     )
-
-
-def _checked(probability: Any, accepted: Any) -> tuple[Floats, Floats]:
-    p, y = np.asarray(probability, np.float64), np.asarray(accepted, np.float64)
-    if p.ndim != 1 or len(p) == 0 or not ((p >= 0.0) & (p <= 1.0)).all():
-        raise InvalidInput(
-            f"probability: expected a list of numbers >= 0 and <= 1, got {describe(probability)}"
-        )
-    if y.shape != p.shape or not np.isin(y, (0.0, 1.0)).all():
-        raise InvalidInput(
-            f"accepted: expected {len(p)} entries from 0 and 1, got {describe(accepted)}"
-        )
-    return p, y

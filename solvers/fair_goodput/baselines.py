@@ -79,7 +79,7 @@ class Random(Baseline):
                 before = budget.seconds
                 budget.offer(mixture(problem, np.ones(1), np.array(drafts)))
                 each = budget.seconds - before
-            budget.check(each * len(drafts))  # what their schedule takes to write and to judge
+            budget.check(each * len(drafts))  # the time to write and to judge their schedule
         schedule = Schedule.of(np.full(len(drafts), 1.0 / len(drafts)), drafts)
         return declared(
             problem, in_time(problem, schedule) if problem.per == "second" else schedule

@@ -1,4 +1,4 @@
-"""The best allocation that never changes: what mixing rounds is worth is measured against it."""
+"""The best allocation that never changes: mixtures of rounds are compared with it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from specopt.solvers.fair_goodput.method import (
     drafts_at_most,
     offer_first_plan,
 )
+from specopt.solvers.fair_goodput.region import largest_where
 from specopt.solvers.fair_goodput.rounds import best_utility, mixture
 from specopt.solvers.method import Outcome
 
@@ -49,19 +50,12 @@ def best_allocation(problem: FairGoodputProblem, budget: Budget) -> Ints:
     The level is bisected until the tokens above it fit the budget and those at it do not all; those
     are then given out in order.
     """
-    rates, most = problem.acceptance_rates, problem.max_tokens
+    rates, most = problem.acceptance_rates, problem.max_tokens.astype(np.float64)
 
     def above(level: float) -> Ints:
         """Tokens of each client whose gain exceeds a level."""
-        low, high = np.zeros_like(most), most.copy()  # gain(low) > level >= gain(high + 1)
-        while (low < high).any():
-            middle = np.maximum(1, (low + high + 1) // 2)
-            worth = (token_gain(problem, middle) > level) & (low < high)
-            low, high = (
-                np.where(worth, middle, low),
-                np.where(worth, high, np.minimum(high, middle - 1)),
-            )
-        return low
+        found = largest_where(lambda token: token_gain(problem, token) > level, most)
+        return found.astype(np.int64)
 
     least, largest = 0.0, float((problem.weight * rates).max())
     if above(0.0).sum() <= problem.budget_tokens:
@@ -81,8 +75,8 @@ def best_allocation(problem: FairGoodputProblem, budget: Budget) -> Ints:
     return np.asarray(taken + np.clip(spare - before, 0, more), np.int64)
 
 
-def token_gain(problem: FairGoodputProblem, token: Ints) -> Floats:
-    """Return what each client's draft token of some number, from 1, adds to the utility."""
+def token_gain(problem: FairGoodputProblem, token: Floats) -> Floats:
+    """Return the gain in utility of each client's draft token of some number, from 1."""
     g, rates = problem.fairness, problem.acceptance_rates
     before = expected_tokens(rates, token - 1)
     ratio = rates**token / before

@@ -1,9 +1,9 @@
 """The fair optimum per second: mix rounds, and add the round that the current mixture prices
 highest.
 
-The long-run rates per second are the mixtures, by shares of time, of what each allocation k gains
+The long-run rates per second are the mixtures, by shares of time, of the rates of each allocation k
 while it runs, mu(k) / T(k). At rates x the slope of the common rate prices every client; a round
-worth more than x at these prices improves the mixture, and what it is worth bounds all mixtures
+worth more than x at these prices improves the mixture, and its value bounds all mixtures
 (`specopt.solvers.fair_goodput.common_rate`). The best round is found exactly
 (`specopt.solvers.fair_goodput.rounds`), so the proof is exact, too.
 """
@@ -36,7 +36,7 @@ from specopt.solvers.fair_goodput.tokens_per_round import fair_per_round
 from specopt.solvers.method import Outcome
 
 PROVEN = 2e-10
-"""Gap, of the common rate, at which the search ends; optimal is what lies within 1e-9."""
+"""Gap, of the common rate, at which the search ends; plans within 1e-9 count as optimal."""
 
 DROPPED = 1e-11
 """Shares below it are left out of the plan."""
@@ -83,7 +83,7 @@ class Search:
         self.bound = math.inf
         self.best_log = (
             -math.inf
-        )  # of the common rate of the best mixture, and of what no mixture exceeds
+        )  # of the common rate of the best mixture, and of a bound on all mixtures
         self.bound_log = math.inf
         self.mixtures = 0
 

@@ -28,7 +28,7 @@ from specopt.solvers.fair_goodput.method import (
     admitted,
     offer_first_plan,
 )
-from specopt.solvers.fair_goodput.region import Region, plan_of, region_of
+from specopt.solvers.fair_goodput.region import Region, largest_where, plan_of, region_of
 from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Outcome
 from specopt.solvers.solver_status import termination_of
@@ -153,7 +153,7 @@ def solve_program(
 def constrained(
     cp: Any, problem: FairGoodputProblem, region: Region, lines: Ints
 ) -> tuple[Any, Any, list[Any]]:
-    """Return draft tokens, goodput, and what binds them, the budget first; arguments as of
+    """Return draft tokens, goodput, and their constraints, the budget first; arguments as of
     `solve_program`.
     """
     client = np.repeat(np.arange(problem.clients), np.maximum(1, lines))
@@ -276,20 +276,10 @@ def price_bound(problem: FairGoodputProblem, region: Region, price: float) -> fl
     the price.
     """
     g, w, a = problem.fairness, problem.weight, problem.acceptance_rates
-    low, high = (
-        np.zeros(problem.clients),
-        region.most.copy(),
-    )  # lines from 0 on that gain more, and may
-    while (low < high).any():
-        middle = np.ceil(0.5 * (low + high))
-        gains = (
-            w * a**middle * expected_tokens(a, np.maximum(0.0, middle - 1.0)) ** -g > price
-        ) & (middle > low)
-        low, high = (
-            np.where(gains, middle, low),
-            np.where(gains, high, np.minimum(high, middle - 1.0)),
-        )
-    line = np.maximum(0.0, low - 1.0)
+    lines = largest_where(
+        lambda number: w * a**number * expected_tokens(a, number - 1.0) ** -g > price, region.most
+    )
+    line = np.maximum(0.0, lines - 1.0)
     slope = a ** (line + 1.0)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         meets = (

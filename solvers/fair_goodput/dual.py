@@ -33,9 +33,6 @@ SMALLEST_PRICE = 1e-290
 """Tokens worth less, where the largest weight is about 1, have no effect in floating-point numbers.
 """
 
-SAMPLE = 400
-"""Clients whose price alone is a first guess for all."""
-
 
 @dataclass(frozen=True)
 class Dual(FairGoodputMethod):
@@ -94,7 +91,7 @@ class Optimum:
     passes: int
 
     def bound(self, problem: FairGoodputProblem, goodput: Floats) -> float:
-        """Return what no plan per round passes, given the goodput of the allocation."""
+        """Return a bound on all plans per round, given the goodput of the allocation."""
         utility = problem.utility(goodput)
         spent = float((problem.weight * goodput ** (1.0 - problem.fairness)).sum())
         # Both hold; the second one is in the range of the utility however steep it is.
@@ -117,7 +114,7 @@ def optimise(problem: FairGoodputProblem, region: Region, budget: Budget) -> Opt
     clients["a"], clients["w"] = problem.acceptance_rates, problem.weight / unit
     clients["lo"], clients["hi"] = region.least, region.most
     market = Market(budget, kernels, clients, problem.fairness, float(problem.budget_tokens))
-    best = market.clear(market.guess())
+    best = market.clear()
     return replace(
         best, price=best.price * unit, gap=best.gap * unit, linear_gap=best.linear_gap * unit
     )
@@ -155,23 +152,12 @@ class Market:
         found: float = self.kernels.demands(self.fairness, self.tokens, price, self.clients)
         return found
 
-    def guess(self) -> float | None:
-        """Return the price of a sample of many clients, None for few."""
-        step = len(self.clients) // SAMPLE
-        if step < 2:
-            return None
-        sample = self.clients[step // 2 :: step].copy()
-        tokens = max(
-            math.ceil(self.tokens * (len(sample) / len(self.clients))), float(sample["lo"].sum())
-        )
-        return Market(self.budget, self.kernels, sample, self.fairness, tokens).clear(None).price
-
-    def clear(self, guess: float | None) -> Optimum:
-        """Find the price at which demand meets the tokens; `guess` may be near it."""
+    def clear(self) -> Optimum:
+        """Find the price at which demand meets the tokens."""
         if self.highest <= SMALLEST_PRICE:
             self.excess(SMALLEST_PRICE)
             return self._proven(SMALLEST_PRICE)
-        bracket = self._bracket(guess)
+        bracket = self._bracket()
         if isinstance(bracket, float):
             return self._proven(bracket)
         # Chandrupatla's root search in the logarithm of the price; it halves where demand has
@@ -206,7 +192,7 @@ class Market:
         step = 4e-16
         while (
             self.excess(low) < 0.0
-        ):  # the last digit of a step in demand depends on what was asked before
+        ):  # the last digit of a step in demand depends on the prices before
             low *= 1.0 - step
             step *= 2.0
         more = self.clients["s"].copy()
@@ -218,7 +204,7 @@ class Market:
         return self._proven(high)
 
     def _meets(self, price: float, excess: float) -> bool:
-        """Return whether demand is as good as met, and take back what is too much."""
+        """Return whether the tokens meet the demand but for rounding, and take back the excess."""
         if abs(excess) > max(
             1e-15 * self.tokens, 1e-14 * self.worth / price if excess < 0.0 else 0.0
         ):
@@ -228,23 +214,19 @@ class Market:
         return True
 
     def _add(self, most: Floats, total: float) -> None:
-        """Change the demand by a total, client by client, each by a part of what it can change by
+        """Change the demand by a total, client by client, each by no more than it can change by
         most.
         """
         room = np.maximum(0.0, most if total > 0.0 else -most)
         before = np.concatenate(([0.0], np.cumsum(room)[:-1]))
         self.clients["s"] += math.copysign(1.0, total) * np.clip(abs(total) - before, 0.0, room)
 
-    def _bracket(
-        self, guess: float | None
-    ) -> float | tuple[tuple[float, float], tuple[float, float]]:
+    def _bracket(self) -> float | tuple[tuple[float, float], tuple[float, float]]:
         """Return prices with their excesses, one too low and one too high; or a price that meets
         the tokens.
         """
         high, at_high = self.highest, min(0.0, float(self.clients["lo"].sum()) - self.tokens)
-        low, at_low = 0.0, math.inf
-        factor = 4.0 if guess is None else 1.05
-        price = high / 4.0 if guess is None else min(guess, high / 1.05)
+        price, factor = high / 4.0, 4.0
         if float(self.clients["hi"].sum()) <= self.tokens:
             price = SMALLEST_PRICE
         while True:
@@ -253,15 +235,9 @@ class Market:
             if self._meets(price, found) or (price == SMALLEST_PRICE and found <= 0.0):
                 return price
             if found > 0.0:
-                low, at_low = price, found
-                if high < self.highest or guess is None or price * factor >= high:
-                    return (low, at_low), (high, at_high)
-                price *= factor
-            else:
-                high, at_high = price, found
-                if low > 0.0:
-                    return (low, at_low), (high, at_high)
-                price /= factor
+                return (price, found), (high, at_high)
+            high, at_high = price, found
+            price /= factor
             factor = min(1e6, factor * factor)
 
     def _proven(self, price: float) -> Optimum:

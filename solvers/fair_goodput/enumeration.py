@@ -139,7 +139,7 @@ def mixed(cp: Any, share: Any, spare: Floats) -> list[Any]:
 
 
 def beyond_least(problem: FairGoodputProblem, table: Ints, cp: Any) -> tuple[Floats, Floats]:
-    """Return what allocations give beyond the least rates due, and a mixture that gives these.
+    """Return the rates of allocations beyond the least rates due, and a mixture that gives these.
 
     Rows are in units of the most that an allocation gives beyond. Drafts gain less and less, so the
     tolerance of a solver is worth a part of the drafts beyond the least rate, whatever one of them
@@ -217,10 +217,10 @@ def nearest_mixture(
 def worth_of_best(
     columns: Floats, rates: Floats, log_weights: Floats, fairness: float, spare: Floats, cp: Any
 ) -> float:
-    """Return at least what a mixture that keeps the least rates is worth, at prices at which some
+    """Return a bound on the value of mixtures that keep the least rates, at prices at which some
     rates are worth 1.
 
-    Any multipliers >= 0 of what columns give beyond the least rates prove that; HiGHS finds the
+    Any multipliers >= 0 of the rates beyond the least ones prove that; HiGHS finds the
     best ones.
     """
     values = slope(rates, log_weights, fairness) @ columns

@@ -24,13 +24,13 @@ from specopt.models.fields import Floats
 from specopt.solvers.fair_goodput.common_rate import slope
 
 ROUNDING = 2e-15
-"""What is left of a condition of optimality when only rounding is left, per unit of steepness and a
+"""Error of a condition of optimality when only rounding is left, per unit of steepness and a
 little more.
 """
 
 ENOUGH = 1e-10
-"""Relative: what a round may be worth more than the mixture, or a least rate be missed by, without
-another attempt.
+"""Relative: by how much a round may exceed the value of the mixture, or a least rate be missed,
+without another attempt.
 """
 
 INSIDE = 0.995
@@ -63,8 +63,9 @@ class Mixture:
         Multipliers of the least rates in the prices of the mixture, at which it is worth 1; zero
         where none is due.
     lack
-        What some round is worth more than the mixture at these prices, or the largest part that a
-        rate lacks of its unit: the error of the conditions of optimality, as computed at the end.
+        By how much some round exceeds the value of the mixture at these prices, or the largest part
+        that a rate lacks of its unit: the error of the conditions of optimality, as computed at the
+        end.
     """
 
     shares: Floats
@@ -128,9 +129,9 @@ def keep_least(rates: Floats, shares: Floats, least: Floats) -> Floats:
 
 
 def beyond(rates: Floats, least: Floats) -> tuple[Floats, Floats]:
-    """Return what rounds give beyond least rates, all > 0, each row in a unit, and the units.
+    """Return the rates of rounds beyond least rates, all > 0, each row in a unit, and the units.
 
-    A solver's tolerance is then a part of what drafts change, not of the rates: it is no slack.
+    A solver's tolerance is then a part of the change by drafts, not of the rates: it is no slack.
     """
     spare = rates - least[:, None]
     unit = np.maximum(np.abs(spare).max(axis=1), 1e-12 * least)
@@ -291,7 +292,7 @@ class _Newton:
     """Newton's equations at a point of the path, factorised."""
 
     def __init__(self, path: _Path) -> None:
-        from scipy.linalg.lapack import dgetrf  # what lu_factor calls, with more overhead than work
+        from scipy.linalg.lapack import dgetrf  # lu_factor calls it with more overhead than work
 
         self.path = path
         theta, z, y, s, first, g = path.theta, path.z, path.y, path.s, path.first, path.fairness
@@ -315,7 +316,7 @@ class _Newton:
             M = np.eye(rows + K)
             M[:rows, rows:], M[rows:, :rows] = A, -A.T
             M[:rows, :rows] -= self.bend * np.outer(self.root, self.root)
-        else:  # what is left for dtheta; the inverse of D is 1 + straighten root root'
+        else:  # the equations of dtheta; the inverse of D is 1 + straighten root root'
             pressed = A.T @ self.root
             M = np.eye(K) + A.T @ A + self.straighten * np.outer(pressed, pressed)
         self.factors, self.pivots, _ = dgetrf(M)

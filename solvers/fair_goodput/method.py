@@ -1,4 +1,4 @@
-"""What the methods of fair goodput share: conditions, and a plan to start from."""
+"""Shared parts of the methods of fair goodput: conditions, and a plan to start from."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def admitted(problem: FairGoodputProblem, outcome: Outcome) -> Outcome:
 def offer_first_plan(
     problem: FairGoodputProblem, budget: Budget, region: Region | None = None
 ) -> None:
-    """Offer the best of the plain plans, or what minimum rates need of a region, if these give the
+    """Offer the best of the plain plans, or the least drafts of a region, if these give the
     minimum rates.
     """
     is_free = problem.min_goodput is None

@@ -7,7 +7,7 @@
 `Random`      Random-S: every token to a random client; in simulations only
 ============  =====================================================================================
 
-What `Robust` does differently, and why:
+Differences of `Robust`, and their reasons:
 
 * Eq. 3 forgets at a fixed pace, so that its estimates never settle, and is 0/0 for a client without
   drafts. Here every client's acceptance is counted with several memories side by side, from a few
@@ -27,7 +27,7 @@ What `Robust` does differently, and why:
 
 `prior_tested`, `optimism` and `reluctance` were found by a grid search in simulation for the least
 worst gap over the first 600 rounds, on Table I's configurations with four sets of rates: the
-optimum is flat. For `optimism`, what joining clients lose weighed as much.
+optimum is flat. For `optimism`, the losses of joining clients weighed as much.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ POLICIES = tuple(NAMED)
 
 
 def options_of(policy: Policy, fairness: float) -> Floats:
-    """Return what the kernel calls ``options``."""
+    """Return the kernel's ``options``."""
     options = np.zeros(OPTIONS)
     options[FAIRNESS] = fairness
     if isinstance(policy, Gradient):
@@ -190,7 +190,7 @@ def options_of(policy: Policy, fairness: float) -> Floats:
 
 
 def discounts_of(policy: Policy) -> Floats:
-    """Return what the kernel calls ``discounts``: the factor per round of every memory, the endless
+    """Return the kernel's ``discounts``: the factor per round of every memory, the endless
     one last.
     """
     if not isinstance(policy, Robust):

@@ -9,6 +9,7 @@ most twice per client.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ import numpy as np
 from specopt.models.acceptance import expected_tokens
 from specopt.models.errors import Infeasible
 from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem, Schedule
-from specopt.models.fields import Floats, Ints
+from specopt.models.fields import Floats, Ints, Truths
 from specopt.models.problem import TOLERANCE
 from specopt.models.result import Conflict
 
@@ -114,23 +115,34 @@ def tokens_for(acceptance_rates: Floats, goodput: Floats, most: Floats) -> Float
     """Return the least mean draft tokens s with f(s) = goodput, for rates that `most` tokens reach.
 
     The server's own token and the first draft's are left out on both sides: their digits would hide
-    what the others gain at low acceptance.
+    the gains of the others at low acceptance.
     """
     gain = goodput - 1.0
-    low = np.zeros(len(goodput))
-    high = np.where(gain > 0.0, most, 1.0)  # mu(low) < goodput <= mu(high) where goodput > 1
-    while (high - low > 1.0).any():
-        middle = np.floor(0.5 * (low + high))
-        reached = (_gain(acceptance_rates, middle) >= gain) & (middle > low)
-        low, high = np.where(reached, low, middle), np.where(reached, middle, high)
+    short = largest_where(lambda tokens: _gain(acceptance_rates, tokens) < gain, most - 1.0)
+    high = 1.0 + short  # mu(short) < goodput <= mu(high) where goodput > 1
     slope = acceptance_rates**high
     over = acceptance_rates * _gain(acceptance_rates, high - 1.0) - (gain - acceptance_rates)
     back = np.divide(over, slope, out=np.zeros_like(over), where=(over > 0) & (slope > 0))
     return np.asarray(np.where(gain <= 0.0, 0.0, high - np.clip(back, 0.0, 1.0)), np.float64)
 
 
+def largest_where(holds: Callable[[Floats], Truths], most: Floats) -> Floats:
+    """Return the largest whole number from 1 to `most` for which a condition holds, entry by entry;
+    0 where there is none.
+
+    The condition holds up to some number, and for none beyond.
+    """
+    low, high = np.zeros_like(most), np.maximum(0.0, most)
+    while (low < high).any():
+        middle = np.maximum(1.0, np.ceil(0.5 * (low + high)))
+        found = holds(middle) & (low < high)
+        low = np.where(found, middle, low)
+        high = np.where(found, high, np.minimum(high, middle - 1.0))
+    return low
+
+
 def _gain(acceptance_rates: Floats, tokens: Floats) -> Floats:
-    """Return what draft tokens yield beside the server's own token."""
+    """Return the yield of draft tokens, without the server's own token."""
     gain = acceptance_rates * expected_tokens(acceptance_rates, np.maximum(0.0, tokens - 1.0))
     return np.asarray(np.where(tokens > 0.0, gain, 0.0), np.float64)
 

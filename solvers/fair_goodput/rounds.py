@@ -18,11 +18,8 @@ from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProb
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 
-CHUNK = 10_000_000
-"""Tokens looked at between two looks at the clock."""
-
 SECONDS_PER_TOKEN = 3e-7
-"""Of `best_sum`, roughly: what is allowed where work is limited."""
+"""Work of a token in `best_sum`, roughly, where work is limited."""
 
 
 def best_sum(problem: FairGoodputProblem, prices: Floats, budget: Budget) -> tuple[float, Ints]:
@@ -35,7 +32,8 @@ def best_sum(problem: FairGoodputProblem, prices: Floats, budget: Budget) -> tup
     assert problem.verify_seconds_per_token is not None
     rates, base = problem.acceptance_rates, float(prices.sum())
     shortest = problem.round_seconds(np.zeros(problem.clients, np.int64))
-    # What ends later, or gains less, than rounds without drafts yield in that time is left out.
+    # Tokens that end later, or gain less, than rounds without drafts yield in that time are left
+    # out.
     with np.errstate(divide="ignore", invalid="ignore"):
         end = float((prices / (1.0 - rates)).sum()) * shortest / base
         end -= problem.verify_overhead_seconds
@@ -74,7 +72,6 @@ def best_utility(problem: FairGoodputProblem, budget: Budget) -> Ints:
     A steep utility of tokens, and of seconds, may each leave the range of numbers where that of
     rates does not: both count in units amid those that occur.
     """
-    kernels = budget.load("fair_goodput.dual")
     assert problem.network_seconds is not None
     assert problem.verify_overhead_seconds is not None
     assert problem.verify_seconds_per_token is not None
@@ -104,26 +101,31 @@ def best_utility(problem: FairGoodputProblem, budget: Budget) -> Ints:
         prefix = np.cumsum(np.concatenate(([end], -gain[::-1])))[::-1].copy()
     else:
         prefix = np.cumsum(np.concatenate(([end], gain)))
-    least = float(problem.network_seconds.max())
-    limits = np.concatenate(([least], np.unique(finish[finish > least])))
-    best = np.array([-math.inf, 0.0, 0.0])
-    rounds = kernels.Rounds(
-        finish=finish / seconds,
-        gain=gain,
-        prefix=prefix,
-        limits=limits / seconds,
-        overhead=problem.verify_overhead_seconds / seconds,
-        per_token=problem.verify_seconds_per_token / seconds,
-        weight=1.0,
-        g=g,
-        C=problem.budget_tokens,
+    room = min(len(gain), problem.budget_tokens)
+    verifying = problem.verify_overhead_seconds + problem.verify_seconds_per_token * np.arange(
+        room + 1.0
     )
-    chunk = max(1, CHUNK // (len(order) + 1))
-    for first in range(0, len(limits), chunk):
+
+    def per_second(values: Floats, end: float) -> Floats:
+        """Return the utility of rounds of 0, 1, ... tokens, given that of the tokens."""
+        lasts = (end + verifying[: len(values)]) / seconds
+        return values - np.log(lasts) if g == 1.0 else values * lasts ** (g - 1.0)
+
+    least = float(problem.network_seconds.max())
+    best, taken = -math.inf, order[:0]
+    for limit in [least, *np.unique(finish[finish > least]).tolist()]:
         budget.check()
-        if kernels.best_round(rounds, first, min(first + chunk, len(limits)), best):
-            break
-    taken = order[finish <= limits[int(best[1])]][: int(best[2])]
+        if per_second(prefix[: room + 1], limit).max() <= best:
+            break  # no later end is better, either
+        able = finish <= limit
+        if g > 1.0:  # a steep utility, summed up from none, would lose its digits
+            values = (prefix[1:] - np.cumsum(np.where(able, 0.0, gain)))[able]
+        else:
+            values = prefix[0] + np.cumsum(gain[able])
+        found = per_second(np.append(prefix[0], values)[: room + 1], limit)
+        count = int(found.argmax())
+        if found[count] > best:
+            best, taken = float(found[count]), order[able][:count]
     return _allocation(problem, clients[taken])
 
 

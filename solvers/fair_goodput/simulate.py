@@ -1,13 +1,13 @@
-"""Rounds of drafting with random acceptances: what a policy's clients get, beside the fair optimum.
+"""Rounds of drafting with random acceptances: the rates under a policy, next to the fair optimum.
 
 Every draft of client i is accepted with its rate alpha_i, independently, up to the first rejection;
 the server adds a token of its own. Rates are fixed, drift, or switch between regimes
 (`AcceptanceProcess`); the policy never sees them. It learns the fate of drafts up to the first
-rejection, which is what engines report, or of every draft, as Eq. 3 of `gradient` supposes: the
+rejection, as engines report it, or of every draft, as Eq. 3 of `gradient` supposes: the
 verifier knows p and q at every position.
 
 The gap of a run is U(x*) - U(mean over its rounds of mu(true rates, S(t))): expected rates, so that
-the luck of the acceptances does not hide what the policy decides. x* is the optimum of
+the luck of the acceptances does not hide the policy's decisions. x* is the optimum of
 `fair-goodput` where rates are fixed. Where they move, it is the program over modes: the policy that
 knows every mode and serves all modes with common weights, each client's rate averaged over the
 modes. A finite run may do better than x* if its share of good modes is larger.
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 
 import specopt.solvers.fair_goodput.kernels.simulation as kernels
+from specopt.models.acceptance import expected_tokens
 from specopt.models.arguments import boolean, integer, number, sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
@@ -31,6 +32,7 @@ from specopt.models.fair_goodput.workload import GoodputWorkload
 from specopt.models.fields import Floats, Ints, describe
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.dual import Dual
+from specopt.solvers.fair_goodput.master import fairest_mixture
 from specopt.solvers.fair_goodput.policies import (
     NAMED,
     Gradient,
@@ -40,13 +42,13 @@ from specopt.solvers.fair_goodput.policies import (
     first_facts,
     options_of,
 )
+from specopt.solvers.fair_goodput.rounds import drafts_of
 from specopt.solvers.policy import Policy as OwnPolicy
 from specopt.solvers.policy import as_policy, decided, settings_of, twin
 from specopt.solvers.simulation import Replications, Simulation, Tell, random_key
 
 MAX_ROUNDS = 10_000_000
 _RUNS_PER_CALL = 5
-_MODE_ROUNDS = 20_000
 _MODE_TOLERANCE = 1e-6
 
 
@@ -71,7 +73,7 @@ class Benchmark:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class GoodputSimulation(Simulation):
-    """What the clients got, run by run, at the checkpoints.
+    """The rates of the clients, run by run, at the checkpoints.
 
     `estimates` are "utility" of the mean expected rates over all rounds, its "gap_to_optimum", and
     the realised tokens per round, "tokens_per_round" of all clients and "least_tokens_per_round" of
@@ -114,7 +116,7 @@ class GoodputSimulation(Simulation):
 
     @property
     def facts(self) -> dict[str, str]:
-        """How long replications are, and what the model is."""
+        """The length of replications, and the meaning of the model."""
         return {
             "replications": f"{self.rounds} rounds each",
             "clients": (
@@ -164,20 +166,25 @@ def benchmark(workload: GoodputWorkload) -> Benchmark:
         return Benchmark(
             goodput=outcome.plan.goodput, utility=outcome.bound, slack=outcome.bound - utility
         )
-    rates, shares = process.modes()
-    goodput = np.empty(problem.clients)
-    slack = kernels.fair_rates_over_modes(
-        rates,
-        shares,
-        np.array(problem.weight),
-        first_counts(problem.max_tokens),
-        problem.fairness,
-        problem.budget_tokens,
-        _MODE_ROUNDS if len(shares) < 50 else _MODE_ROUNDS // 10,
-        _MODE_TOLERANCE,
-        goodput,
-    )
-    return Benchmark(goodput=goodput, utility=problem.utility(goodput) + slack, slack=slack)
+    # All modes are served with common weights, the slope of the utility at the mean over modes.
+    modes, (clients, tokens) = process.modes(), drafts_of(problem.max_tokens)
+    known = [np.ones(problem.clients)]
+    while True:
+        table, free = np.array(known).T, np.zeros(problem.clients)
+        mixed = fairest_mixture(table, problem.weight, problem.fairness, free)
+        goodput = table @ mixed.shares
+        prices = problem.weight * goodput**-problem.fairness
+        best = np.zeros(problem.clients)
+        for rates, share in zip(*modes, strict=True):
+            order = np.argsort(-prices[clients] * rates[clients] ** tokens, kind="stable")
+            taken = clients[order[: problem.budget_tokens]]
+            drafts = np.bincount(taken, minlength=problem.clients)
+            best += share * expected_tokens(rates, drafts)
+        slack = max(0.0, float(prices @ (best - goodput)))
+        if slack <= _MODE_TOLERANCE or any((best == one).all() for one in known):
+            utility = problem.utility(goodput) + slack
+            return Benchmark(goodput=goodput, utility=utility, slack=slack)
+        known.append(best)
 
 
 def simulate(
@@ -199,7 +206,7 @@ def simulate(
     Parameters
     ----------
     workload
-        The clients, and what they share.
+        The clients and their shared budget.
     policy
         "robust", "gradient", "fixed", "random", or one of them with options; or a `specopt.Policy`:
         it is given a `State`, returns the draft tokens of every client, and learns an `Outcome`.
@@ -306,14 +313,14 @@ def _played(workload: GoodputWorkload, policy: Policy, every_draft: bool) -> tup
 
 @dataclass(frozen=True)
 class State:
-    """What a policy sees before a round.
+    """The view of a policy before a round.
 
     Parameters
     ----------
     round
         From 0.
     budget_tokens, caps, weights, fairness
-        C, the most tokens of every client, and what fairness weighs.
+        C, the most tokens of every client, their weights, and the fairness.
     """
 
     round: int
@@ -325,7 +332,7 @@ class State:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a policy sees after a round.
+    """The view of a policy after a round.
 
     Parameters
     ----------

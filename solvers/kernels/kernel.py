@@ -76,7 +76,7 @@ class Kernel:
 
     def _interpret(self, *arguments: Any) -> Any:
         with np.errstate(all="ignore"):  # a compiled function does not warn either
-            found = self.py_func(*map(_with_fields, arguments))
+            found = self.py_func(*map(with_fields, arguments))
         return _converted(found, self.declared[0].return_type)
 
     @property
@@ -163,10 +163,10 @@ def _without_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _with_fields(argument: Any) -> Any:
+def with_fields(argument: Any) -> Any:
     """Return an argument whose rows have their fields as attributes in the interpreter, too."""
     if isinstance(argument, tuple):
-        return argument._make(map(_with_fields, argument))  # type: ignore[attr-defined]
+        return argument._make(map(with_fields, argument))  # type: ignore[attr-defined]
     has_fields = isinstance(argument, np.ndarray) and argument.dtype.names
     return argument.view(np.recarray) if has_fields else argument
 

@@ -54,3 +54,21 @@ def draw_normal(streams, j):
     """Return a standard normal number from the next two draws of stream j."""
     radius = math.sqrt(-2.0 * math.log1p(-draw(streams, j)))
     return radius * math.cos(2.0 * math.pi * draw(streams, j))
+
+
+@helper
+def pick(cumulative, draw):
+    """Return the first entry whose cumulative weight exceeds the draw's part of the whole: none of
+    weight 0.
+    """
+    low, high = 0, len(cumulative) - 1
+    level = draw * cumulative[high]
+    while low < high:
+        middle = (low + high) // 2
+        if cumulative[middle] > level:
+            high = middle
+        else:
+            low = middle + 1
+    while low > 0 and cumulative[low] == cumulative[low - 1]:
+        low -= 1
+    return low

@@ -1,5 +1,5 @@
-"""Boxes of what a unit's clients see: over a box, loads and cycles of options have limits, and
-patterns a linear bound.
+"""Boxes of the periods and waits of a unit's clients: over a box, loads and cycles of options have
+limits, and patterns a linear bound.
 
 In batches that are full (a unit is busy all the time) a box holds periods from `low` to `high`. A
 client takes part in one of n passes, and n lies between its values at the two ends. Else it holds
@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.fields import Ints
 from specopt.solvers.placement.patterns import most_clients
 from specopt.solvers.placement.prepare import Prepared, Side
 
@@ -136,18 +135,3 @@ def width(prepared: Prepared, classes: int) -> int:
         len(side.unit.passes) * (len(side.unit.beside) or 1 + later) for side in prepared.sides
     )
     return 1 + max(3, pieces) + classes
-
-
-def room(cover: Cover, spare: int) -> np.ndarray[Any, Any]:
-    """Return the boxes with room for halves behind them."""
-    found = np.zeros(len(cover.boxes) + spare, cover.boxes.dtype)
-    found[: len(cover.boxes)] = cover.boxes
-    found["low"][len(cover.boxes) :] = -1.0
-    return found
-
-
-def entries(
-    chosen: Ints, amounts: np.ndarray[Any, Any], count: int
-) -> tuple[tuple[int, float], ...]:
-    """Return options and clients of a pattern by increasing option."""
-    return tuple(sorted(zip(chosen[:count].tolist(), amounts[:count].tolist(), strict=True)))

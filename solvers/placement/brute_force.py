@@ -37,7 +37,7 @@ class BruteForcePlacement(PlacementSearch):
     size_hint = "fewer clients, drafters or tokens"
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Add a unit at a time to all states of what is served."""
+        """Add a unit at a time to all states of served clients."""
         prepared = prepare(problem, True, budget)
         patterns = undominated(prepared, valued(prepared, list(all_patterns(prepared))))
         nobody: State = ((0,) * len(problem.classes), ())
@@ -92,7 +92,7 @@ def _joined(state: State, use: State) -> State:
 
 
 def _total(prepared: Prepared, state: State, value: float) -> float:
-    """Return what a state is worth with its draft units; -inf where clients are left, or pools are
+    """Return the value of a state with its draft units; -inf where clients are left, or pools are
     too small.
     """
     problem = prepared.problem

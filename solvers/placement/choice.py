@@ -16,7 +16,7 @@ from specopt.solvers.placement.program import Program
 
 @dataclass(frozen=True)
 class Choice:
-    """What HiGHS found.
+    """The solution of HiGHS.
 
     Parameters
     ----------
@@ -109,8 +109,8 @@ def choose(
     """Return the most valuable use of some patterns that places every client (for capacity: the
     most of each class).
 
-    The linear program comes first: its bound is known soon, and what is better than a plan that is
-    known uses no pattern that loses the difference to that bound.
+    The linear program comes first: its bound is known soon, and a choice that is better than a
+    known plan uses no pattern that loses the difference to that bound.
 
     Parameters
     ----------

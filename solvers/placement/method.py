@@ -1,4 +1,4 @@
-"""What the methods of placement share: plans to start from, the sign of the objective, and why
+"""Shared parts of the methods of placement: plans to start from, the sign of the objective, and why
 there is no plan.
 """
 
@@ -46,7 +46,7 @@ class PlacementMethod(Method):
         return count_exact(problem, self.max_size or 0)
 
     def bytes_needed(self, problem: PlacementProblem) -> dict[str, float]:
-        """Return the bytes of a problem's arrays, too: rows of options, what these are in a plan,
+        """Return the bytes of a problem's arrays, too: rows of options, their fields in a plan,
         and their prices.
         """
         return super().bytes_needed(problem) | {"options of clients": 500.0 * most_options(problem)}
@@ -135,7 +135,7 @@ def plain(problem: PlacementProblem) -> PlacementProblem:
 
 
 def sign(problem: PlacementProblem) -> float:
-    """Return what the objective is multiplied by so that more is better."""
+    """Return the factor on the objective that makes more better."""
     return -1.0 if problem.sense == "minimize" else 1.0
 
 

@@ -1,4 +1,4 @@
-"""Patterns of units: whom one unit serves, what it adds to the objective, and how often each is
+"""Patterns of units: the clients of one unit, its part of the objective, and how often each is
 used in a plan.
 """
 
@@ -26,16 +26,16 @@ SECONDS_PER_PATTERN = 1e-5
 
 @dataclass(frozen=True)
 class Pattern:
-    """What one unit serves.
+    """The clients of one unit.
 
     Parameters
     ----------
     side
-        Index of the unit with what drafts beside it.
+        Index of the unit with its drafter beside it.
     entries
         Options and how many clients of each, by increasing option.
     value
-        What it adds to the objective, as something to maximise.
+        Its part of the objective, as something to maximise.
     """
 
     side: int
@@ -128,8 +128,8 @@ def count_exact(problem: PlacementProblem, enough: int) -> float:
 
 
 def most_clients(prepared: Prepared) -> list[int]:
-    """Return how many clients of each class a unit may serve: all of them, or what memory holds if
-    they are free.
+    """Return how many clients of each class a unit may serve: all of them, or those that memory
+    holds if they are free.
     """
     if prepared.problem.objective != "capacity":
         return prepared.clients

@@ -1,5 +1,5 @@
-"""A placement problem as arrays: units with what drafts beside them, options of clients, types of
-draft units.
+"""A placement problem as arrays: units with their drafters beside them, options of clients, types
+of draft units.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class DraftType:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What an option is in a plan."""
+    """An option as a plan has it."""
 
     cls: int
     place: Place
@@ -74,11 +74,11 @@ class Side:
     verifier
         Index.
     drafter, length
-        What drafts beside; -1 and 0: nothing.
+        Drafter and draft length beside the verifier; -1 and 0: none.
     unit
         As kernels take it.
     options, ways
-        What clients may do there, for kernels and for plans.
+        The choices of clients there, for kernels and for plans.
     """
 
     verifier: int
@@ -108,7 +108,7 @@ class Prepared:
     objective
         Its number for kernels.
     sides
-        All units with what drafts beside them.
+        All units with their drafters beside them.
     trips
         Round trips of all options, end to end.
     drafts
@@ -134,7 +134,7 @@ class Prepared:
         return [one.clients for one in self.problem.classes]
 
     def price_of(self, index: int) -> float:
-        """Return what a unit of a pool takes from the objective."""
+        """Return the price of a unit of a pool in the objective."""
         pool = self.problem.draft_pools[index]
         prices = {"cost": pool.price_per_second, "energy": pool.busy_watts}
         return prices.get(OBJECTIVES[self.objective], 0.0)

@@ -21,7 +21,7 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True)
 class Solution:
-    """What HiGHS found.
+    """The solution of HiGHS.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class Program:
     lower, upper
         Limits of the rows.
     costs, most, whole, columns
-        Of every column: what it is worth, its upper end, whether it is a whole number, and its
+        Of every column: its value, its upper end, whether it is a whole number, and its
         entries by row.
     """
 
@@ -88,11 +88,11 @@ class Program:
         presolve: bool = True,
         work: float = math.inf,
     ) -> Solution:
-        """Return the solution; `unit`: what objectives are divided by for HiGHS, whose tolerances
+        """Return the solution; `unit`: the divisor of objectives for HiGHS, whose tolerances
         are absolute.
 
         presolve: whether to presolve. Integer programs are not where time is limited: it may take
-        many times as long. work: what nodes may take, by a fixed rate.
+        many times as long. work: limit on the nodes, by a fixed rate.
         """
         import highspy
 

@@ -48,7 +48,7 @@ NARROW = tuple(
 )
 """Ratios of the ends of boxes in which patterns are priced, round after round."""
 
-NEAR = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0)
+NEAR = (1 / 32, 1 / 4, 1.0)
 """Shares of the gap that the patterns of a plan near the bound lose: few patterns first."""
 
 BOXES = (16, 40)
@@ -106,7 +106,7 @@ class Refined(PlacementSearch):
 
 
 def _listed(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> dict[str, int]:
-    """Choose among all patterns; return what to count."""
+    """Choose among all patterns; return the counters."""
     budget.check()
     if not patterns and prepared.problem.objective != "capacity":
         raise why_infeasible(prepared)
@@ -119,7 +119,7 @@ def _listed(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> dict
 
 
 def _chosen(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> Choice:
-    """Choose among patterns what is better than the best plan, and offer that."""
+    """Choose a better plan than the best one among patterns, and offer it."""
     chosen = choose(prepared, patterns, _reached(budget))
     if chosen.used is not None:
         offer(prepared, dict(chosen.used), budget)
@@ -133,8 +133,8 @@ def _reached(budget: Budget) -> float:
 
 
 def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
-    """Price patterns in ever smaller boxes, and round what the master program uses; return what to
-    count.
+    """Price patterns in ever smaller boxes, and round the patterns of the master program; return
+    the counters.
 
     whole: whether to list patterns, where draft units of every size, largest context and length are
     distinguished.
@@ -164,9 +164,7 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
             quick = of_units and narrow > WHOLE_UNITS
             _round(relaxation, duals, budget, BOXES[:1] if quick else BOXES)
         if narrow <= (ROUNDED if of_units else WHOLE_UNITS) and not budget.is_proven(1e-9):
-            last, bound = relaxation.last, relaxation.bound
             _branch(relaxation, budget, 0.3 * (narrow - 1.0))
-            relaxation.last, relaxation.bound = last, bound  # a branch bounds only its own plans
         if budget.is_proven(1e-9):
             break
     if whole and not budget.is_proven(1e-9):
@@ -177,7 +175,7 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
 
 
 def _improve(budget: Budget, value: float) -> None:
-    """Take note of a bound on what is to be maximised; for capacity of the largest share that whole
+    """Record a bound on the value to be maximised; for capacity of the largest share that whole
     clients have.
     """
     problem: PlacementProblem = budget.problem  # type: ignore[assignment]
@@ -210,7 +208,7 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
     are always busy: best node first, until no node is better than the plan.
     """
     prepared, problem = relaxation.prepared, relaxation.prepared.problem
-    first = relaxation.least, relaxation.most
+    first = relaxation.least, relaxation.most, relaxation.last, relaxation.bound
     nodes = [(-relaxation.bound, relaxation.least, relaxation.most)]
     ends: list[float] = []
     while nodes and len(ends) < LEAVES:
@@ -246,7 +244,8 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
         heappush(nodes, (-relaxation.bound, least, down))
         heappush(nodes, (-relaxation.bound, up, most))
     _improve(budget, max(_reached(budget), *ends, *(-value for value, _, _ in nodes[:1])))
-    relaxation.least, relaxation.most = first
+    # a branch bounds only its own plans
+    relaxation.least, relaxation.most, relaxation.last, relaxation.bound = first
 
 
 def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
@@ -258,11 +257,15 @@ def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
     """
     prepared = relaxation.prepared
     _chosen(prepared, undominated(prepared, nearest(relaxation)), budget)
+    reached = _reached(budget)
+    if reached == -math.inf:
+        return False
+    lost = (relaxation.last - reached) * (1.0 + 1e-9) + 1e-9 * abs(reached)
+    columns = relaxation.near_columns(duals, lost, budget.check)
     for share in NEAR:
-        if (reached := _reached(budget)) == -math.inf:
-            return False
+        reached = _reached(budget)
         lost = share * (relaxation.last - reached) * (1.0 + 1e-9) + 1e-9 * abs(reached)
-        patterns = relaxation.near(duals, lost, budget.check)
+        patterns = relaxation.near(duals, lost, columns)
         if patterns is None:
             return False
         chosen = _chosen(prepared, undominated(prepared, patterns), budget)

@@ -10,7 +10,7 @@ pattern per unit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ import numpy as np
 
 from specopt.models.errors import OutOfWork
 from specopt.models.fields import Floats
-from specopt.solvers.placement.boxes import Cover, covers, entries, room, width
+from specopt.solvers.placement.boxes import Cover, covers, width
 from specopt.solvers.placement.choice import Frame, all_units, counted
 from specopt.solvers.placement.listing import Lister
 from specopt.solvers.placement.patterns import Pattern
@@ -48,12 +48,25 @@ draft units.
 
 @dataclass(frozen=True)
 class Column:
-    """A fractional pattern: options and clients, and what it is worth at most."""
+    """A fractional pattern.
+
+    Parameters
+    ----------
+    side, box
+        Where it runs.
+    amounts
+        Options and clients.
+    value
+        Its largest value.
+    bound
+        Bound on the patterns of its box at the prices at which it was found.
+    """
 
     side: int
     box: tuple[bool, float, float, float, float]
     amounts: tuple[tuple[int, float], ...]
     value: float
+    bound: float = field(compare=False)
 
     @property
     def is_full(self) -> bool:
@@ -79,7 +92,7 @@ class Relaxation:
     value, missing, used
         Of the master program: its value, clients and units that are missing, patterns and units.
     penalty
-        What a missing client or unit costs; 0: more than any client is worth.
+        Cost of a missing client or unit; 0: more than the value of any client.
     least, most
         Units (see `counted`) that are used; by default none, and all.
     """
@@ -108,7 +121,7 @@ class Relaxation:
         self.penalty = self.penalty or self._penalty()
 
     def _penalty(self) -> float:
-        """Return what it costs to leave out a client: more than any client is worth."""
+        """Return the cost of leaving out a client: more than the value of any client."""
         worth = 1.0
         problem = self.prepared.problem
         for cover in self.covers:
@@ -131,7 +144,7 @@ class Relaxation:
         while True:
             check()
             duals = self._master()
-            bound, found = self._price(check, *duals)
+            bound, found = self._price(check, duals)
             self.bound, self.last = min(self.bound, bound), bound
             known = set(self.columns)
             found = [column for column in found if column not in known]
@@ -156,11 +169,10 @@ class Relaxation:
 
     # ------------------------------------------------------------------ pricing
 
-    def _price(
-        self, check: Callable[[], None], of_classes: Floats, of_units: Floats, of_drafts: Floats
-    ) -> tuple[float, list[Column]]:
+    def _price(self, check: Callable[[], None], duals: Duals) -> tuple[float, list[Column]]:
         """Return the bound at dual prices, and patterns that the master program lacks."""
         prepared, problem = self.prepared, self.prepared.problem
+        of_classes, of_units, of_drafts = duals
         units = len(problem.verifiers)
         best = np.where(np.array(self.least[:units]) > 0, -np.inf, 0.0)
         clients = np.array(prepared.clients, np.float64)
@@ -168,9 +180,8 @@ class Relaxation:
         for cover in self.covers:
             check()
             verifier = prepared.sides[cover.side].verifier
-            price = self._unit_price(verifier, of_units)
-            threshold = price + 1e-12 * abs(price)
-            top, columns = self._search(cover, (of_classes, of_units, of_drafts), threshold)
+            price = self.unit_price(verifier, of_units)
+            top, columns = self._search(cover, duals, price + 1e-12 * abs(price))
             best[verifier] = max(best[verifier], top - of_units[units])
             found += columns
         prices = [*best.tolist(), *of_units[units:].tolist()]
@@ -195,57 +206,76 @@ class Relaxation:
         best boxes.
         """
         prepared, kernels = self.prepared, self.prepared.kernels
-        side, boxes = prepared.sides[cover.side], room(cover, SPARE)
+        side = prepared.sides[cover.side]
+        boxes = np.zeros(len(cover.boxes) + SPARE, cover.boxes.dtype)  # room for halves behind them
+        boxes[: len(cover.boxes)], boxes["low"][len(cover.boxes) :] = cover.boxes, -1.0
         columns = np.zeros(most, kernels.Column)
         chosen, amounts = np.zeros((most, self.width), np.int64), np.zeros((most, self.width))
         top, count = kernels.search(
             *(side.unit, side.options, prepared.trips, prepared.objective),
-            *(self._sizes(cover, threshold, duals[1]), self._prices(side, duals)),
+            *(self.sizes(cover, threshold, duals[1]), self.prices(side, duals)),
             *(np.array(prepared.clients, np.float64), boxes, columns, chosen, amounts),
         )
         looked = np.count_nonzero(boxes["low"] >= 0.0) * len(side.options)
         prepared.budget.spend(SECONDS_PER_OPTION * float(looked))
         found = []
         for k in range(int(count)):
-            size, worth = int(columns[k]["count"]), float(columns[k]["worth"])
-            box = boxes[columns[k]["place"]].item()
-            found.append(Column(cover.side, box, entries(chosen[k], amounts[k], size), worth))
+            place, size, worth, bound = columns[k].item()
+            entries = zip(chosen[k, :size].tolist(), amounts[k, :size].tolist(), strict=True)
+            held = tuple(sorted(entries))
+            found.append(Column(cover.side, boxes[place].item(), held, worth, bound))
         return top, found
 
-    def near(self, duals: Duals, budget: float, check: Callable[[], None]) -> list[Pattern] | None:
-        """Return all whole patterns that lose at most a budget at dual prices, of those that serve
+    def near_columns(
+        self, duals: Duals, lost: float, check: Callable[[], None]
+    ) -> list[list[Column]]:
+        """Return, for every side, a pattern of each box that may hold patterns that lose at most an
+        amount at dual prices.
+        """
+        found = []
+        for cover in self.covers:
+            check()
+            verifier, most = self.prepared.sides[cover.side].verifier, len(cover.boxes) + SPARE
+            threshold = self.unit_price(verifier, duals[1]) - lost
+            found.append(self._search(cover, duals, threshold, most)[1])
+        return found
+
+    def near(
+        self, duals: Duals, lost: float, columns: Sequence[Sequence[Column]]
+    ) -> list[Pattern] | None:
+        """Return all whole patterns that lose at most an amount at dual prices, of those that serve
         the same clients the most valuable; None if there are too many.
+
+        columns: from `near_columns`, for an amount that is no smaller.
         """
         prepared, lister = self.prepared, Lister(self.prepared, MAX_NEAR)
         clients, found = np.array(prepared.clients, np.float64), list[Pattern]()
-        for cover in self.covers:
-            check()
+        for cover, of_side in zip(self.covers, columns, strict=True):
             side = prepared.sides[cover.side]
-            threshold = self._unit_price(side.verifier, duals[1]) - budget
-            most = len(cover.boxes) + SPARE
-            _, columns = self._search(cover, duals, threshold, most)
-            boxes = np.array([column.box for column in columns], cover.boxes.dtype)
-            sizes, prices = self._sizes(cover, threshold, duals[1]), self._prices(side, duals)
+            threshold = self.unit_price(side.verifier, duals[1]) - lost
+            able = [column.box for column in of_side if column.bound >= threshold]
+            boxes = np.array(able, cover.boxes.dtype)
+            sizes, prices = self.sizes(cover, threshold, duals[1]), self.prices(side, duals)
             listed = lister.listed(cover.side, sizes, prices, clients, boxes)
             if listed is None:
                 return None
             found += listed
         return found
 
-    def _sizes(self, cover: Cover, threshold: float, of_units: Floats) -> Any:
-        """Return what kernels know of the boxes of a side, at prices of units."""
+    def sizes(self, cover: Cover, threshold: float, of_units: Floats) -> Any:
+        """Return the kernels' record of the boxes of a side, at prices of units."""
         v = self.prepared.sides[cover.side].verifier
-        full = self._unit_price(v, of_units, True) - self._unit_price(v, of_units)
+        full = self.unit_price(v, of_units, True) - self.unit_price(v, of_units)
         return self.prepared.kernels.Sizes(
             *(cover.base, cover.floor, self.narrow, threshold, full, self.classes)
         )
 
-    def _unit_price(self, verifier: int, of_units: Floats, is_full: bool = False) -> float:
+    def unit_price(self, verifier: int, of_units: Floats, is_full: bool = False) -> float:
         """Return the price of a unit."""
         return float(of_units[counted(self.prepared.problem, verifier, is_full)].sum())
 
     @staticmethod
-    def _prices(side: Side, duals: Duals) -> Floats:
+    def prices(side: Side, duals: Duals) -> Floats:
         """Return the prices of a client of every option."""
         of_classes, _, of_drafts = duals
         of_pools = np.append(of_drafts, 0.0)[side.options["draft"]]  # -1: none
@@ -254,7 +284,7 @@ class Relaxation:
     # ------------------------------------------------------------------ the master program
 
     def _master(self) -> Duals:
-        """Solve the master program; keep its value and what it uses; return its prices."""
+        """Solve the master program; keep its value and the patterns in use; return its prices."""
         prepared = self.prepared
         frame = Frame.of(prepared, self.least, self.most, whole=False)
         program = frame.program

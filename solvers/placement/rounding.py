@@ -1,5 +1,5 @@
-"""Plans from the master program: whole units first, whole clients then, and what is missing or too
-much put right.
+"""Plans from the master program: whole units first, whole clients then, and missing or surplus
+clients put right.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
-from specopt.models.fields import Floats
-from specopt.solvers.placement.choice import Frame, counted
+from specopt.models.fields import Floats, Ints
+from specopt.solvers.placement.choice import Frame
 from specopt.solvers.placement.patterns import Pattern, valued
 from specopt.solvers.placement.prepare import Prepared, Side
 from specopt.solvers.placement.relaxation import Column, Duals, Relaxation
@@ -67,24 +67,22 @@ def whole_units(
 
 
 Key = tuple[int, tuple[bool, float, float, float, float]]
-Group = tuple[int, "np.ndarray[tuple[int], np.dtype[np.int64]]", Floats, Floats, Floats, float]
 
 
-def _groups(relaxation: Relaxation, duals: Duals, boxes: int) -> list[Group]:
-    """Return the linear programs of the best boxes, with the options that matter there."""
+def _groups(
+    relaxation: Relaxation, duals: Duals, boxes: int
+) -> Iterator[tuple[int, Ints, Floats, Floats, Floats, float]]:
+    """Give the linear programs of the best boxes, with the options that matter there."""
     prepared, kernels = relaxation.prepared, relaxation.prepared.kernels
-    of_classes, of_units, of_drafts = duals
     covers = {cover.side: cover for cover in relaxation.covers}
 
     def priced(column: Column) -> float:
-        side, total = prepared.sides[column.side], column.value
-        for option, amount in column.amounts:
-            way = side.ways[option]
-            total -= amount * (
-                of_classes[way.cls] + (of_drafts[way.draft] if way.draft >= 0 else 0.0)
-            )
-        kinds = counted(prepared.problem, side.verifier, column.is_full)
-        return float(total - of_units[kinds].sum())
+        side = prepared.sides[column.side]
+        prices = relaxation.prices(side, duals)
+        served = sum(amount * float(prices[option]) for option, amount in column.amounts)
+        return (
+            column.value - served - relaxation.unit_price(side.verifier, duals[1], column.is_full)
+        )
 
     best: dict[Key, float] = {}
     used: dict[Key, set[int]] = {}
@@ -92,13 +90,10 @@ def _groups(relaxation: Relaxation, duals: Duals, boxes: int) -> list[Group]:
         key = (column.side, column.box)
         best[key] = max(best.get(key, -math.inf), priced(column))
         used.setdefault(key, set()).update(option for option, _ in column.amounts)
-    found: list[Group] = []
     for key in sorted(best, key=best.__getitem__, reverse=True)[:boxes]:
         index, box = key
-        side, cover = prepared.sides[index], covers[index]
-        sizes = kernels.Sizes(
-            *(cover.base, cover.floor, relaxation.narrow, 0.0, 0.0, relaxation.classes)
-        )
+        side = prepared.sides[index]
+        sizes = relaxation.sizes(covers[index], 0.0, duals[1])
         worths, table, rhs = (
             np.empty(len(side.options)),
             np.empty((len(side.options), relaxation.width)),
@@ -121,13 +116,12 @@ def _groups(relaxation: Relaxation, duals: Duals, boxes: int) -> list[Group]:
         if size < 0:
             continue
         kept = set(used[key])
-        gains = worths - of_classes[side.options["cls"]]
+        gains = worths - duals[0][side.options["cls"]]
         for c in range(len(prepared.clients)):
             mine = np.flatnonzero((side.options["cls"] == c) & np.isfinite(worths))
             kept.update(mine[np.argsort(-gains[mine])[:OPTIONS]].tolist())
         chosen = np.array(sorted(kept), np.int64)
-        found.append((index, chosen, worths[chosen], table[chosen, :size], rhs[:size].copy(), own))
-    return found
+        yield index, chosen, worths[chosen], table[chosen, :size], rhs[:size].copy(), own
 
 
 def nearest(relaxation: Relaxation) -> list[Pattern]:
@@ -163,8 +157,8 @@ def spread(shared: dict[int, int], units: int) -> Counter[tuple[tuple[int, int],
 
 
 class Filling:
-    """Adds clients to units, or takes them away, where it costs least; remembers what each unit's
-    best move is.
+    """Adds clients to units, or takes them away, where it costs least; remembers each unit's
+    best move.
 
     Parameters
     ----------
@@ -270,7 +264,9 @@ def completed(prepared: Prepared, units: Counter[Pattern]) -> Counter[Pattern]:
         left = clients - sum(one.served(prepared)[c] * number for one, number in now.items())
         while left:
             prepared.budget.check()
-            moved = filling.move(now, c, (1 if left > 0 else -1) * max(1, abs(left) // 16))
+            # a power of two: the best moves by it are found once, and kept
+            size = 1 << max(0, (abs(left) // 16).bit_length() - 1)
+            moved = filling.move(now, c, size if left > 0 else -size)
             if not moved:
                 return Counter()
             left -= moved

@@ -3,7 +3,7 @@ queues of their own.
 
 The judge computes cycles from mean values; here every pass takes who waits when the last one ended.
 A client that is assigned to a draft group keeps to one of its units. Half of a trip is before, half
-after what happens at the far end.
+after the work at the far end.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ WARM_UP = 0.25
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlacementSimulation(Simulation):
-    """What a plan yields when it is played, beside the judge's numbers.
+    """The yield of a plan that is played, next to the judge's numbers.
 
     `estimates` are "tokens_per_second" of all clients, and the "busy_share" of the units of
     verifiers in use.

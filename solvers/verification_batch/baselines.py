@@ -77,8 +77,8 @@ class Algorithm1(VerificationBatchMethod):
     Parameters
     ----------
     cost
-        v_i, which the paper leaves open: "marginal" is what a request adds to its batch, w_i;
-        "alone" is its time in a batch of its own, c + w_i.
+        v_i, which the paper leaves open: "marginal" is the time that a request adds to its batch,
+        w_i; "alone" is its time in a batch of its own, c + w_i.
     """
 
     cost: Literal["marginal", "alone"] = "marginal"

@@ -1,4 +1,6 @@
-"""What the methods of verification batching share: a plan to start from, and the certificate."""
+"""Shared parts of the methods of verification batching: a plan to start from, and the
+certificate.
+"""
 
 from __future__ import annotations
 

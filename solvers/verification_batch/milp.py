@@ -76,8 +76,8 @@ class MilpBatch(ByProgram, VerificationBatchMethod):
 
 
 def formulate(problem: VerificationBatchProblem) -> Any:
-    """Return the program as a Pyomo model; times are in parts of the longest room, memory of what
-    there is.
+    """Return the program as a Pyomo model; times are in parts of the longest room, memory in
+    parts of its own.
 
     Hopeless requests and those worth nothing stay out: `prepared.items` has the others.
 

@@ -1,4 +1,4 @@
-"""Policies of a verifier in the long run: what it takes next, epoch after epoch.
+"""Policies of a verifier in the long run: the batches that it takes, epoch after epoch.
 
 ====================  ==========================================================================
 ``fcfs``              all that is pending, in order of arrival, as far as memory goes (SLED, without
@@ -16,7 +16,7 @@
                       is cached, then wait without
 ====================  ==========================================================================
 
-The paper leaves open what becomes of late requests. Under ``algorithm-1-drop`` and ``per-epoch``
+The paper does not decide on late requests. Under ``algorithm-1-drop`` and ``per-epoch``
 they fill the room that a batch leaves before its tightest deadline (with `fill_with_late`). They
 are served in order of arrival when nothing else is pending: the batch is never empty while anything
 waits.
@@ -42,15 +42,15 @@ POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)  # in the order of the k
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """How the verifier chooses. ``slack`` has nothing to set: what is None follows from the
-    requests.
+    """How the verifier chooses. ``slack`` has nothing to set: values of None follow from
+    the requests.
 
     Parameters
     ----------
     name
         One of `POLICIES`.
     cap_seconds
-        Longest batch with more than one request, but of what the deadlines of an epoch choose;
+        Longest batch with more than one request, unless the deadlines of an epoch choose it;
         None: none for ``fcfs`` and ``slack``, 0.15 s for the others.
     defer_seconds
         ``slack``: a request can wait while its response is further ahead than this; None: than a

@@ -1,4 +1,4 @@
-"""What the methods and kernels of verification batching work on: requests with what they cost."""
+"""The data of methods and kernels of verification batching: requests with their costs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ PASSES = 6, 30
 """Bisections of the mix of time and memory for the bound of a block, and of a single threshold."""
 
 SURE, MOST = 0, 1
-"""Which of two rooms: what fits the one is feasible, what does not fit the other is not."""
+"""Indices of two rooms: batches that fit the first are feasible, those that do not fit the
+second are not.
+"""
 
 T = TypeVar("T")
 
@@ -41,7 +43,7 @@ def digits_of(requests: int) -> float:
 
 
 def seconds_room(deadlines: Floats, now: float, overhead: float, digits: float) -> Floats:
-    """Return what the weights of a batch may sum to for each deadline, up to a number of last
+    """Return the room for the weights of a batch for each deadline, up to a number of last
     digits.
     """
     with np.errstate(over="ignore"):
@@ -54,9 +56,9 @@ def seconds_room(deadlines: Floats, now: float, overhead: float, digits: float) 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A problem's requests with what they cost, and feasibility as the methods decide it.
+    """A problem's requests with their costs, and feasibility as the methods decide it.
 
-    Deadlines and memory are rooms: what the weights of a batch may sum to, the judge's tolerance
+    Deadlines and memory are rooms, limits on the sum of a batch's weights, the judge's tolerance
     included. A batch that does not fit the larger of two rooms is infeasible, whatever the order it
     is summed in: bounds and exact searches go by it. One that fits the smaller is feasible:
     heuristics do. Between lie last digits, and the judge is asked.
@@ -121,8 +123,8 @@ class Prepared:
 
     @cached_property
     def columns(self) -> tuple[Floats, Floats, Floats, Floats, float]:
-        """Values, seconds, memory and rooms of the items, and the room in memory: what proofs go
-        by.
+        """Values, seconds, memory and rooms of the items, and the room in memory, for
+        proofs.
         """
         return self.columns_within(MOST)
 
@@ -225,8 +227,8 @@ class Prepared:
     def call(
         self, budget: Budget, kernel: Callable[..., T], *arguments: Any, partial: bool = False
     ) -> T:
-        """Return what a kernel gives; where there are many requests, without overrunning the time
-        limit.
+        """Return the result of a kernel; where there are many requests, without overrunning the
+        time limit.
         """
         if len(self.items) < LARGE:
             return kernel(*arguments, np.zeros(1, np.uint8))

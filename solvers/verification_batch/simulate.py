@@ -9,7 +9,7 @@ tokens and the verifier's own. What the simulation assumes beyond the workload:
   cache, or after an eviction, every verification computes the whole prefix.
 * A response has the speed tokens / (last token received - response started), prompt and network
   included, and violates its class if that is below tau. Its last window may yield fewer tokens than
-  expected: what exceeds the response is cut off. Per iteration (Eq. 4) violations are far more
+  expected: tokens beyond the response are cut off. Per iteration (Eq. 4) violations are far more
   frequent, because few accepted tokens make an iteration slow whatever the verifier does; they are
   reported apart.
 * Every device keeps its class. Classes are dealt out evenly, so that the shares hold for any number
@@ -70,14 +70,14 @@ OWN_RULE = Policy(name="fcfs")
 
 @dataclass(frozen=True, kw_only=True)
 class Belief(Checked):
-    """What a policy takes for the time of a batch, and how wrong that becomes.
+    """The belief of a policy about the time of a batch, and how wrong that becomes.
 
     Parameters
     ----------
     estimator
-        What it believes at the start; None: the true one, always.
+        Its belief at the start; None: the true one, always.
     calibrated
-        Whether its estimator then follows what batches take.
+        Whether its estimator then follows the times of batches.
     slowdown
         Factor on the time of all batches from half of the window on.
     """
@@ -89,7 +89,7 @@ class Belief(Checked):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LongRun:
-    """What happened while a policy served a number of devices.
+    """The run of a policy that serves a number of devices.
 
     Parameters
     ----------
@@ -154,14 +154,14 @@ class ServiceSimulation(Simulation):
     """How a policy serves a number of devices, run by run.
 
     `estimates` are "violation_rate", "goodput_tokens_per_second" and the part of it that comes in
-    time, the violation rate of every class, and what the verifier does.
+    time, the violation rate of every class, and shares of the verifier's time.
 
     Parameters
     ----------
     options
         Of the policy.
     devices, centralised
-        What was simulated.
+        The devices, and whether the verifier decodes alone.
     class_speeds
         Token speed tau of every class.
     stalled
@@ -283,7 +283,7 @@ def run_once(
     centralised
         Whether the verifier decodes alone, without drafts.
     belief
-        What the policy takes for the time of a batch.
+        The policy's belief about the time of a batch.
     events
         How many iterations to log, the first within the window.
 
@@ -342,7 +342,7 @@ def run_once(
 
 @dataclass(frozen=True)
 class State:
-    """What a policy sees when the verifier is free.
+    """The view of a policy when the verifier is free.
 
     Parameters
     ----------
@@ -371,7 +371,7 @@ class State:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a policy sees after a batch: its seconds."""
+    """The view of a policy after a batch: its seconds."""
 
     seconds: float
 

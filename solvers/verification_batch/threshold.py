@@ -1,5 +1,5 @@
-"""Threshold: bounds leave a few tightest deadlines; labels settle them, or HiGHS what prices do not
-fix.
+"""Threshold: bounds leave a few tightest deadlines; labels settle them, or HiGHS settles the
+requests that prices do not fix.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ OPTIONS: dict[str, float | str] = {
 }
 
 SECONDS_PER_NODE = 3e-4
-"""Of HiGHS on such a program, roughly: what is allowed where work is limited."""
+"""Work of a node of HiGHS on such a program, roughly, where work is limited."""
 
 FOUND = 2
-"""HiGHS's word for a feasible solution."""
+"""The code of HiGHS for a feasible solution."""
 
 UNITS = 1e4
 """Room, space and the largest value in a program's own units: the tolerances of HiGHS are absolute.
@@ -59,7 +59,7 @@ class Threshold(VerificationBatchMethod):
     rule out.
 
     Among many requests, the best thresholds are polished first: the best subset of the requests
-    next to the prices, then exchanges. If few labels, as those of `pareto`, settle what is left,
+    next to the prices, then exchanges. If few labels, as those of `pareto`, settle the rest,
     they do. Else prices fix each request whose exchange would cost more than the bound exceeds the
     best batch known. What remains is solved by combining subsets of its two halves if it is small,
     else by HiGHS, roughly first where there are several thresholds. A solution that the judge
@@ -148,7 +148,7 @@ class Threshold(VerificationBatchMethod):
         budget: Budget,
     ) -> tuple[int, float]:
         """Offer the best batch of a threshold, if it is better than the best known; return its
-        program's size, and what no batch of the threshold exceeds."""
+        program's size, and a bound on the batches of the threshold."""
         assert budget.objective is not None
         end = int(prepared.ends[k])
         *columns, memory_room = prepared.columns
@@ -168,9 +168,7 @@ class Threshold(VerificationBatchMethod):
             able & (np.abs(reduced) <= spare) & (seconds <= room) & (memory <= space)
         )
         if room < 0 or space < 0:
-            return len(left), self._enough(
-                budget
-            )  # what a better batch would have to hold does not fit
+            return len(left), self._enough(budget)  # the requests of any better batch do not fit
         table = values[left], seconds[left], memory[left], room, space
         if len(left) <= MEETING:
             budget.spend(SECONDS_PER_NODE * 2.0 ** (0.5 * len(left) - 8.0))
@@ -234,14 +232,14 @@ def knapsack(
     A column counts the choice: HiGHS branches on it first where values are about proportional to
     costs plus a constant, and the number of them decides.
 
-    HiGHS may exceed a row by 1e-6, overlook what gains less, and be off by the tolerance of its
+    HiGHS may exceed a row by 1e-6, overlook smaller gains, and be off by the tolerance of its
     duals per column: units are small beside that. Sums that meet a limit itself leave ten times as
     much of a row, as the rooms bear the judge's tolerance of 1e-9, and are not lost among these.
 
     Returns
     -------
     tuple
-        The best choice found; what no choice is worth more than, where it is not proven best:
+        The best choice found; a bound on all choices, where it is not proven best:
         within a relative gap, or as far as time or work sufficed. If HiGHS fails, no position and
         infinity.
 

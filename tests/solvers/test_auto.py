@@ -109,7 +109,6 @@ def test_a_member_without_memory_is_left_out() -> None:
 
 PLAIN = (
     "draft-allocation/paper-5/N8-C20-equal",
-    "draft-control/paper-3/high-static-link",
     "prompt-chunking/paper-4/N100000",
 )
 

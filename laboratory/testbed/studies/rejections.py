@@ -10,10 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 from specopt.models.drafting import ACCEPTED, AFTER
 from specopt.models.fields import Floats
-from specopt.solvers.drafting.predictors import Kind, fit_predictor, roc
+from specopt.solvers.drafting.predictors import Kind, fit_predictor
 from testbed.prompts import KINDS
 from testbed.recorded import FEATURES, RecordedDrafts
 
@@ -95,7 +96,7 @@ def _of(log: RecordedDrafts, kind: Kind, part: int) -> Rejections:
         accuracy=float((goes_on == accepted)[judged].mean()),
         recall=recall,
         specificity=specificity,
-        area=roc(probability[judged], accepted[judged]).area,
+        area=float(roc_auc_score(accepted[judged], probability[judged])),
         goes_on_after=float(goes_on[after].mean()),
         off=tuple(float(accepted[round_].mean()) for round_ in within),
         on=tuple(float(accepted[sent & round_].mean()) for round_ in within),

@@ -15,6 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from sklearn.metrics import roc_auc_score
 
 from specopt.api.solve import solve
 from specopt.models.draft_stopping.problem import (
@@ -26,7 +27,7 @@ from specopt.models.draft_stopping.problem import (
 from specopt.models.drafting import ACCEPTED, AFTER, DraftLog
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.draft_stopping.replay import replay
-from specopt.solvers.drafting.predictors import Kind, fit_predictor, roc, score_bins
+from specopt.solvers.drafting.predictors import Kind, fit_predictor, score_bins
 from testbed.recorded import RecordedDrafts
 from testbed.studies.costs import Costs
 from testbed.studies.resampling import Interval, interval
@@ -157,7 +158,7 @@ def _of(log: RecordedDrafts, costs: Costs, kind: Kind, history: bool) -> Stoppin
         knows_history=history,
         false_accept=float((probability[~accepted] >= 0.5).mean()),
         false_reject=float((probability[accepted] < 0.5).mean()),
-        area=roc(probability, accepted).area,
+        area=float(roc_auc_score(accepted, probability)),
         window=window,
         fixed=fixed,
         best_fixed=max(each),

@@ -8,9 +8,45 @@ on nothing else: policies that are simulated with one key meet the same channel 
 
 import numpy as np
 
-from specopt.solvers.draft_control.kernels.policy_iteration import seconds_of
 from specopt.solvers.kernels.kernel import helper, kernel, record
-from specopt.solvers.kernels.random import GOLDEN, mixed, uniform
+from specopt.solvers.kernels.random import GOLDEN, mixed, pick, uniform
+
+Actions = record(
+    "Actions",
+    rates="f8[:, ::1]",
+    per_draft="f8[:, ::1]",
+    verify="f8[::1]",
+    fixed="f8[::1]",
+    per_count_bit="f8[::1]",
+    low="i8",
+    high="i8",
+)
+"""What an iteration yields and takes in state s, with resolution r: acceptance rates [s, r] and
+seconds of one more draft, uplink included [s, r]. Seconds to verify by the number of drafts, of the
+token sent down [s], and of a bit of the count of accepted drafts [s]. The shortest and the longest
+draft."""
+
+
+@helper
+def bit_length(n):
+    """Return ceil(log2(n + 1)), the bit length of n >= 0."""
+    bits = 0
+    while n > 0:
+        n >>= 1
+        bits += 1
+    return bits
+
+
+@helper
+def seconds_of(actions, s, r, n):
+    """Return the seconds of an iteration of state s with n drafts at resolution r."""
+    return (
+        actions.verify[n]
+        + actions.fixed[s]
+        + n * actions.per_draft[s, r]
+        + bit_length(n) * actions.per_count_bit[s]
+    )
+
 
 Policy = record("Policy", lengths="i8[::1]", indices="i8[::1]", adaptive="b1", start="i8")
 """Draft length and resolution index per state; or, adaptive, the first length. The next one is one
@@ -40,24 +76,6 @@ Learned = record(
 """Both tables of values by state and action, how often each entry was updated, and the running sums
 behind rho.
 """
-
-
-@helper
-def pick(cumulative, draw):
-    """Return the first entry whose cumulative weight exceeds the draw's part of the whole: none of
-    weight 0.
-    """
-    low, high = 0, len(cumulative) - 1
-    level = draw * cumulative[high]
-    while low < high:
-        middle = (low + high) // 2
-        if cumulative[middle] > level:
-            high = middle
-        else:
-            low = middle + 1
-    while low > 0 and cumulative[low] == cumulative[low - 1]:
-        low -= 1
-    return low
 
 
 @helper

@@ -11,28 +11,13 @@ import math
 import numpy as np
 
 from specopt.solvers.kernels.acceptance import expected_tokens
+from specopt.solvers.kernels.heap import place, push
 from specopt.solvers.kernels.kernel import helper, kernel, record, rows
 
 Client = rows("Client", a="f8", L="f8", w="f8", lo="f8", hi="f8", n="i8", p="f8", m="f8", s="f8")
 """A client (see the letters above) and where its search stands: n is the integer at or just above
 its best s, p = a^n and m = mu(n). From one price to the next they change little, and need no
 exponentials; p = 0 says that p and m are unknown, and n is then where to search."""
-
-Rounds = record(
-    "Rounds",
-    finish="f8[::1]",
-    gain="f8[::1]",
-    prefix="f8[::1]",
-    limits="f8[::1]",
-    overhead="f8",
-    per_token="f8",
-    weight="f8",
-    g="f8",
-    C="i8",
-)
-"""Tokens by falling gain, and when each is drafted; the value of the first t of them, prefix[0] of
-none. The times, rising, at which drafting may end; seconds of verification and of each of its
-tokens; the sum of weights, the fairness, the most tokens."""
 
 
 @helper
@@ -180,72 +165,9 @@ def certify(g, C, lam, clients):
 # -------------------------------------------------------- rounds that last as long as their slowest
 
 
-@helper
-def score(value, seconds, weight, g):
-    """Return the utility of rates mu / seconds where that of mu is `value`; it falls with the
-    seconds.
-    """
-    if g == 0.0:
-        return value / seconds
-    if g == 1.0:
-        return value - weight * math.log(seconds)
-    return value * seconds ** (g - 1.0)
-
-
-@kernel("b1(Rounds, i8, i8, f8[::1])")
-def best_round(rounds, first, last, best):
-    """Improve `best` = (score, limit's index, tokens) over the rounds that end drafting within
-    limits first..last-1.
-
-    Return whether no later limit can be better.
-    """
-    gain, prefix, weight, g = rounds.gain, rounds.prefix, rounds.weight, rounds.g
-    for j in range(first, last):
-        limit = rounds.limits[j]
-        fixed = limit + rounds.overhead
-        bound = -np.inf
-        for t in range(min(len(gain), rounds.C) + 1):
-            bound = max(bound, score(prefix[t], fixed + rounds.per_token * t, weight, g))
-        if bound <= best[0]:
-            return True
-        value, late, t, k = prefix[0], 0.0, 0, 0
-        while True:
-            found = score(value, fixed + rounds.per_token * t, weight, g)
-            if found > best[0]:
-                best[0], best[1], best[2] = found, j, t
-            while k < len(gain) and rounds.finish[k] > limit:
-                late += gain[k]
-                k += 1
-            if k == len(gain) or t == rounds.C:
-                break
-            value += gain[k]
-            t += 1
-            k += 1
-            if (
-                g > 1.0
-            ):  # a steep utility is what its tokens lack: summed up from none, it would cancel
-                value = prefix[k] - late
-    return False
-
-
 Tokens = record("Tokens", finish="f8[::1]", gain="f8[::1]", overhead="f8", per_token="f8", C="i8")
-"""Tokens by the time at which they are drafted, and what each gains; the other times as in
-`Rounds`."""
-
-
-@helper
-def sift(heap, size, value):
-    """Replace the first and least of a heap by a value that is no less."""
-    at = 0
-    while 2 * at + 1 < size:
-        child = 2 * at + 1
-        if child + 1 < size and heap[child + 1] < heap[child]:
-            child += 1
-        if value <= heap[child]:
-            break
-        heap[at] = heap[child]
-        at = child
-    heap[at] = value
+"""Tokens by the time at which they are drafted, and their gains; seconds of verification and of
+each of its tokens; the most tokens of a round."""
 
 
 @kernel("void(Tokens, f8, f8, f8[::1])")
@@ -259,7 +181,8 @@ def best_ratio(tokens, base, first, best):
     Sums are Neumaier's.
     """
     finish, gain = tokens.finish, tokens.gain
-    heap = np.empty(min(len(gain), tokens.C))
+    room = min(len(gain), tokens.C)
+    heap, taken = np.empty(room), np.empty(room, np.int64)
     best[0], best[1], best[2] = base / (first + tokens.overhead), first, 0.0
     while True:
         ratio = best[0]
@@ -272,17 +195,12 @@ def best_ratio(tokens, base, first, best):
                 continue
             out = 0.0
             if size < tokens.C:
-                child = size
-                size += 1
-                while child > 0 and heap[(child - 1) // 2] > net:
-                    heap[child] = heap[(child - 1) // 2]
-                    child = (child - 1) // 2
-                heap[child] = net
+                size = push(heap, taken, size, net, k)
             else:
                 out = heap[0]
                 if net <= out:
                     continue
-                sift(heap, size, net)
+                place(heap, taken, size, 0, net, k)
             later = max(at, finish[k])
             for term in (net, -out, ratio * (at - later)):
                 new = total + term

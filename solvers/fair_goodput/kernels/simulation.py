@@ -54,8 +54,9 @@ from specopt.solvers.fair_goodput.kernels.columns import (
     UNHEARD,
     WEIGHT,
 )
+from specopt.solvers.kernels.heap import heapify, place, pop
 from specopt.solvers.kernels.kernel import helper, kernel, record
-from specopt.solvers.kernels.random import GOLDEN, mixed, uniform
+from specopt.solvers.kernels.random import GOLDEN, mixed, pick, uniform
 
 Scheduling = record("Scheduling", policy="i8", options="f8[::1]", discounts="f8[::1]", budget="i8")
 """The policy, its options, the factor per round of every memory of `robust`, and the draft tokens
@@ -115,31 +116,6 @@ def slope(alpha, drafts):
 
 
 @helper
-def goes_before(gain, heap, a, b):
-    """Return whether place a of the heap goes before place b: larger gain first, then the smaller
-    index.
-    """
-    i, j = heap[a], heap[b]
-    return gain[i] > gain[j] or (gain[i] == gain[j] and i < j)
-
-
-@helper
-def sink(gain, heap, size, k):
-    """Restore the heap below a place whose gain has shrunk."""
-    while True:
-        best = k
-        child = 2 * k + 1
-        if child < size and goes_before(gain, heap, child, best):
-            best = child
-        if child + 1 < size and goes_before(gain, heap, child + 1, best):
-            best = child + 1
-        if best == k:
-            return
-        heap[k], heap[best] = heap[best], heap[k]
-        k = best
-
-
-@helper
 def greedy(weights, alphas, rates, firsts, caps, left, drafts):
     """Give out what is left of the budget by Eq. 5: always the draft with the largest marginal.
 
@@ -150,10 +126,7 @@ def greedy(weights, alphas, rates, firsts, caps, left, drafts):
     """
     n = len(drafts)
     worth = np.empty(n)
-    gain = np.empty(n)
-    heap = np.empty(
-        n, np.int64
-    )  # of clients: moving one number is a quarter faster than the queue of events
+    losses, clients = np.empty(n), np.empty(n, np.int64)  # a heap by gain, ties by client
     size = 0
     for i in range(n):
         if drafts[i] >= caps[i]:
@@ -161,22 +134,21 @@ def greedy(weights, alphas, rates, firsts, caps, left, drafts):
         worth[i] = 1.0
         for j in range(drafts[i] + 1):
             worth[i] *= chance(alphas, rates, i, j)
-        gain[i] = weights[i] * (firsts[i] if drafts[i] == 0 else worth[i])
-        if gain[i] > 0.0:
-            heap[size] = i
+        gain = weights[i] * (firsts[i] if drafts[i] == 0 else worth[i])
+        if gain > 0.0:
+            losses[size], clients[size] = -gain, i
             size += 1
-    for k in range(size // 2 - 1, -1, -1):
-        sink(gain, heap, size, k)
+    heapify(losses, clients, size)
     while left > 0 and size > 0:
-        i = heap[0]
+        i = clients[0]
         drafts[i] += 1
         left -= 1
         worth[i] *= chance(alphas, rates, i, drafts[i])
-        gain[i] = weights[i] * worth[i]
-        if drafts[i] >= caps[i] or gain[i] <= 0.0:
-            size -= 1
-            heap[0] = heap[size]
-        sink(gain, heap, size, 0)
+        gain = weights[i] * worth[i]
+        if drafts[i] >= caps[i] or gain <= 0.0:
+            size = pop(losses, clients, size)
+        else:
+            place(losses, clients, size, 0, -gain, i)
     return left
 
 
@@ -337,9 +309,9 @@ def learn_places(row, before, accepted, missed, seen):
         alike + by_place + 2e-280
     ) + share * FIRST_BY_PLACE
     for j in range(accepted + missed):
-        place = min(j, PLACES - 1)
-        row[HITS + place] += j < accepted
-        row[TRIALS + place] += 1.0
+        at = min(j, PLACES - 1)
+        row[HITS + at] += j < accepted
+        row[TRIALS + at] += 1.0
     rate = believed = row[ESTIMATE]
     for j in range(PLACES):
         if row[TRIALS + j] > 0.0:
@@ -442,15 +414,6 @@ def observe(policy, options, discounts, facts, counts, drafts, accepted, hits, t
 
 
 @helper
-def regime(cumulative, u):
-    """Return the first regime whose cumulative probability exceeds u."""
-    regime = 0
-    while regime < len(cumulative) - 1 and u >= cumulative[regime]:
-        regime += 1
-    return regime
-
-
-@helper
 def spread(counts, budget, stream, drafts):
     """Write a random allocation: every draft of the budget to a client drawn evenly; above its cap
     it is lost.
@@ -494,7 +457,7 @@ def simulate(scheduling, world, facts, counts, key, first, checkpoints, record, 
         known, counted = facts.copy(), counts.copy()
         sums[:] = 0.0
         for i in range(n):
-            regimes[i] = regime(initial, uniform(other + np.uint64(i + 1) * GOLDEN))
+            regimes[i] = pick(initial, uniform(other + np.uint64(i + 1) * GOLDEN))
         point = 0
         for t in range(checkpoints[-1]):
             stage = t % len(rates)
@@ -507,9 +470,9 @@ def simulate(scheduling, world, facts, counts, key, first, checkpoints, record, 
                 drafts[:] = 0
                 allocate(policy, scheduling.options, known, counted, budget, drafts)
             for i in range(n):
-                place = np.uint64(t * n + i + 1) * GOLDEN
+                luck = np.uint64(t * n + i + 1) * GOLDEN
                 alpha = rates[stage, regimes[i], i]
-                stream = mixed(run + place)
+                stream = mixed(run + luck)
                 run_length = -1
                 right = 0
                 for j in range(drafts[i]):
@@ -526,7 +489,7 @@ def simulate(scheduling, world, facts, counts, key, first, checkpoints, record, 
                 sums[0, i] += expected_goodput(alpha, drafts[i])
                 sums[1, i] += accepted[i] + 1.0
                 if len(initial) > 1:
-                    regimes[i] = regime(world.transition[regimes[i]], uniform(mixed(other + place)))
+                    regimes[i] = pick(world.transition[regimes[i]], uniform(mixed(other + luck)))
             if policy in (ROBUST, GRADIENT):
                 observe(
                     policy,
@@ -545,61 +508,3 @@ def simulate(scheduling, world, facts, counts, key, first, checkpoints, record, 
                 expected[r, point] = sums[0]
                 realised[r, point] = sums[1]
                 point += 1
-
-
-@helper
-def best_step(x, target, weights, fairness):
-    """Return the step from x towards a target that maximises the utility, by bisection on its
-    slope.
-    """
-    low, high = 0.0, 1.0
-    for _ in range(50):
-        step = 0.5 * (low + high)
-        rise = 0.0
-        for i in range(len(x)):
-            rise += (target[i] - x[i]) * marginal_utility(
-                weights[i], x[i] + step * (target[i] - x[i]), fairness
-            )
-        if rise > 0.0:
-            low = step
-        else:
-            high = step
-    return 0.5 * (low + high)
-
-
-@kernel("f8(f8[:, ::1], f8[::1], f8[::1], i8[:, ::1], f8, i8, i8, f8, f8[::1])")
-def fair_rates_over_modes(rates, shares, weights, counts, fairness, budget, rounds, tolerance, x):
-    """Write the fair long-run rates where modes alternate into ``x``; return a bound on what their
-    utility lacks.
-
-    ``rates`` (M, N) and ``shares`` (M,): in mode m, which has that share of all rounds, the
-    clients' acceptance rates. All modes are served with common weights, the gradient at the mean
-    over modes: Frank-Wolfe, whose duality gap bounds the loss. Stops within the tolerance or at the
-    limit of rounds.
-    """
-    M, n = rates.shape
-    x[:] = 1.0
-    direction = np.empty(n)
-    gradient = np.empty(n)
-    drafts = np.empty(n, np.int64)
-    caps = counts[:, CAP].copy()
-    gap = np.inf
-    for _ in range(rounds):
-        for i in range(n):
-            gradient[i] = marginal_utility(weights[i], x[i], fairness)
-        direction[:] = 0.0
-        for m in range(M):
-            drafts[:] = 0
-            greedy(gradient, rates[m], rates[:, :0], rates[m], caps, budget, drafts)
-            for i in range(n):
-                direction[i] += shares[m] * expected_goodput(rates[m, i], drafts[i])
-        gap = 0.0
-        for i in range(n):
-            gap += gradient[i] * (direction[i] - x[i])
-        if gap <= tolerance:
-            gap = max(gap, 0.0)
-            break
-        step = best_step(x, direction, weights, fairness)
-        for i in range(n):
-            x[i] += step * (direction[i] - x[i])
-    return gap

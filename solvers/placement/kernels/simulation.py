@@ -11,6 +11,7 @@ import numpy as np
 from specopt.solvers.kernels.heap import pop, push
 from specopt.solvers.kernels.kernel import helper, kernel, record, rows
 from specopt.solvers.kernels.random import GOLDEN, draw, draw_below, mixed
+from specopt.solvers.placement.kernels.units import largest
 
 EDGE = 1e-12
 """Relative: who comes so shortly after a pass ended is in time for the next; rounding decides
@@ -68,17 +69,6 @@ drafts, or -1.
 
 
 @helper
-def pass_seconds(pieces, first, last, b, m, c):
-    """Return the seconds of a pass over b sequences, m new and c cached tokens."""
-    longest = 0.0
-    for k in range(first, last):
-        longest = max(
-            longest, pieces[k, 0] + pieces[k, 1] * b + pieces[k, 2] * m + pieces[k, 3] * c
-        )
-    return longest
-
-
-@helper
 def batch_seconds(plan, s, first_client, link):
     """Return how long the next pass of machine s takes over a chain of clients."""
     machine = plan.machines[s]
@@ -90,10 +80,10 @@ def batch_seconds(plan, s, first_client, link):
         m += e.new_tokens if machine.verifies else e.draft_tokens
         c += e.context_tokens
         j = link[j]
-    seconds = pass_seconds(plan.pieces, machine.first, machine.last, b, m, c)
+    seconds = largest(plan.pieces[machine.first : machine.last], b, m, c)
     if machine.beside_passes > 0:
-        seconds += machine.beside_passes * pass_seconds(
-            plan.pieces, machine.beside_first, machine.beside_last, b, b * machine.beside_tokens, c
+        seconds += machine.beside_passes * largest(
+            plan.pieces[machine.beside_first : machine.beside_last], b, b * machine.beside_tokens, c
         )
     return seconds * machine.slowdown
 

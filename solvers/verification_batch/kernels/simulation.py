@@ -19,7 +19,7 @@ from specopt.solvers.kernels.random import GOLDEN, draw, draw_exponential, draw_
 
 FCFS, EDF, ALGORITHM_1, ALGORITHM_1_DROP, PER_EPOCH, SLACK = 0, 1, 2, 3, 4, 5
 
-LUCK = 6.0  # 1.3 ln(100), see `_lead`
+LUCK = 6.0  # 1.3 ln(100), see `latest`
 AHEAD_WINDOWS = 10.0
 """Windows that a response runs ahead while its prefix is cached, where the cache cannot hold all:
 computing a prefix again costs about five warm verifications. Anything from 6 to 20 carries the same
@@ -68,7 +68,7 @@ Rule = record(
     guard="f8",  # delta of Eq. 17
     memory="f8",  # M
     cap="f8",  # on the time of a batch
-    # how far ahead of its due time a request can wait; negative: as far as `_lead` says
+    # how far ahead of its due time a request can wait; negative: as far as `latest` says
     defer="f8",
     give_up="f8",  # how late it is given up
     fill="b1",  # whether late requests fill what room a batch leaves
@@ -186,6 +186,7 @@ Iteration = rows(
 moving mean (Eq. 21), whether the deadline was missed."""
 
 
+@helper
 def calibration(costs):
     """Return the calibration of costs that no batch has updated yet."""
     return Calibration(costs.copy(), np.zeros((4, 4)), np.zeros(4), np.full(1, START_ERROR))
@@ -393,24 +394,18 @@ def _by_deadline(now, rule, pending, room, batch):
 
 
 @helper
-def _lead(tokens, tau, allowed):
-    """Return how far ahead of its due time a response has to be kept: a window and what bad luck
-    may cost.
+def latest(rule, due, tokens, tau, allowed):
+    """Return until when a request can wait: then its response is as far ahead of its due time as it
+    has to be, by a window and the cost of bad luck, unless the rule says how far.
 
     The last window may yield one token where E[tokens] were expected: one window. Before it, the
     lead over tau is a random walk: an iteration adds tokens / tau and takes about half of what it
     may. The chance to fall back by x is exp(-2 x drift / variance), with drift allowed / 2 and
     variance about 1.3 (E[tokens] - 1) / tau^2. LUCK makes it 1 %.
     """
-    return (tokens + LUCK * max(0.0, tokens - 1.0) / max(tau * allowed, 0.1)) / tau
-
-
-@helper
-def latest(rule, due, tokens, tau, allowed):
-    """Return until when a request can wait: then its response is as far ahead of its due time as it
-    has to be.
-    """
-    return due - (_lead(tokens, tau, allowed) if rule.defer < 0.0 else rule.defer)
+    if rule.defer >= 0.0:
+        return due - rule.defer
+    return due - (tokens + LUCK * max(0.0, tokens - 1.0) / max(tau * allowed, 0.1)) / tau
 
 
 @kernel("f8(f8, f8)")
@@ -581,19 +576,11 @@ def evict(room, cached, first):
     total = cached.sum()
     if total <= room:
         return
-    keys, places = np.empty(len(cached)), np.empty(len(cached), np.int64)
-    left = 0
-    for j in range(len(cached)):
-        if cached[j] > 0.0:
-            keys[left] = first[j]
-            places[left] = j
-            left += 1
-    heapify(keys, places, left)
-    while total > room and left > 0:  # rounding may leave more than nothing where all are dropped
-        worst = places[0]
-        left = pop(keys, places, left)
-        total -= cached[worst]
-        cached[worst] = 0.0
+    for j in np.argsort(first, kind="mergesort"):
+        total -= cached[j]
+        cached[j] = 0.0
+        if total <= room:
+            return
 
 
 @kernel("void(f8, f8, f8[::1], f8[::1], f8[::1], i8[::1], f8[::1])")
@@ -649,7 +636,7 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
     away = np.empty(n)
     ahead = np.zeros(n)
     half = 0.5 * (window.begin + window.end)
-    learned = Calibration(rule.costs.copy(), np.zeros((4, 4)), np.zeros(4), np.full(1, START_ERROR))
+    learned = calibration(rule.costs)
     work = np.ones(4)
     slow_first = np.argsort(devices.speed[devices.class_of], kind="mergesort")
     batch_seconds = 0.0

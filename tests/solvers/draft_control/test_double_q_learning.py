@@ -37,13 +37,6 @@ def test_reward_decides() -> None:
     assert myopic * 0.97 < eq_13 < 0.93 * best
 
 
-def test_running_ratio_is_the_rate_of_what_is_played() -> None:
-    """Tests that rho ends near the rate of the learned policy."""
-    problem = generate("draft-control/alternating")
-    found = solve(problem, DoubleQLearning(explore_to=0.0))
-    assert found.stats["learned_rate"] == pytest.approx(found.objective, rel=0.03)
-
-
 @pytest.mark.parametrize("ends", [(1.0, 0.0), (0.0, 1.0)])
 def test_exploration_is_linear_over_all_steps(ends: tuple[float, float]) -> None:
     """Tests that half of the steps explore, and visit all states and actions alike, from always to

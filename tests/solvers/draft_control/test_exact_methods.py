@@ -35,39 +35,12 @@ def test_equals_the_optimum(method: type[Method], problem: DraftControlProblem) 
     assert result.bound == pytest.approx(problem.widened(best), rel=accuracy(method))
 
 
-@pytest.mark.parametrize("method", ["policy-iteration", "linear-program"])
-@pytest.mark.parametrize("weak", [1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12, 1e-14])
-def test_chains_that_hardly_mix(method: str, weak: float) -> None:
-    """Tests that optimum and price are right where a linear system loses its digits, and where
-    classes hold together by less than HiGHS's tolerances.
-    """
-    rows = [
-        [0.5, 0.5 - weak, weak, 0],
-        [0.25, 0.75, 0, 0],
-        [0, 3 * weak, 0.5, 0.5 - 3 * weak],
-        [0, 0, 0.75, 0.25],
-    ]
-    problem = generate(
-        "draft-control/random", states=4, resolutions=1, min_draft=0, max_draft=3, seed=3
-    )
-    problem = DraftControlProblem.from_dict(problem.to_dict() | {"transition": rows})
-    price = naive.optimum_by_price(
-        problem.to_dict(), naive.completed(problem.transition.scaled.tolist())
-    )
-    result = solve(problem, method)
-    digits = 1e-6 if method == "linear-program" else 1e-12
-    assert result.status is Status.OPTIMAL
-    assert result.objective == pytest.approx(float(price), rel=digits)
-    assert result.stats["price"] == pytest.approx(float(price), rel=digits)
-
-
-@pytest.mark.parametrize("method", ["decoupled", "linear-program"])
 @pytest.mark.parametrize(
     ("seed", "downlink", "stay"), [(0, 4.0, 0.5), (1, 0.05, 0.5), (2, 0.0, 0.99)]
 )
-def test_equals_policy_iteration(method: str, seed: int, downlink: float, stay: float) -> None:
-    """Tests that chains of 15 states, too large for the enumeration of policies, have one rate and
-    one price.
+def test_equals_policy_iteration(seed: int, downlink: float, stay: float) -> None:
+    """Tests that the linear program finds the rate and the price of chains of 15 states, too large
+    for the enumeration of policies.
     """
     problem = generate(
         "draft-control/random",
@@ -77,20 +50,10 @@ def test_equals_policy_iteration(method: str, seed: int, downlink: float, stay: 
         downlink_factor=downlink,
         stay=stay,
     )
-    best, result = solve(problem, "policy-iteration"), solve(problem, method)
-    digits = 1e-6 if method == "linear-program" else 1e-9
-    assert result.objective == pytest.approx(best.objective, rel=digits)
-    assert result.stats["price"] == pytest.approx(best.objective, rel=digits)
-    assert abs(result.stats["mean_violation"]) <= digits
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_policies_of_fifty_states(seed: int) -> None:
-    """Tests that the method with one price per state chooses the actions of policy iteration."""
-    problem = generate(
-        "draft-control/random", states=50, seed=seed, min_draft=0, downlink_factor=0.1
-    )
-    assert solve(problem, "decoupled").plan == solve(problem, "policy-iteration").plan
+    best, result = solve(problem, "policy-iteration"), solve(problem, "linear-program")
+    assert result.objective == pytest.approx(best.objective, rel=1e-6)
+    assert result.stats["price"] == pytest.approx(best.objective, rel=1e-6)
+    assert abs(result.stats["mean_violation"]) <= 1e-6
 
 
 def test_too_many_policies() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
 
 import numpy as np
@@ -15,8 +14,7 @@ from small_instances.draft_control import INSTANCES
 from specopt import DraftControlProblem
 from specopt.kinds.draft_control.strategies import problems as draft_controls
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import certify, weigh
-from specopt.solvers.draft_control.policy_iteration import cycle_rate
+from specopt.solvers.draft_control.method import certify, first_actions, weigh
 from specopt.solvers.draft_control.prepare import prepare
 
 
@@ -27,11 +25,7 @@ def test_any_price_gives_a_bound(problem: DraftControlProblem, factor: float) ->
     prepared = prepare(problem)
     best = float(naive.optimum(problem.to_dict()))
     price = factor * best
-    kernels = importlib.import_module("specopt.solvers.draft_control.kernels.policy_iteration")
-    nothing = np.zeros(len(problem.states), dtype=np.int64)
-    outcome = certify(
-        kernels, prepared, nothing + prepared.shortest, nothing, Budget(problem), price
-    )
+    outcome = certify(prepared, first_actions(prepared), Budget(problem), price)
     assert outcome.bound is not None
     assert outcome.bound >= best * (1 - 1e-12)
     exact = problem.to_dict()
@@ -50,50 +44,40 @@ def test_any_price_gives_a_bound(problem: DraftControlProblem, factor: float) ->
 
 @settings(max_examples=60)
 @given(draft_controls(longest=5), st.data())
-def test_cycle_rate_is_the_rate_of_the_policy(
+def test_tokens_seconds_and_shares_are_those_of_the_oracle(
     problem: DraftControlProblem, data: st.DataObject
 ) -> None:
-    """Tests that what a cycle yields over what it takes is the oracle's rate of the policy, to
-    rounding.
+    """Tests that tokens and seconds of a policy, and its rate by the shares of the states, are
+    those of the oracle, to rounding.
     """
-    exact = problem.to_dict()
-    able = naive.actions(exact)
-    policy = data.draw(
-        st.lists(st.sampled_from(able), min_size=len(problem.states), max_size=len(problem.states))
+    exact, prepared = problem.to_dict(), prepare(problem)
+    actions = st.integers(0, prepared.actions - 1)
+    choice = np.array(
+        data.draw(st.lists(actions, min_size=prepared.states, max_size=prepared.states))
     )
-    prepared = prepare(problem)
-    kernels = importlib.import_module("specopt.solvers.draft_control.kernels.policy_iteration")
-    lengths = np.array([length for length, _ in policy])
-    indices = np.array([exact["resolutions"].index(resolution) for _, resolution in policy])
-    tokens, seconds = weigh(kernels, prepared, lengths, indices)
+    lengths, indices = (column[choice].tolist() for column in prepared.choices)
+    policy = [
+        (length, exact["resolutions"][index])
+        for length, index in zip(lengths, indices, strict=True)
+    ]
+    tokens, seconds = weigh(prepared, choice)
     assert tokens == pytest.approx(
         [float(naive.tokens(exact, s, a)) for s, a in enumerate(policy)], rel=1e-13
     )
     assert seconds == pytest.approx(
         [float(naive.seconds(exact, s, a)) for s, a in enumerate(policy)], rel=1e-13
     )
-    reduced = prepared.recurrent_chain
-    kernels.stationary(reduced)
-    rate = cycle_rate(reduced, tokens[prepared.recurrent], seconds[prepared.recurrent])
+    rate = float(prepared.shares @ tokens) / float(prepared.shares @ seconds)
     assert rate == pytest.approx(float(naive.objective(exact, policy)), rel=1e-13)
 
 
-@given(draft_controls(longest=6))
-def test_the_quickest_iteration_is_the_least_of_all(problem: DraftControlProblem) -> None:
-    """Tests that the seconds that the certificate divides by are the least of all actions, whatever
-    their length.
-    """
-    prepared = prepare(problem)
-    least = prepared.all_actions()[1].min(axis=1)
-    assert prepared.quickest == pytest.approx(least, rel=1e-14)
-
-
-def test_all_actions_are_what_the_kernel_weighs() -> None:
-    """Tests that the table of all actions has the tokens and seconds of each, in the order of its
-    two columns.
+def test_the_tables_have_all_actions() -> None:
+    """Tests that the tables have the tokens and seconds of all actions, in the order of the
+    choices.
     """
     problem: Any = INSTANCES["mixing"]
-    tokens, seconds, lengths, indices = prepare(problem).all_actions()
+    prepared = prepare(problem)
+    (tokens, seconds), (lengths, indices) = prepared.tables, prepared.choices
     data = problem.to_dict()
     for column, (length, index) in enumerate(zip(lengths.tolist(), indices.tolist(), strict=True)):
         action = (length, data["resolutions"][index])

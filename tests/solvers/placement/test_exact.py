@@ -194,7 +194,8 @@ def test_every_pattern_within_reach_is_listed(
     of_units[:2] = scale * np.array(prices[3:])
     duals = of_classes, of_units, np.zeros(len(prepared.drafts))
     asked: list[int] = []
-    listed = relaxation.near(duals, share * scale, lambda: asked.append(1))
+    columns = relaxation.near_columns(duals, share * scale, lambda: asked.append(1))
+    listed = relaxation.near(duals, share * scale, columns)
     within = [
         one
         for one in every
@@ -217,12 +218,9 @@ def test_patterns_of_many_classes_have_room() -> None:
     data["classes"] = [data["classes"][0] | {"name": f"class {k}", "clients": 1} for k in range(70)]
     relaxation = Relaxation(prepare(PlacementProblem.from_dict(data), exact=True), narrow=np.inf)
     assert relaxation.classes == 70
-    assert (
-        relaxation.near(
-            (np.zeros(70), np.array([1e9, 0.0, 0.0, 0.0]), np.zeros(0)), 0.0, lambda: None
-        )
-        == []
-    )
+    duals = np.zeros(70), np.array([1e9, 0.0, 0.0, 0.0]), np.zeros(0)
+    columns = relaxation.near_columns(duals, 0.0, lambda: None)
+    assert relaxation.near(duals, 0.0, columns) == []
 
 
 def test_a_program_that_fails_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

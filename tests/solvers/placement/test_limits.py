@@ -357,7 +357,8 @@ def test_passes_of_many_pieces_are_listed() -> None:
     prepared = prepare(PlacementProblem.from_dict(data), exact=True)
     relaxation = Relaxation(prepared, narrow=np.inf)
     assert relaxation.width > 64
-    listed = relaxation.near((np.zeros(1), np.zeros(4), np.zeros(0)), 1e6, lambda: None)
+    duals = np.zeros(1), np.zeros(4), np.zeros(0)
+    listed = relaxation.near(duals, 1e6, relaxation.near_columns(duals, 1e6, lambda: None))
     assert listed is not None
     every = undominated(prepared, valued(prepared, list(all_patterns(prepared))))
     assert {one.value for one in undominated(prepared, listed)} == {one.value for one in every}

@@ -18,7 +18,7 @@ from specopt.instances.prompt_chunking.workload import paper_4_workload
 from specopt.models.errors import InvalidInput
 from specopt.models.prompt_chunking.problem import PromptChunkingPlan
 from specopt.models.prompt_chunking.workload import PromptWorkload, Rounds, Scheme
-from specopt.solvers.policy import _with_attributes
+from specopt.solvers.kernels.kernel import with_fields
 from specopt.solvers.prompt_chunking.simulate import draw, play, problem_of, run_once
 
 WORKLOAD = paper_4_workload(link_latency_seconds=0.005)
@@ -247,9 +247,7 @@ def test_kernel_is_plain_python(scheme: Scheme, monkeypatch: pytest.MonkeyPatch)
     requests = draw(dataclasses.replace(WORKLOAD, output_tokens=12), 15, seed=5)
     compiled = play(WORKLOAD, scheme, requests)
     python = kernels.play.py_func
-    monkeypatch.setattr(
-        kernels, "play", lambda *arguments: python(*map(_with_attributes, arguments))
-    )
+    monkeypatch.setattr(kernels, "play", lambda *arguments: python(*map(with_fields, arguments)))
     with np.errstate(over="ignore"):  # the random numbers wrap around
         plain = play(WORKLOAD, scheme, requests)
     assert plain.ttft_seconds.tolist() == compiled.ttft_seconds.tolist()

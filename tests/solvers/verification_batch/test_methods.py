@@ -74,15 +74,6 @@ def test_all_agree_with_enumeration(problem: VerificationBatchProblem) -> None:
             ]
 
 
-@settings(max_examples=25)
-@given(verification_batches())
-def test_integer_program(problem: VerificationBatchProblem) -> None:
-    """Tests that the plain integer program agrees, too."""
-    result = solve(problem, "milp")
-    assert result.objective == pytest.approx(float(naive.optimum(problem.to_dict())), rel=1e-6)
-    assert result.status is Status.OPTIMAL
-
-
 @settings(max_examples=75)
 @given(verification_batches(requests=(1, 8), ample_memory=True))
 def test_sweep_has_half(problem: VerificationBatchProblem) -> None:
