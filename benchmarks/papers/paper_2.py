@@ -35,6 +35,8 @@ SATURATED = 800
 SECONDS = 60.0
 """Simulated seconds that count, per run."""
 
+_KV_BYTES_14B = 163_840.0  # Qwen3-14B: 40 layers, 8 heads of 128 for keys and values, 2 bytes
+
 _SYSTEMS: dict[str, tuple[PolicyName, dict[str, Any]]] = {
     "SLED": ("fcfs", {"prefix_cache": False, "predictor": None}),
     "centralised": ("fcfs", {}),
@@ -48,6 +50,7 @@ def _workload(
     """Return WISP's workload at a point, with changes."""
     rates, predictor = _recorded(point) if "part" in point else _printed(point)
     changes = {"predictor": predictor if point["controller"] == "on" else None} | changes
+    gigabytes = point.get("cache_gb_14b", point.get("cache_gb"))
     base = mixed_classes(
         prompt_median_tokens=point["prompt_median"],
         class_speeds=class_speeds,
@@ -63,6 +66,8 @@ def _workload(
         think_seconds=point["think_seconds"],
         guard_seconds=1e-3 * point.get("guard_ms", 5.0),
         time_noise=point.get("time_noise", 0.0),
+        kv_bytes_per_token=_KV_BYTES_14B if "scale_14b" in point else base.kv_bytes_per_token,
+        cache_memory_bytes=None if gigabytes is None else 1e9 * gigabytes,
         **changes,
     )
 
