@@ -38,7 +38,7 @@ HERE = Path(__file__).parent
 sys.path += [str(HERE), str(HERE.parent / "benchmarks")]
 
 from papers.ledger import TITLES, entries, paper  # noqa: E402 - of the benchmarks
-from papers.views import HEAD, assumption_cells, cells, count_rows, summary  # noqa: E402
+from papers.views import HEAD, assumption_cells, cells, count_rows, groups, summary  # noqa: E402
 from pictures import PICTURES  # noqa: E402 - the folder is no package
 
 RESULTS = HERE.parent / "benchmarks" / "results"
@@ -97,27 +97,52 @@ def families(kind: str) -> Iterator[str]:
 
 
 def ledger(name: str) -> Iterator[str]:
-    """Yield what a paper states and what became of it, and what its simulations assume; without a
-    name the counts.
+    """Yield the sentences, the picture, the statements and the assumptions of a paper; without a
+    name the counts of all papers.
     """
     if not name:
-        rows = list(count_rows(entries()))
+        rows = dict(count_rows(entries()))
+        first, *_ = rows.values()
         yield from table(
-            ["", *rows[0][1]],
-            [[f"`{row}`" if row in TITLES else row, *found.values()] for row, found in rows],
+            ["", *(f"[{row}](papers/{row}.md)" if row in TITLES else row for row in rows)],
+            [[key, *(found[key] for found in rows.values())] for key in first],
         )
         return
     one = paper(name)
     yield from (f"{line}\n" for line in summary(one, entries(one)))
-    yield f"![In which share of its box each statement holds](recorded/{name}.svg)\n"
-    yield from table(HEAD, map(cells, entries(one)))
-    yield from (
-        "",
-        *table(
-            ["assumption", "default", "range", "reason"],
-            map(assumption_cells, one.assumptions.values()),
-        ),
+    yield f"![Share of the sampled assumptions for which statements hold](../recorded/{name}.svg)\n"
+    for title, listed in groups(entries(one)):
+        columns = [
+            column for column in zip(HEAD, *map(cells, listed), strict=True) if any(column[1:])
+        ]
+        lines = table(
+            [column[0] for column in columns], zip(*(column[1:] for column in columns), strict=True)
+        )
+        yield from _section(
+            f"{title}", lines, len(listed), folded=title.startswith("Statements that were not")
+        )
+    lines = table(
+        ("assumption", "default", "range", "reason"),
+        map(assumption_cells, one.assumptions.values()),
     )
+    yield from _section("Assumptions", lines, len(one.assumptions), folded=False)
+
+
+def _section(title: str, lines: Iterable[str], count: int, *, folded: bool) -> Iterator[str]:
+    """Yield a table under a heading, or folded under it."""
+    yield from (f"## {title}", "")
+    if folded:
+        yield from (
+            "<details>",
+            f"<summary>{count} rows</summary>",
+            "",
+            *lines,
+            "",
+            "</details>",
+            "",
+        )
+    else:
+        yield from (*lines, "")
 
 
 def results(pattern: str) -> Iterator[str]:

@@ -151,7 +151,6 @@ def _between_tables(
     yield "table-6.scaling", eight / four
     yield "table-7.difference", follows(0.006, 0.992 - 0.986, digits=3)
     yield "table-8.features", 4.0  # App. B
-    yield "sec-4.r2", 0.9944  # the largest R2 in table and figure
     yield "eq-5", 0.73 * 8 / sum(0.73**k for k in range(1, 9))
 
 

@@ -112,7 +112,7 @@ def computed(papers: Sequence[Paper], given: argparse.Namespace) -> Iterator[dic
         if given.output is not None:
             folder = given.output / name
             folder.mkdir(parents=True, exist_ok=True)
-            write_run(one, folder)
+            write_run(of, one, folder)
         for each in one.findings:
             if means(given.item, each.said.id):
                 yield entry(of, each.said, each.to_dict())

@@ -392,7 +392,7 @@ CHECKS: dict[tuple[str, str], Callable[[], Check]] = {
     ("paper-5", "theorem-3"): lambda: _held("rates that do not move", 20, _fluid),
     ("paper-5", "theorem-4"): fixed_point,
     ("paper-5", "corollary-1"): fixed_point,
-    ("paper-5", "algorithm-1"): starved,
+    ("paper-5", "algorithm-1.starved"): starved,
     ("paper-5", "lemma-1"): lambda: _held(
         "3: rates that do not move in fluid time", 50, _still_rates
     ),
@@ -404,5 +404,5 @@ CHECKS: dict[tuple[str, str], Callable[[], Check]] = {
     ("paper-1", "algorithm-1.memory"): lambda: _held("the judge's memory", 20, _memory),
     ("paper-2", "theorem-1"): theorem_1_of_paper_2,
     ("paper-2", "algorithm-1.approximation"): algorithm_1_of_paper_2,
-    ("paper-3", "eq-13"): myopic,
+    ("paper-3", "eq-13.greedy"): myopic,
 }
