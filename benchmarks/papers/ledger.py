@@ -115,7 +115,7 @@ class Statement:
             if self.printed is None:
                 return "above 0"
             if not self.one_sided:
-                return "as printed" if self.status == "audited" else f"within {LEVEL:.0%} of it"
+                return "as printed" if self.status == "audited" else f"within {100 * LEVEL:g} %"
         return f"at least {low:g}" if math.isinf(high) else f"{low:g} to {high:g}"
 
     def agrees(self, ours: float) -> bool:
@@ -321,17 +321,17 @@ def counts(listed: Sequence[Mapping[str, Any]], origin: str = ORIGINS[0]) -> dic
     """Return the number of statements of an origin by status and by result.
 
     The numbers from "can fail" on are those of computed statements that the computation can
-    contradict; "mapped" ones were computed at sampled assumptions.
+    contradict; the last three are of those that were computed at sampled assumptions.
     """
     own = [one for one in listed if one["origin"] == origin]
     tried = [one for one in own if one.get("check") == CHECKS[0]]
-    mapped = [one["share"] for one in tried if "share" in one]
+    shares = [one["share"] for one in tried if "share" in one]
     return {
         "statements": len(own),
         **{status: sum(one["status"] == status for one in own) for status in STATUSES},
         "can fail": len(tried),
-        "hold by default": sum(one["holds"] for one in tried),
-        "mapped": len(mapped),
-        "everywhere": mapped.count(1.0),
-        "nowhere": mapped.count(0.0),
+        "hold at the defaults": sum(one["holds"] for one in tried),
+        "sampled": len(shares),
+        "hold at all points": shares.count(1.0),
+        "hold at no point": shares.count(0.0),
     }

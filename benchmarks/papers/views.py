@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from papers.experiment import Curves, Run
-from papers.ledger import CHECKS, ORIGINS, THEOREMS, Assumption, Paper, counts, entry
+from papers.ledger import CHECKS, ORIGINS, Paper, counts, entry
 from specopt.kinds.chart import Chart, Picture, category, looks, quantity
 from specopt.models.files import csv_text, write_text
 
@@ -48,7 +48,7 @@ def verdict(entry: Entry) -> str:
 
 def _portion(found: Entry) -> str:
     low, high = (100 * end for end in found["interval"])
-    return f"{100 * found['share']:.0f} % of {found['samples']} [{low:.0f} to {high:.0f} %]"
+    return f"{100 * found['share']:.0f} % of {found['samples']} points [{low:.0f} to {high:.0f} %]"
 
 
 def summary(of: Paper, listed: Sequence[Entry]) -> list[str]:
@@ -64,7 +64,7 @@ HEAD = (
     "printed",
     "ours",
     "holds if",
-    "holds in",
+    "result",
     "kind of check",
     "explanation",
     "item",
@@ -85,34 +85,6 @@ def cells(entry: Entry) -> tuple[str, ...]:
         "; ".join(entry[name] for name in notes if entry.get(name)),
         f"`{entry['item']}`",
     )
-
-
-def groups(listed: Sequence[Entry]) -> Iterator[tuple[str, list[Entry]]]:
-    """Yield the groups of a paper's statements with their titles; what nobody attempted is last."""
-    rest = list(listed)
-    for title, belongs in _GROUPS:
-        found = [one for one in rest if belongs(one)]
-        rest = [one for one in rest if not belongs(one)]
-        if found:
-            yield title, found
-
-
-def _can_fail(entry: Entry) -> bool:
-    return entry["origin"] == ORIGINS[0] and entry.get("check") == CHECKS[0]
-
-
-_GROUPS = (
-    ("Statements that the simulations can refute", lambda one: _can_fail(one) and "share" in one),
-    ("Statements computed from printed values", _can_fail),
-    ("The same statements on the real pair", lambda one: one["origin"] == ORIGINS[2]),
-    ("Checks that we add", lambda one: one["origin"] == ORIGINS[1]),
-    ("Theorems and algorithms", lambda one: one["status"] in THEOREMS),
-    (
-        "Statements that no computation here can refute",
-        lambda one: one["status"] != "not-attempted",
-    ),
-    ("Statements that were not attempted", lambda one: True),
-)
 
 
 def print_entry(entry: Entry) -> None:
@@ -160,12 +132,6 @@ def write_run(of: Paper, run: Run, folder: Path) -> None:
     for name, picture in drawn.items():
         file_name = re.sub(r"[^\w.-]+", "-", name)
         picture.save(folder / f"{file_name}.png")
-
-
-def assumption_cells(one: Assumption) -> tuple[str, str, str, str]:
-    """Return a row of a table: name, default, range and reason."""
-    plausible = ", ".join(map(str, one.choices)) or f"{number(one.low)} to {number(one.high)}"
-    return one.name, number(one.default), plausible, one.reason
 
 
 # ---------------------------------------------------------------------------- pictures
