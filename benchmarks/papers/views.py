@@ -191,11 +191,13 @@ _SHARE = "share of sampled assumptions, exact 95 % interval"
 
 
 def _map_row(entry: Entry) -> dict[str, Any]:
+    said, printed, _, criterion, *_ = cells(entry)
+    wanted = f"{printed} {entry.get('unit', '')}".strip() if printed else criterion
+    said += "" if wanted == "above 0" else f" ({wanted})"
     points = f" ({entry['samples']} points)" if entry["samples"] < _FEW else ""
-    said = f"{entry['place']}: {entry['statement']}{points}"
     low, high = entry["interval"]
     return {
-        "statement": "|".join(textwrap.wrap(said, 62)),
+        "statement": "|".join(textwrap.wrap(said + points, 62)),
         _SHARE: entry["share"],
         "from": low,
         "to": high,
