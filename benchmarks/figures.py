@@ -224,10 +224,10 @@ FIGURES: dict[str, Measured | Computed] = {
     ),
     "optimal.tokens-per-second": Measured(_CONTROL, "alternating: optimal, myopic, best-static", 0),
     "myopic.tokens-per-second": Measured(_CONTROL, "alternating: optimal, myopic, best-static", 1),
-    "chunks.eq3.low": Measured(_CHUNKS, _TTFT.format(351, 4, 539)),
-    "chunks.eq3.high": Measured(_CHUNKS, _TTFT.format(2000, 4, 2802)),
-    "chunks.eq3.one-gpu.low": Measured(_CHUNKS, _TTFT.format(891, 1, 1325)),
-    "chunks.eq3.one-gpu.high": Measured(_CHUNKS, _TTFT.format(351, 1, 582)),
+    "chunks.eq3.low": Measured(_CHUNKS, _TTFT.format(351, 4, 443)),
+    "chunks.eq3.high": Measured(_CHUNKS, _TTFT.format(2000, 4, 2255)),
+    "chunks.eq3.one-gpu.low": Measured(_CHUNKS, _TTFT.format(351, 1, 487)),
+    "chunks.eq3.one-gpu.high": Measured(_CHUNKS, _TTFT.format(2000, 1, 2298)),
     **{
         f"placement.play.{key}": Measured("placement played: cycles", f"{row}: entries within 5 %")
         for key, row in (
