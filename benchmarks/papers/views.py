@@ -192,8 +192,10 @@ _SHARE = "share of sampled assumptions, exact 95 % interval"
 
 def _map_row(entry: Entry) -> dict[str, Any]:
     said, printed, _, criterion, *_ = cells(entry)
-    wanted = f"{printed} {entry.get('unit', '')}".strip() if printed else criterion
-    said += "" if wanted == "above 0" else f" ({wanted})"
+    if printed:
+        said += f" (printed: {printed} {entry.get('unit', '')}".rstrip() + ")"
+    elif criterion != "above 0":
+        said += f" (holds for {criterion})"
     points = f" ({entry['samples']} points)" if entry["samples"] < _FEW else ""
     low, high = entry["interval"]
     return {
