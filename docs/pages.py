@@ -18,7 +18,7 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -37,8 +37,15 @@ from specopt.views.methods import method_entry
 HERE = Path(__file__).parent
 sys.path += [str(HERE), str(HERE.parent / "benchmarks")]
 
-from papers.ledger import TITLES, entries, paper  # noqa: E402 - of the benchmarks
-from papers.views import HEAD, assumption_cells, cells, count_rows, summary  # noqa: E402
+from papers.ledger import (  # noqa: E402 - of the benchmarks
+    CHECKS,
+    ORIGINS,
+    THEOREMS,
+    TITLES,
+    entries,
+    paper,
+)
+from papers.views import HEAD, cells, count_rows, number, summary  # noqa: E402
 from pictures import PICTURES  # noqa: E402 - the folder is no package
 
 RESULTS = HERE.parent / "benchmarks" / "results"
@@ -97,27 +104,76 @@ def families(kind: str) -> Iterator[str]:
 
 
 def ledger(name: str) -> Iterator[str]:
-    """Yield what a paper states and what became of it, and what its simulations assume; without a
-    name the counts.
+    """Yield the sentences, the picture, the statements and the assumptions of a paper; without a
+    name the counts of all papers.
     """
     if not name:
-        rows = list(count_rows(entries()))
+        rows = dict(count_rows(entries()))
+        first, *_ = rows.values()
         yield from table(
-            ["", *rows[0][1]],
-            [[f"`{row}`" if row in TITLES else row, *found.values()] for row, found in rows],
+            ["", *(f"[{row}](papers/{row}.md)" if row in TITLES else row for row in rows)],
+            [[key, *(found[key] for found in rows.values())] for key in first],
         )
         return
     one = paper(name)
-    yield from (f"{line}\n" for line in summary(one, entries(one)))
-    yield f"![In which share of its box each statement holds](recorded/{name}.svg)\n"
-    yield from table(HEAD, map(cells, entries(one)))
-    yield from (
-        "",
-        *table(
-            ["assumption", "default", "range", "reason"],
-            map(assumption_cells, one.assumptions.values()),
-        ),
-    )
+    listed = entries(one)
+    yield from (f"{line}\n" for line in summary(one, listed))
+    yield f"![Share of the sampled assumptions for which statements hold](../recorded/{name}.svg)\n"
+    for title, belongs in STATEMENTS.items():
+        found = [entry for entry in listed if belongs(entry)]
+        listed = [entry for entry in listed if not belongs(entry)]
+        columns = [
+            (head, *column)
+            for head, *column in zip(HEAD, *map(cells, found), strict=True)
+            if any(column)
+        ]
+        if found:
+            lines = table(*_transposed(columns))
+            yield from _section(title, lines, len(found), folded=title == NOT_ATTEMPTED)
+    rows = [
+        (
+            each.name,
+            number(each.default),
+            ", ".join(map(str, each.choices)) or f"{number(each.low)} to {number(each.high)}",
+            each.reason,
+        )
+        for each in one.assumptions.values()
+    ]
+    lines = table(("assumption", "default", "range", "reason"), rows)
+    yield from _section("Assumptions", lines, len(rows), folded=False)
+
+
+def _transposed(columns: Sequence[Sequence[Any]]) -> tuple[Any, list[Any]]:
+    """Return the head and the rows of columns that begin with their head."""
+    head, *rows = zip(*columns, strict=True)
+    return head, rows
+
+
+def _section(title: str, lines: Iterable[str], count: int, *, folded: bool) -> Iterator[str]:
+    """Yield a table under a heading, or folded under it."""
+    yield from (f"## {title}", "")
+    if folded:
+        lines = ("<details>", f"<summary>{count} rows</summary>", "", *lines, "", "</details>")
+    yield from (*lines, "")
+
+
+def _can_fail(entry: Mapping[str, Any]) -> bool:
+    return entry["origin"] == ORIGINS[0] and entry.get("check") == CHECKS[0]
+
+
+NOT_ATTEMPTED = "Statements that were not attempted"
+STATEMENTS: dict[str, Callable[[Mapping[str, Any]], bool]] = {
+    "Statements that the simulations can refute": lambda one: _can_fail(one) and "share" in one,
+    "Statements computed from printed values": _can_fail,
+    "The same statements on the real pair": lambda one: one["origin"] == ORIGINS[2],
+    "Checks that we add": lambda one: one["origin"] == ORIGINS[1],
+    "Theorems and algorithms": lambda one: one["status"] in THEOREMS,
+    "Statements that follow by argument, or cannot fail": (
+        lambda one: one["status"] != "not-attempted"
+    ),
+    NOT_ATTEMPTED: lambda one: True,
+}
+"""Titles of the groups of statements on a page; a statement is in the first that it belongs to."""
 
 
 def results(pattern: str) -> Iterator[str]:

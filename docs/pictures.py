@@ -10,10 +10,11 @@ from functools import partial
 from pathlib import Path
 
 import placement_map  # type: ignore[import-not-found]  # of the benchmarks, which are no package
-from papers.ledger import CHECKS, TITLES, entries, paper
+from papers.ledger import TITLES, entries, paper
+from papers.views import draw_map
 
 import specopt
-from specopt.kinds.chart import Chart, Picture, category, looks, quantity
+from specopt.kinds.chart import Chart, Picture, looks, quantity
 from specopt.kinds.serving_latency.view import pipeline_figure
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -123,48 +124,8 @@ def placement() -> Picture:
 
 
 def verdicts(name: str) -> Picture:
-    """Return in which share of its box each statement of a paper holds, of those that can fail."""
-    across = "share of the box of assumptions, exact 95 % interval"
-    rows = [
-        {
-            "statement": one["item"],
-            across: one["share"],
-            "from": one["interval"][0],
-            "to": one["interval"][1],
-            "drafts": "of the real pair" if one["item"].endswith(".real") else "synthetic",
-        }
-        for one in entries(paper(name))
-        if "share" in one and one["check"] == CHECKS[0]
-    ]
-    how = {"scale": {"domain": [0, 1]}, "axis": {"format": ".0%", "tickCount": 5}}
-    colours = {
-        "domain": ["synthetic", "of the real pair"],
-        "range": ["var(--series-0)", "var(--series-1)"],
-    }
-    spec = {
-        "height": 17 * len(rows),
-        "encoding": {
-            "y": category("statement", title=None, axis={"labelLimit": 300, "grid": True}),
-            "color": category("drafts", scale=colours),
-        },
-        "layer": [
-            {
-                "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.5},
-                "encoding": {"x": quantity("from", title=across, **how), "x2": {"field": "to"}},
-            },
-            {
-                "mark": {"type": "point", "filled": True, "size": 60},
-                "encoding": {"x": quantity(across, **how)},
-            },
-        ],
-    }
-    return Picture(
-        [
-            Chart(
-                title=f"{name}: where statements hold, of those that can fail", rows=rows, spec=spec
-            )
-        ]
-    )
+    """Return the share of sampled assumptions for which the statements of a paper hold."""
+    return draw_map(entries(paper(name)))
 
 
 PICTURES: dict[str, Callable[[], Picture]] = {

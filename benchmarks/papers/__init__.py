@@ -1,3 +1,1 @@
-"""The ledger of the papers: what they state, what their simulations assume, and what came out of
-our runs.
-"""
+"""The ledger of the papers: their statements, our assumptions and our results."""

@@ -1,6 +1,4 @@
-"""Arithmetic of printed numbers: whether one follows from those beside it, their rounding
-considered.
-"""
+"""Arithmetic of printed numbers: whether a number follows from others, apart from rounding."""
 
 from __future__ import annotations
 
@@ -8,16 +6,18 @@ from __future__ import annotations
 def follows(
     printed: float, low: float, high: float | None = None, *, digits: int | None = None
 ) -> float:
-    """Return the printed number if it follows, else the middle of what does.
+    """Return the printed number if it follows from others, else the middle of the possible values.
 
     Parameters
     ----------
     printed
-        As printed.
-    low, high
-        The interval that the rounded numbers beside it leave; `high` is `low` for none.
+        Printed number.
+    low
+        Lower end of the interval that the other rounded numbers allow.
+    high
+        Upper end of the interval; None means `low`.
     digits
-        Decimals that it is printed with; None: it is exact.
+        Printed decimals; None means an exact number.
 
     Examples
     --------

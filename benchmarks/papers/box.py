@@ -1,5 +1,5 @@
-"""A verdict as a map: in how much of the box of assumptions a statement holds, and which
-assumptions decide that.
+"""Samples of the assumptions of an experiment, and the assumptions that decide whether a statement
+holds.
 """
 
 from __future__ import annotations
@@ -14,19 +14,18 @@ from papers.ledger import Assumption
 from specopt.models.fields import Floats, Truths
 
 BINS = 4
-"""Parts of an assumption's range that first-order indices compare; choices are bins of their own.
-"""
+"""Number of bins of an assumption's range for first-order indices; each choice is a bin."""
 
 
 def sample(
     box: Sequence[Assumption], count: int, seed: int = 0
 ) -> tuple[Floats, list[dict[str, Any]]]:
-    """Return distinct points that fill a box: places from 0 to 1, and values (Sobol's sequence,
-    scrambled).
+    """Return distinct points that fill the ranges of assumptions: positions from 0 to 1, and values
+    (Sobol's sequence, scrambled).
     """
     from scipy.stats import qmc
 
-    exponent = max(0, (count - 1).bit_length())  # the sequence is balanced at powers of two
+    exponent = max(0, (count - 1).bit_length())  # the sequence is balanced for powers of two
     places: Floats = qmc.Sobol(max(1, len(box)), rng=seed).random_base2(exponent)[
         :count, : len(box)
     ]
@@ -39,11 +38,10 @@ def sample(
 
 
 def first_order(box: Sequence[Assumption], places: Floats, holds: Truths) -> Floats:
-    """Return the first-order Sobol index of every assumption for whether a statement holds, by
-    binning.
+    """Return the first-order Sobol index of each assumption for whether a statement holds.
 
-    The share of the variance that knowing one assumption alone explains: the variance between bins
-    less what chance alone puts there, at least 0.
+    The index is the share of the variance that this assumption alone explains: the variance between
+    bins minus the variance expected by chance, at least 0.
     """
     truth = holds.astype(np.float64)
     total = truth.var() * len(truth)
@@ -64,16 +62,18 @@ def first_order(box: Sequence[Assumption], places: Floats, holds: Truths) -> Flo
 
 @dataclass(frozen=True, kw_only=True)
 class Split:
-    """The one cut that tells best where a statement holds.
+    """The cut of an assumption that best separates where a statement holds.
 
     Parameters
     ----------
     assumption
-        What is cut.
+        Assumption that is cut.
     where
-        One side, in words: ``below 4.2`` or ``= reject``.
-    inside, outside
-        Share of the points on that side where the statement holds, and on the other.
+        One side of the cut, such as ``< 4.2`` or ``= reject``.
+    inside
+        Share of the points on that side for which the statement holds.
+    outside
+        Share of the other points for which the statement holds.
     """
 
     assumption: Assumption
@@ -84,12 +84,12 @@ class Split:
     def __str__(self) -> str:
         return (
             f"holds in {100 * self.inside:.0f} % with {self.assumption.name} {self.where}, "
-            f"else in {100 * self.outside:.0f} %"
+            f"otherwise in {100 * self.outside:.0f} %"
         )
 
 
 def split(one: Assumption, places: Floats, holds: Truths) -> Split:
-    """Return the cut of an assumption that leaves the least variance on its two sides."""
+    """Return the cut of an assumption with the smallest variance on its two sides."""
     if one.choices:
         masks = [
             (f"= {value}", np.array([one.at(p) == value for p in places.tolist()]))
@@ -97,7 +97,7 @@ def split(one: Assumption, places: Floats, holds: Truths) -> Split:
         ]
     else:
         cuts = np.sort(places)[1:]
-        masks = [(f"below {one.at(float(cut)):.3g}", places < cut) for cut in cuts]
+        masks = [(f"< {one.at(float(cut)):.3g}", places < cut) for cut in cuts]
     inner = [(where, mask) for where, mask in masks if 0 < mask.sum() < len(mask)]
 
     def left(mask: Truths) -> float:
@@ -108,7 +108,7 @@ def split(one: Assumption, places: Floats, holds: Truths) -> Split:
     if not one.choices and inside < outside:  # name the side where it holds
         return Split(
             assumption=one,
-            where=where.replace("below", "from") + " on",
+            where=where.replace("<", ">="),
             inside=outside,
             outside=inside,
         )

@@ -1,6 +1,4 @@
-"""What an experiment finds, and how it is run: at the default assumptions, and all over their
-box.
-"""
+"""Runs of experiments, at the default assumptions and at sampled ones, and their results."""
 
 from __future__ import annotations
 
@@ -15,10 +13,10 @@ from papers.ledger import Assumption, Paper, Statement
 from specopt.models.fields import Floats
 
 Point = Mapping[str, Any]
-"""A value for every assumption of an experiment."""
+"""Value of each assumption of an experiment."""
 
 MATTERS = 0.05
-"""An assumption that explains less than this share of the variance is not named."""
+"""Assumptions that explain a smaller share of the variance are not reported."""
 
 
 @dataclass(frozen=True)
@@ -27,14 +25,16 @@ class Curves:
 
     Parameters
     ----------
-    x, y
-        Words on the axes.
+    x
+        Title of the horizontal axis.
+    y
+        Title of the vertical axis.
     at
-        Where the lines have points.
+        Positions of the points on the horizontal axis.
     lines
-        Their values, by name.
+        Values by name of the line.
     printed
-        Points that the paper prints, by the name of their line.
+        Points that the paper prints, by name of the line.
     """
 
     x: str
@@ -46,14 +46,14 @@ class Curves:
 
 @dataclass(frozen=True)
 class Found:
-    """What an experiment finds at one point.
+    """Result of an experiment at one point of its assumptions.
 
     Parameters
     ----------
     values
-        A number per statement, by id.
+        Number of each statement, by id.
     curves
-        Lines, by figure.
+        Lines by figure.
     """
 
     values: Mapping[str, float]
@@ -61,26 +61,26 @@ class Found:
 
 
 Experiment = Callable[[Point, Sequence[int]], Found]
-"""From assumptions and seeds, over which it averages."""
+"""Function of assumptions and seeds; the result is an average over the seeds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What became of a statement.
+    """Result of a statement.
 
     Parameters
     ----------
     said
         The statement.
     ours
-        What was computed at the default assumptions.
+        Value at the default assumptions.
     values
-        What was computed at every sampled point; empty without assumptions.
+        Value at each sampled point; empty without assumptions.
     deciding
-        The assumptions that explain most of whether it holds, at most three, with their first-order
-        indices.
+        Up to three assumptions that explain most of whether the statement holds, with their
+        first-order indices.
     split
-        The best cut of the first of them.
+        Best cut of the first of these assumptions.
     """
 
     said: Statement
@@ -91,16 +91,16 @@ class Finding:
 
     @property
     def holds(self) -> bool:
-        """Whether it holds at the default assumptions."""
+        """Whether the statement holds at the default assumptions."""
         return self.said.agrees(self.ours)
 
     @property
     def held(self) -> int:
-        """At how many of the sampled points it holds."""
+        """Number of sampled points at which the statement holds."""
         return sum(map(self.said.agrees, self.values.tolist()))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what the record keeps."""
+        """Return the result in the form of the record."""
         kept: dict[str, Any] = {"ours": float(f"{self.ours:.6g}")}
         if len(self.values):
             kept |= {
@@ -119,22 +119,22 @@ class Finding:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
-    """An experiment, run.
+    """Results of an experiment.
 
     Parameters
     ----------
     name
-        Of the experiment.
+        Name of the experiment.
     box
-        Its assumptions.
+        Assumptions of the experiment.
     places
-        The sampled points as places from 0 to 1.
+        Sampled points as positions from 0 to 1.
     points
-        The sampled points.
+        Sampled points.
     findings
-        By statement.
+        Results by statement.
     curves
-        Lines at the default assumptions, by figure.
+        Lines at the default assumptions by figure.
     """
 
     name: str
@@ -146,7 +146,7 @@ class Run:
 
 
 def run(paper: Paper, name: str, *, samples: int, seeds: int) -> Run:
-    """Run an experiment: at the defaults over a number of seeds, and at sampled points with a seed
+    """Run an experiment at its defaults, averaged over seeds, and at sampled points with one seed
     each.
     """
     experiment: Experiment = paper.module.EXPERIMENTS[name]
@@ -176,7 +176,7 @@ def _finding(
 ) -> Finding:
     finding = Finding(said=said, ours=float(ours), values=np.array(values))
     holds = np.array([said.agrees(one) for one in values], bool)
-    if holds.all() or not holds.any():  # all of none hold, too
+    if holds.all() or not holds.any():  # also without samples
         return finding
     indices = first_order(box, places, holds)
     order = [i for i in np.argsort(-indices, kind="stable")[:3].tolist() if indices[i] >= MATTERS]

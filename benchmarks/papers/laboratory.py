@@ -1,8 +1,7 @@
-"""What the laboratory's logs of a real pair of models say, condensed, in the place of synthetic
-drafts.
+"""Condensed logs of a real pair of models from the laboratory, which replace synthetic drafts.
 
-`laboratory/inputs.py` writes it from the raw files. Experiments on it are those on synthetic
-drafts, with other assumptions: their statements' ids end in ``.real``.
+`laboratory/inputs.py` writes them from the raw files. The experiments are the same as those on
+synthetic drafts, with other assumptions. The ids of their statements end in ``.real``.
 """
 
 from __future__ import annotations
@@ -18,13 +17,13 @@ from papers.ledger import DATA
 
 @cache
 def condensed() -> dict[str, list[dict[str, Any]]]:
-    """Return everything: lists of lines, by name."""
+    """Return all lists of lines by name."""
     found: dict[str, list[dict[str, Any]]] = json.loads((DATA / "laboratory.json").read_text())
     return found
 
 
 def lines(name: str, /, **where: Any) -> list[dict[str, Any]]:
-    """Return the lines of a list that have these values."""
+    """Return the lines of a list with given values."""
     return [
         line
         for line in condensed()[name]
@@ -33,9 +32,7 @@ def lines(name: str, /, **where: Any) -> list[dict[str, Any]]:
 
 
 def real(experiment: Experiment) -> Experiment:
-    """Return an experiment on the real pair: one that takes recorded drafts where its assumptions
-    say so.
-    """
+    """Return an experiment on the real pair, whose assumptions make it use recorded drafts."""
 
     def on_the_real_pair(point: Point, seeds: Sequence[int]) -> Found:
         found = experiment(point, seeds)

@@ -1,5 +1,5 @@
-"""What five papers state, and what became of it: the checked-in data, and the record of the last
-full run.
+"""The ledger of five papers: their statements, the assumptions of our simulations, and the results
+of the last full run.
 """
 
 from __future__ import annotations
@@ -17,52 +17,60 @@ from typing import Any
 DATA = Path(__file__).parent / "data"
 
 RECORD = DATA / "record.json"
-"""What the last run of each experiment found; `run.py --record` writes it."""
+"""Results of the last run of each experiment; `run.py --record` writes this file."""
 
 LEVEL = 0.1
-"""A printed number comes out if ours is within 10 % of it."""
+"""A printed number is reproduced if ours differs from it by at most this share."""
 
 ABOVE = 1e-6
-"""An order or a trend holds if the lead exceeds this: less is rounding."""
+"""An order or a trend holds if the measured lead exceeds this; smaller leads are rounding."""
 
-STATUSES = ("recomputed", "simulated", "audited", "proved", "refuted", "not-attempted")
-THEOREMS = ("proved", "refuted")
+STATUSES = ("recomputed", "simulated", "audited", "proved", "held", "refuted", "not-attempted")
+THEOREMS = ("proved", "held", "refuted")
 CHECKS = ("can fail", "by construction", "by calibration", "identity")
+ORIGINS = ("paper", "our check", "real pair")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Statement:
-    """Something that a paper states.
+    """A statement of a paper, or a check that we add to it.
 
     Parameters
     ----------
     id
-        Unique within the paper.
+        Name of the statement, unique within the paper.
     place
-        Where it stands, such as ``Figure 6(a)``.
+        Place in the paper, such as ``Figure 6(a)``.
     statement
-        What it says, or what is measured to see whether it does.
+        The statement, or the quantity that decides whether it holds.
     printed
-        A number, the ends of a range, words, or None for an order or trend.
+        Printed value: a number, the ends of a range, words, or None for an order or a trend.
     unit
-        Of the number, or what the measured number is: the statement holds if a "least saving" is
-        above 0.
+        Unit of the number, or name of the measured quantity. A statement without a printed value
+        holds if a quantity such as "least saving" is positive.
     one_sided
-        Whether the paper says "up to" or "at least": more than `printed` is no failure.
+        Whether the paper prints "up to" or "at least", so that more than `printed` is no failure.
     holds
-        The range in which it holds, if `printed` does not say.
+        Range of values for which the statement holds; None derives it from `printed`.
     check
-        One of `CHECKS`: whether what is computed can contradict it at all.
+        One of `CHECKS`; only "can fail" means that the computation can contradict the statement.
+    origin
+        One of `ORIGINS`: a statement of the paper, a check that the paper does not make, or a
+        statement of the paper with data of the laboratory's pair of models.
     status
         One of `STATUSES`.
     by
-        The experiment that computes it.
+        Experiment that computes the number.
     test
-        The test that proves or refutes it.
+        Test that proves or refutes the statement, or checks it on instances.
+    instances
+        Number of instances on which a statement of status "held" was checked.
+    tolerance
+        Tolerance of that check.
     reason
-        Why it was not attempted, or does not come out.
+        Why the statement was not attempted, or why it does not hold.
     given
-        What its experiment needs to know of it.
+        Other values that the experiment needs.
     """
 
     id: str
@@ -72,16 +80,19 @@ class Statement:
     unit: str = ""
     one_sided: bool = False
     holds: tuple[float, float] | None = None
-    check: str = "can fail"
+    check: str = CHECKS[0]
+    origin: str = ORIGINS[0]
     status: str
     by: str = ""
     test: str = ""
+    instances: int = 0
+    tolerance: str = ""
     reason: str = ""
     given: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def range(self) -> tuple[float, float]:
-        """Where a computed number must lie for the statement to hold."""
+        """Range of computed values for which the statement holds."""
         if self.holds is not None:
             return self.holds
         if isinstance(self.printed, list):
@@ -92,34 +103,49 @@ class Statement:
 
     @property
     def near(self) -> tuple[float, float]:
-        """Where a computed number is about the printed one."""
-        slack = (1e-6 if self.status == "audited" else LEVEL) * abs(self.printed)
+        """Range of computed values that count as the printed one."""
+        slack = (ABOVE if self.status == "audited" else LEVEL) * abs(self.printed)
         return self.printed - slack, self.printed + slack
 
+    @property
+    def criterion(self) -> str:
+        """Range of computed values for which the statement holds, in words."""
+        low, high = self.range
+        if self.holds is None and not isinstance(self.printed, list):
+            if self.printed is None:
+                return "above 0"
+            if not self.one_sided:
+                return "as printed" if self.status == "audited" else f"within {100 * LEVEL:g} %"
+        return f"at least {low:g}" if math.isinf(high) else f"{low:g} to {high:g}"
+
     def agrees(self, ours: float) -> bool:
-        """Whether the statement holds with a computed number."""
+        """Return whether the statement holds for a computed value."""
         low, high = self.range
         return low <= ours <= high
 
 
 @dataclass(frozen=True, kw_only=True)
 class Assumption:
-    """Something that a simulation needs and that the paper does not print.
+    """A value that a simulation needs and that the paper does not print.
 
     Parameters
     ----------
     name
-        Unique within the paper.
+        Name of the assumption, unique within the paper.
     default
-        What is taken.
+        Value of the default run.
     reason
-        Why.
-    low, high
-        The plausible range of a number.
-    log, integer
-        Whether it is sampled by its logarithm, and whether it is whole.
+        Reason for the default and the range.
+    low
+        Lowest plausible number.
+    high
+        Highest plausible number.
+    log
+        Whether samples are uniform in the logarithm.
+    integer
+        Whether samples are rounded to integers.
     choices
-        The plausible values, if it is no number or few.
+        Plausible values, if the assumption is a choice.
     """
 
     name: str
@@ -132,7 +158,7 @@ class Assumption:
     choices: tuple[Any, ...] = ()
 
     def at(self, place: float) -> Any:
-        """Return the value at a place of its range, from 0 to 1."""
+        """Return the value at a position from 0 to 1 in the range."""
         if self.choices:
             return self.choices[min(int(place * len(self.choices)), len(self.choices) - 1)]
         span = self.high / self.low if self.log else self.high - self.low
@@ -142,23 +168,24 @@ class Assumption:
 
 @dataclass(frozen=True, kw_only=True)
 class Paper:
-    """A paper: what it states, and what its simulations assume.
+    """A paper with its statements and the assumptions of its simulations.
 
     Parameters
     ----------
-    name, title
-        As on the command line, and what it is about.
+    name
+        Name on the command line.
+    title
+        Topic of the paper.
     identifiers
-        All its figures, tables and numbered statements.
+        All figures, tables and numbered statements of the paper.
     statements
-        By id.
+        Statements by id.
     assumptions
-        By name.
+        Assumptions by name.
     experiments
-        Which assumptions each needs.
+        Names of the assumptions of each experiment.
     summary
-        What it claims first, what holds, what does not, and under which readings; ``{item}`` is
-        what was found.
+        Five sentences on the paper; ``{item}`` stands for the recorded share of a statement.
     """
 
     name: str
@@ -170,7 +197,7 @@ class Paper:
     experiments: Mapping[str, Sequence[str]]
 
     def of(self, experiment: str) -> tuple[Statement, ...]:
-        """Return the statements that an experiment computes."""
+        """Return the statements that an experiment decides."""
         return tuple(one for one in self.statements.values() if one.by == experiment)
 
     def box(self, experiment: str) -> tuple[Assumption, ...]:
@@ -179,7 +206,7 @@ class Paper:
 
     @property
     def module(self) -> Any:
-        """Where its experiments are: a function each in ``EXPERIMENTS``."""
+        """Module that holds the functions of the experiments in ``EXPERIMENTS``."""
         return import_module(f"papers.{self.name.replace('-', '_')}")
 
 
@@ -205,6 +232,8 @@ def paper(name: str) -> Paper:
             for key, value in line.items()
             if key in known
         }
+        if said["id"].endswith(".real"):
+            said["origin"] = ORIGINS[2]
         statements[line["id"]] = Statement(**said, given=given)
     assumptions = {
         key: Assumption(name=key, **line | {"choices": tuple(line.get("choices", ()))})
@@ -223,16 +252,16 @@ def paper(name: str) -> Paper:
 
 @cache
 def record() -> Mapping[str, Any]:
-    """Return the record of the last full run: when, how, and per paper and statement what came
-    out.
+    """Return the record of the last full run: its date and seeds, and the result of each
+    statement.
     """
     found: dict[str, Any] = json.loads(RECORD.read_text())
     return found
 
 
 def entries(*papers: Paper) -> list[dict[str, Any]]:
-    """Return the ledger, of all papers by default: an entry per statement, with what is recorded of
-    it.
+    """Return an entry for each statement of some papers, by default of all, with its recorded
+    result.
     """
     return [
         entry(one, said, record()["papers"].get(one.name, {}).get(said.id, {}))
@@ -242,8 +271,8 @@ def entries(*papers: Paper) -> list[dict[str, Any]]:
 
 
 def entry(of: Paper, said: Statement, found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a paper states, and what a run found: as a record keeps it, empty if there was
-    none.
+    """Return the entry of a statement with the result of a run in the form of the record; the
+    result may be empty.
     """
     row: dict[str, Any] = {
         "paper": of.name,
@@ -253,22 +282,29 @@ def entry(of: Paper, said: Statement, found: Mapping[str, Any]) -> dict[str, Any
         "printed": said.printed,
         "ours": found.get("ours"),
         "status": said.status,
+        "origin": said.origin,
         "assumptions": list(of.experiments.get(said.by, ())),
     }
     if "ours" in found:
-        row |= {"holds": said.agrees(found["ours"]), "check": said.check}
+        row |= {
+            "holds": said.agrees(found["ours"]),
+            "criterion": said.criterion,
+            "check": said.check,
+        }
     if "held" in found:
         row |= portion(found["held"], found["samples"])
-    more: dict[str, Any] = {"unit": said.unit, "test": said.test, "reason": said.reason}
+    more = {key: getattr(said, key) for key in ("unit", "test", "tolerance", "reason")}
     more |= {key: found.get(key) for key in ("median", "deciding", "split")}
+    if said.status == "held":
+        more["instances"] = said.instances
     if "near" in found:
         more["near"] = portion(found["near"], found["samples"])
     return row | {key: value for key, value in more.items() if value not in (None, "")}
 
 
 def portion(held: int, samples: int) -> dict[str, Any]:
-    """Return a share of samples, their number, and the exact 95 % interval of the share (Clopper
-    and Pearson).
+    """Return the share of samples for which a statement holds, their number, and the exact 95 %
+    interval of the share (Clopper and Pearson).
     """
     from scipy.special import betaincinv
 
@@ -281,19 +317,21 @@ def portion(held: int, samples: int) -> dict[str, Any]:
     }
 
 
-def counts(listed: Sequence[Mapping[str, Any]], *, real: bool = False) -> dict[str, int]:
-    """Return how many statements of the papers, or of ours on the real pair, came out how; `mapped`
-    ones can fail.
+def counts(listed: Sequence[Mapping[str, Any]], origin: str = ORIGINS[0]) -> dict[str, int]:
+    """Return the number of statements of an origin by status and by result.
+
+    The numbers from "can fail" on are those of computed statements that the computation can
+    contradict; the last three are of those that were computed at sampled assumptions.
     """
-    own = [one for one in listed if one["item"].endswith(".real") == real]
+    own = [one for one in listed if one["origin"] == origin]
     tried = [one for one in own if one.get("check") == CHECKS[0]]
-    mapped = [one["share"] for one in tried if "share" in one]
+    shares = [one["share"] for one in tried if "share" in one]
     return {
         "statements": len(own),
         **{status: sum(one["status"] == status for one in own) for status in STATUSES},
         "can fail": len(tried),
-        "hold by default": sum(one["holds"] for one in tried),
-        "mapped": len(mapped),
-        "everywhere": mapped.count(1.0),
-        "nowhere": mapped.count(0.0),
+        "hold at the defaults": sum(one["holds"] for one in tried),
+        "sampled": len(shares),
+        "hold at all points": shares.count(1.0),
+        "hold at no point": shares.count(0.0),
     }

@@ -1,9 +1,9 @@
-"""Figures 6-9 of paper 1, and the numbers that its equations give.
+"""Figures 6-9 of paper 1, and the numbers that follow from its equations.
 
-The axes of the figures are not in the text; the points are those that it names, and round ones
-between them. All schemes plan with O_max, as Sec. III-B does. Every point averages over the same
-draws of users and tasks; in Figure 9, where under Rayleigh fading the latency of a draw has no
-mean, how is an assumption.
+The text does not give the axes of the figures. The points are those that it names, and round
+numbers between them. All schemes plan with O_max, as in Sec. III-B. All points average over the
+same draws of users and tasks. In Figure 9 the latency of a draw has no mean under Rayleigh fading,
+so the kind of average is an assumption.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ REDUCTIONS = {
     "figure-8b": ("heuristic batching", 1792),
     "figure-8c": ("heuristic batching", 1024),
 }
-"""Against which scheme, and where on the axis, a reduction is printed."""
+"""Scheme and position on the axis for which a reduction is printed."""
 DRAWS = 3  # per seed, in Figure 9
 
 EXACT_7B = ExactDecoder(
@@ -59,7 +59,7 @@ EXACT_7B = ExactDecoder(
     name="LLaMA-7B",
 )
 
-_AMPLE = 999.0  # GB from which on the memory of the verify model is not limited
+_AMPLE = 999.0  # from this number of GB on, the memory of the verify model is not limited
 
 
 def _solved(problem: ServingLatencyProblem, method: Method | str) -> float:
@@ -102,7 +102,7 @@ def _scheme(name: str, problem: ServingLatencyProblem, point: Point) -> float:
 def _lines(
     names: Iterable[str], cells: Sequence[Mapping[str, object]], point: Point, seeds: Sequence[int]
 ) -> dict[str, Floats]:
-    """Return the mean latency of schemes, by name, at the points of an axis."""
+    """Return the mean latency of each scheme at the points of an axis."""
     memory = point["verify_memory_gb"] * 1e9 if point["verify_memory_gb"] < _AMPLE else None
     problems = [
         [
@@ -135,7 +135,7 @@ def _curves(
 
 
 def printed(_: Point, __: Sequence[int]) -> Found:
-    """Return what the printed numbers give without any run."""
+    """Return the numbers that follow from printed ones without a run."""
     return Found(
         {
             "sec-2.weights": EXACT_7B.parameter_bytes / 1e9,
@@ -146,7 +146,7 @@ def printed(_: Point, __: Sequence[int]) -> Found:
 
 
 def figure_6(point: Point, seeds: Sequence[int]) -> Found:
-    """Compare with autoregressive serving at every acceptance rate."""
+    """Compare with autoregressive serving at all acceptance rates."""
     values, curves = {}, {}
     for letter, pair in zip("abc", PAIRS, strict=True):
         each = _lines(
@@ -163,8 +163,8 @@ def figure_6(point: Point, seeds: Sequence[int]) -> Found:
 def _compared(
     figure: str, rivals: Sequence[str], more: Sequence[str], point: Point, seeds: Sequence[int]
 ) -> tuple[dict[str, float], dict[str, dict[str, Floats]], dict[str, Curves]]:
-    """Return the least saving and the printed reduction on each axis, the lines, and curves with
-    what is printed.
+    """Return the minimum saving and the reduction on each axis, the lines, and curves with the
+    printed points.
     """
     values, lines, curves = {}, {}, {}
     for letter, (label, field, at) in AXES.items():
@@ -219,14 +219,14 @@ def figure_8(point: Point, seeds: Sequence[int]) -> Found:
 
 
 def _uploads(problem: ServingLatencyProblem, fade: float) -> Floats:
-    """Return seconds times hertz of every upload, deep fades cut off."""
+    """Return seconds times hertz of each upload, without deep fades."""
     efficiency = spectral_efficiency(np.maximum(problem.snr, np.quantile(problem.snr, fade)))
     return problem.bits_per_token("pipelined") * problem.input_tokens / efficiency
 
 
 def figure_9(point: Point, seeds: Sequence[int]) -> Found:
-    """Compare optimal with uniform bandwidth for 100 tasks; inference, which hardly differs, is of
-    the first draw.
+    """Compare optimal with uniform bandwidth for 100 tasks; inference, which hardly differs, is
+    that of the first draw.
     """
     draws = {"mean of 100 draws": 100, "one draw": 1}.get(point["average"], DRAWS * len(seeds))
     average = np.median if point["average"] == "median of draws" else np.mean

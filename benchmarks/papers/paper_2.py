@@ -1,14 +1,15 @@
 """Figures 1, 4, 7, 8 and Tables 1-3 of paper 2 (WISP) in simulation; `paper_2_audits` recomputes
 its other tables.
 
-Its logs are not public. On those of the laboratory's real pair: Figures 2-3 and Tables 4-6, and
-Tables 2-3 with the recorded acceptance and predictor.
+The logs of the paper are not public. Logs of the laboratory's real pair are used for Figures 2-3
+and Tables 4-6, and for Tables 2-3 with the recorded acceptance and predictor.
 
 WISP is Algorithm 1 with late requests as fillers, a prefix cache, and drafting that stops at the
-first predicted rejection with Table 10's error rates. SLED serves first come, first served, without
-cache and controller. Centralised serving decodes on the verifier alone. FCFS in Table 1 and Figure
-7 is SLED, or has WISP's cache and windows. Violations count per response: per iteration even an
-idle server has 26 %.
+first predicted rejection with the error rates of Table 10. SLED serves first come, first served,
+without cache and controller. Centralised serving decodes on the verifier alone. FCFS in Table 1 and
+Figure 7 is either SLED, or uses WISP's cache and windows. Violations are counted per response:
+counted per iteration, even an idle server has 26 %. In Table 2 the cache has the memory that the
+weights leave on the GPU; elsewhere it is ample.
 """
 
 from __future__ import annotations
@@ -33,7 +34,9 @@ from specopt.solvers.verification_batch.simulate import capacity, run_once
 DEVICES = tuple(range(50, 651, 50))
 SATURATED = 800
 SECONDS = 60.0
-"""Simulated seconds that count, per run."""
+"""Simulated seconds per run."""
+
+_KV_BYTES_14B = 163_840.0  # Qwen3-14B: 40 layers, 8 heads of 128 for keys and values, 2 bytes
 
 _SYSTEMS: dict[str, tuple[PolicyName, dict[str, Any]]] = {
     "SLED": ("fcfs", {"prefix_cache": False, "predictor": None}),
@@ -45,9 +48,10 @@ _SYSTEMS: dict[str, tuple[PolicyName, dict[str, Any]]] = {
 def _workload(
     point: Point, class_speeds: Sequence[float] = CLASS_SPEEDS, **changes: Any
 ) -> VerificationWorkload:
-    """Return WISP's workload at a point, with changes."""
+    """Return the workload of WISP at a point, with changes."""
     rates, predictor = _recorded(point) if "part" in point else _printed(point)
     changes = {"predictor": predictor if point["controller"] == "on" else None} | changes
+    gigabytes = point.get("cache_gb_14b", point.get("cache_gb"))
     base = mixed_classes(
         prompt_median_tokens=point["prompt_median"],
         class_speeds=class_speeds,
@@ -63,19 +67,21 @@ def _workload(
         think_seconds=point["think_seconds"],
         guard_seconds=1e-3 * point.get("guard_ms", 5.0),
         time_noise=point.get("time_noise", 0.0),
+        kv_bytes_per_token=_KV_BYTES_14B if "scale_14b" in point else base.kv_bytes_per_token,
+        cache_memory_bytes=None if gigabytes is None else 1e9 * gigabytes,
         **changes,
     )
 
 
 def _estimator(point: Point) -> VerificationTime:
-    """Return the time of a batch, scaled for a smaller verify model."""
+    """Return the estimator of the time of a batch, scaled for a smaller verify model."""
     of = SECTION_4_4 if point["estimator"] == "Sec. 4.4" else TABLE_12
     scale = point.get("scale_14b", 1.0)
     return of.scaled(scale, scale)
 
 
 def _printed(point: Point) -> tuple[Floats, DraftPredictor]:
-    """Return acceptance by position, and a predictor with Table 10's error rates."""
+    """Return the acceptance by position, and a predictor with the error rates of Table 10."""
     predictor = DraftPredictor(
         false_accept=0.425,
         false_reject=0.1989,
@@ -85,9 +91,7 @@ def _printed(point: Point) -> tuple[Floats, DraftPredictor]:
 
 
 def _recorded(point: Point) -> tuple[Floats, DraftPredictor]:
-    """Return acceptance by position and the predictor of the real pair, on prompts that nothing was
-    fitted to.
-    """
+    """Return the acceptance by position and the predictor of the real pair on held-out prompts."""
     given = _rejections(point)
     predictor = DraftPredictor(
         false_accept=1.0 - given["specificity"],
@@ -105,12 +109,12 @@ def _rejections(point: Point) -> Mapping[str, Any]:
 
 
 def printed(_: Point, __: Sequence[int]) -> Found:
-    """Return what printed numbers make of each other."""
+    """Return the numbers that follow from other printed numbers."""
     return Found(dict(audits()))
 
 
 def figure_1(point: Point, seeds: Sequence[int]) -> Found:
-    """Play one device with windows of 1 to 16 at four acceptance rates."""
+    """Simulate one device with windows of 1 to 16 at four acceptance rates."""
     windows, rates = (1, 2, 4, 6, 8, 12, 16), (0.55, 0.65, 0.73, 0.85)
     fixed = {
         "controller": "off",
@@ -142,7 +146,7 @@ def figure_1(point: Point, seeds: Sequence[int]) -> Found:
 def _rates(
     point: Point, fcfs: str, counts: Sequence[int], seeds: Sequence[int]
 ) -> dict[str, Floats]:
-    """Return the violation rates of WISP and of FCFS, by number of devices, then by class."""
+    """Return the violation rates of WISP and of FCFS by number of devices and class."""
     found = {}
     for name, system in {
         "WISP": "WISP",
@@ -180,7 +184,7 @@ def table_1(point: Point, seeds: Sequence[int]) -> Found:
 
 
 def table_2(point: Point, seeds: Sequence[int]) -> Found:
-    """Devices that each system carries, class by class."""
+    """Capacity of each system by class, in devices."""
     devices = {
         name: np.array(
             [
@@ -201,7 +205,7 @@ def table_2(point: Point, seeds: Sequence[int]) -> Found:
     over = {
         rival.lower(): devices["WISP"] / np.maximum(devices[rival], 0.5)
         for rival in ("centralised", "SLED")
-    }  # where a rival carries nobody at all: half a device
+    }  # a system that carries no device counts as half a device
     values = {
         f"table-2.{name.lower()}.{speed:g}": float(count)
         for name, line in devices.items()
@@ -234,7 +238,7 @@ def _devices(table: str) -> dict[str, list[tuple[float, float]]]:
 
 
 def table_2_14b(point: Point, seeds: Sequence[int]) -> Found:
-    """Devices that each system carries with Qwen3-14B."""
+    """Capacity of each system with Qwen3-14B."""
     found = table_2(point, seeds)
     values = {
         key.replace(".", ".14b.", 1): value
@@ -297,7 +301,6 @@ def figure_7(point: Point, seeds: Sequence[int]) -> Found:
         "figure-7.order": float((wisp - fcfs).max()),
         "figure-7.fast": float(gains[2:].max() - gains[:2].max()),
     }
-    values["figure-7.knee-tied"] = values["figure-7.knee"]
     return Found(
         values,
         {
@@ -316,15 +319,15 @@ def figure_7(point: Point, seeds: Sequence[int]) -> Found:
 
 
 def _knees(rates: Floats) -> Floats:
-    """Return per class the most devices up to which at most 1 % of the responses are late (Eq.
-    20).
+    """Return the maximum number of devices by class up to which at most 1 % of the responses are
+    late (Eq. 20).
     """
     return np.asarray(DEVICES[0] * np.logical_and.accumulate(rates <= 0.01).sum(axis=0))
 
 
 def figure_8(point: Point, seeds: Sequence[int]) -> Found:
-    """Share of late verifications that coincide with a spike, at a load relative to what WISP
-    carries.
+    """Share of late verifications that coincide with a spike, at a load relative to the capacity
+    of WISP.
     """
     workload = _workload(point)
     carried = capacity(
@@ -341,7 +344,7 @@ def figure_8(point: Point, seeds: Sequence[int]) -> Found:
 
 
 def statistics(point: Point, _: Sequence[int]) -> Found:
-    """Say how statistics of the real pair's draft distributions go with acceptance."""
+    """Correlation of acceptance with statistics of the real pair's draft distributions."""
     given = lines("statistics", temperature=point["temperature"], task=point["task"])[0]
     falling = ("draft_entropy", "deviation")
     names = {
@@ -358,7 +361,7 @@ def statistics(point: Point, _: Sequence[int]) -> Found:
 
 
 def table_4(point: Point, _: Sequence[int]) -> Found:
-    """Judge a predictor on recorded drafts of the real pair."""
+    """Quality of a predictor on recorded drafts of the real pair."""
     given = _rejections(point)
     rates = {name: given[name] for name in ("accuracy", "area", "recall", "specificity")}
     rates |= {
@@ -373,7 +376,7 @@ def table_4(point: Point, _: Sequence[int]) -> Found:
 
 
 def table_6(point: Point, seeds: Sequence[int]) -> Found:
-    """Goodput of few devices with the drafting controller and without."""
+    """Goodput of a few devices with and without the drafting controller."""
     counts = (2, 4, 8, 16)
     goodput = {
         controller: np.array(

@@ -1,9 +1,8 @@
-"""What the printed numbers of paper 2 imply of each other: its logs are not public, so nothing else
-can be recomputed.
+"""Consistency of the printed numbers of paper 2, whose logs are not public.
 
-Tables 4 and 10 state one confusion matrix in two ways, Tables 5 and 6 their own gains, and Table 7
-its own R2. Sec. 4.4 and Table 12 state two sets of coefficients for one verifier (Qwen3-32B on an
-A100 of 80 GB).
+Tables 4 and 10 print the same confusion matrices in two ways, Tables 5 and 6 gains and the rates
+behind them, and Table 7 R2 and adjusted R2. Sec. 4.4 and Table 12 print two sets of coefficients
+for one verifier (Qwen3-32B on an A100 of 80 GB).
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ QWEN3_32B = ExactDecoder(
 )
 
 A100_FLOPS_PER_SECOND, A100_BYTES_PER_SECOND = 312e12, 2.039e12
-"""NVIDIA's data sheet of the A100 80GB SXM: dense BF16, and memory bandwidth."""
+"""Dense BF16 and memory bandwidth of the A100 80GB SXM, from NVIDIA's data sheet."""
 
 SECTION_4_4 = VerificationTime(
     seconds_per_new_token=143.39e-6,
@@ -55,7 +54,7 @@ _MEASURES = {
 
 
 def audits() -> Iterator[tuple[str, float]]:
-    """Yield the audited and recomputed statements, with what other printed numbers make of each."""
+    """Yield the audited and recomputed statements, with values that follow from other numbers."""
     said = paper("paper-2").statements
     counts = {
         one.given["predictor"]: one.given["counts"]
@@ -70,7 +69,7 @@ def audits() -> Iterator[tuple[str, float]]:
 
 
 def _own_numbers(one: Statement, counts: Mapping[str, list[int]]) -> float:
-    """Return what the numbers that stand with a statement make of it."""
+    """Return the value of a statement that follows from the numbers beside it."""
     given, printed = one.given, one.printed
     if one.place == "Table 10":
         return float(sum(given["counts"][:2]))
@@ -78,9 +77,9 @@ def _own_numbers(one: Statement, counts: Mapping[str, list[int]]) -> float:
         rate = _MEASURES[given["measure"]](*counts[given["predictor"]])
         slack = (
             5e-5 if given["measure"] == "balanced accuracy" else 0.0
-        )  # the mean of two rounded rates
+        )  # mean of two rounded rates
         return follows(printed, rate - slack, rate + slack, digits=4)
-    if "off" in given:  # Tables 5 and 6: gains of rounded rates, the former with 3 digits or fewer
+    if "off" in given:  # Tables 5 and 6: gains of rounded rates; Table 5 has at most 3 digits
         low, high = (
             (given["on"] - 0.005) / (given["off"] + 0.005),
             (given["on"] + 0.005) / (given["off"] - 0.005),
@@ -95,7 +94,7 @@ def _own_numbers(one: Statement, counts: Mapping[str, list[int]]) -> float:
         n = given["samples"]
         ends = (1.0 - (1.0 - (given["r2"] + step)) * (n - 1) / (n - 4) for step in (-5e-4, 5e-4))
         return follows(printed, *ends, digits=3)
-    if "mae" in given:  # between the mean and the largest error, and reached by a share of samples
+    if "mae" in given:  # at least the mean error, and at most the largest
         return follows(
             printed, max(given["mae"], given["worst"] / given["samples"] ** 0.5), given["worst"]
         )
@@ -151,7 +150,6 @@ def _between_tables(
     yield "table-6.scaling", eight / four
     yield "table-7.difference", follows(0.006, 0.992 - 0.986, digits=3)
     yield "table-8.features", 4.0  # App. B
-    yield "sec-4.r2", 0.9944  # the largest R2 in table and figure
     yield "eq-5", 0.73 * 8 / sum(0.73**k for k in range(1, 9))
 
 
@@ -159,11 +157,12 @@ _GAINS = ("Table 5", "Table 6")
 
 
 def least_seconds(new_tokens: Sequence[int], cached_tokens: Sequence[int]) -> float:
-    """Return the least time of a batch: its operations at the peak of an A100, or its bytes at full
-    bandwidth.
+    """Return the minimum time of a batch: its operations at the peak of an A100, or its bytes at
+    full bandwidth.
 
-    Operations count every new token, half of the square among new tokens, and all of their pairs
-    with cached ones; bytes count the caches once, and all weights but the input embeddings.
+    The operations are those of every new token, of half of the pairs of new tokens, and of all
+    pairs of new and cached tokens. The bytes are those of the caches and of all weights without the
+    input embeddings.
     """
     new, cached = np.array(new_tokens, np.float64), np.array(cached_tokens, np.float64)
     pairs = float((new * cached + 0.5 * new**2).sum())
@@ -176,7 +175,7 @@ def least_seconds(new_tokens: Sequence[int], cached_tokens: Sequence[int]) -> fl
 
 
 def _estimators() -> Iterator[tuple[str, float]]:
-    """Yield what Table 12 says of Sec. 4.4, of an A100, and of the text of App. C."""
+    """Yield comparisons of Table 12 with Sec. 4.4, with an A100, and with the text of App. C."""
 
     def seconds(of: VerificationTime, new: list[int], cached: list[int]) -> float:
         return of.seconds(np.array(new), np.array(cached))

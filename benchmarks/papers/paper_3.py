@@ -1,12 +1,12 @@
-"""Figures 3 and 4 of paper 3 on synthetic and on recorded distributions: what quantising costs,
-what adapting gains.
+"""Figures 3 and 4 of paper 3 on synthetic and on recorded distributions: the cost of quantising and
+the gain of adapting.
 
-OPT-13B and OPT-125M do not run here: pairs of softmax distributions over 50272 tokens stand in for
-them (`softmax_pairs`), and beside them the laboratory's real pair. The states "unsure", "usual" and
-"sure" are thirds of the positions by the draft model's largest probability. A state's acceptance
-rate at a resolution is the mean of 1 - TV(p, q-hat) over its positions. "Dynamic" is the optimal
-policy, which a learned one can only approach. ROUGE needs texts, which the real pair writes; the
-total variation between the law of the output and the server's is what a loss of quality comes from.
+Pairs of softmax distributions over 50272 tokens (`softmax_pairs`), and the laboratory's real pair,
+replace OPT-13B and OPT-125M, which were not run. The states "unsure", "usual" and "sure" are thirds
+of the positions by the draft model's largest probability. The acceptance rate of a state at a
+resolution is the mean of 1 - TV(p, q-hat) over its positions. "Dynamic" is the optimal policy; a
+learned policy can only approach it. ROUGE needs texts, which the real pair generates. The total
+variation between the distributions of the output and of the server measures the loss of quality.
 """
 
 from __future__ import annotations
@@ -37,8 +37,7 @@ TEMPERATURES = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.5)
 AXIS = (0.4, 0.6, 0.8, 1.0, 1.2)
 RESOLUTIONS = (10, 30, 100, 300, 1000)
 POSITIONS, SETS = 18, 5
-"""Pairs of distributions per seed, and how many sets of them there are: they take most of the time.
-"""
+"""Number of pairs of distributions per seed, and number of sets of them."""
 
 CLASSES = 3
 SMOLLM2_VOCABULARY_SIZE = 49_152
@@ -46,21 +45,23 @@ SMOLLM2_VOCABULARY_SIZE = 49_152
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Laws:
-    """What the distributions of one temperature say; arrays by resolution, then by class of
-    confidence.
+    """Means over the distributions of one temperature; rates by resolution and class of confidence.
 
     Parameters
     ----------
-    rates, lossy_rates
-        Mean acceptance rate with Q-S, and with S-Q where drafts that have q-hat = 0 are accepted.
+    rates
+        Mean acceptance rate with Q-S.
+    lossy_rates
+        Mean acceptance rate with S-Q if drafts with q-hat = 0 are accepted.
     zero_rates
-        The same with S-Q where they are rejected.
-    kept_error, lost_error
-        Mean total variation between the law of the output and the server's, Q-S and S-Q, by
+        Mean acceptance rate with S-Q if drafts with q-hat = 0 are rejected.
+    kept_error
+        Mean total variation between the distributions of the output with Q-S and of the server, by
         resolution.
+    lost_error
+        The same with S-Q.
     entropies
-        Nats per token of "LLM", "SLM", and the outputs of "Q-S" and "S-Q", the latter two by
-        resolution.
+        Nats per token of "LLM" and "SLM", and of the outputs of "Q-S" and "S-Q" by resolution.
     """
 
     rates: Floats
@@ -72,7 +73,7 @@ class Laws:
 
     @classmethod
     def of(cls, outputs: Mapping[str, Floats]) -> Self:
-        """Return the means of positions, as `quantised_outputs` has them."""
+        """Return the means over the positions of `quantised_outputs`."""
         classes = np.array_split(np.argsort(outputs["draft_peak"], kind="stable"), CLASSES)
 
         def rates(each: Floats) -> Floats:
@@ -84,7 +85,7 @@ class Laws:
             lossy_rates=rates(outputs["lost_rate"]),
             zero_rates=rates(
                 outputs["lost_rate"] - outputs["impossible"]
-            ),  # drawn from q, and accepted above
+            ),  # sampled from q, and accepted above
             kept_error=outputs["kept_error"].mean(axis=0),
             lost_error=outputs["lost_error"].mean(axis=0),
             entropies={
@@ -120,7 +121,7 @@ def laws_at(
 
 @cache
 def recorded_laws(temperature: float, sets: tuple[int, ...]) -> Laws:
-    """Return the same of the real pair: means over sets of prompts."""
+    """Return the same for the real pair: means over sets of prompts."""
     found = [line for line in lines("laws", temperature=temperature) if line["set"] in sets]
 
     def mean(name: str) -> Floats:
@@ -148,7 +149,7 @@ def _vocabulary(point: Point) -> int:
 
 
 def figure_3(point: Point, seeds: Sequence[int]) -> Found:
-    """Compare the laws of the outputs with the server's."""
+    """Compare the distributions of the outputs with that of the server."""
     row = RESOLUTIONS.index(point["resolution"])
     axis = [
         t for t in TEMPERATURES if point["lowest_temperature"] <= t <= point["highest_temperature"]
@@ -174,8 +175,8 @@ def figure_3(point: Point, seeds: Sequence[int]) -> Found:
 
 
 def problem_of(rates: Floats, regime: str, point: Point) -> DraftControlProblem:
-    """Return the problem of a regime: two states of the uplink times three of confidence, free
-    downlink.
+    """Return the problem of a regime: two states of the uplink times three of confidence, without
+    cost of the downlink.
     """
     contrast, change, keep = point["contrast"], point["change"], point["keep"]
     slow = UPLINKS[regime] / (0.5 + 0.5 * contrast)  # half of the iterations each
@@ -201,11 +202,9 @@ def problem_of(rates: Floats, regime: str, point: Point) -> DraftControlProblem:
 def static_rates(
     rates: Floats, regime: str, point: Point, resolutions: Sequence[int] = RESOLUTIONS
 ) -> Floats:
-    """Return tokens per second of every static setting: by resolution, then by draft length from 1
-    on.
+    """Return the tokens per second of each static setting by resolution and draft length.
 
-    Classes and links come equally often whatever is drafted, so that means over both are all there
-    is to it.
+    Classes and links occur equally often with all drafts, so that means over both suffice.
     """
     lengths = np.arange(1, point["longest_draft"] + 1)
     bits = 16 + np.array([distribution_bits(one, _vocabulary(point)) for one in resolutions])
@@ -219,7 +218,7 @@ def static_rates(
 
 
 def _static(laws: Sequence[Laws], point: Point) -> dict[str, list[tuple[int, int]]]:
-    """Return the place of the static setting, resolution and draft length, by regime and
+    """Return the index of the static setting, of resolution and draft length, by regime and
     temperature.
     """
     speed = {
@@ -245,7 +244,7 @@ def _static(laws: Sequence[Laws], point: Point) -> dict[str, list[tuple[int, int
 
 
 def figure_4(point: Point, seeds: Sequence[int]) -> Found:
-    """Compare strategies by tokens per second, at every temperature and in both regimes."""
+    """Compare strategies by tokens per second at all temperatures in both regimes."""
     alone = 1e3 / point["verify_ms"]
     lines: dict[str, dict[str, list[float]]] = {regime: {} for regime in UPLINKS}
     laws = [_laws(temperature, point, seeds) for temperature in AXIS]
@@ -295,13 +294,13 @@ def figure_4(point: Point, seeds: Sequence[int]) -> Found:
 
 
 def rouge(point: Point, _: Sequence[int]) -> Found:
-    """Compare texts of the real pair by ROUGE-2 against the LLM's greedy answers."""
+    """Compare texts of the real pair by ROUGE-2, with the LLM's greedy answers as references."""
     found = lines("texts")
     axis = sorted({line["temperature"] for line in found})
     count = len(found[0]["rouge_2"])
 
     def scores(scheme: str, resolution: int) -> Floats:
-        """Return means of prompts over the texts of a scheme; by temperature, then by prompt."""
+        """Return the mean scores of a scheme by temperature and prompt."""
         return np.array(
             [
                 np.mean(

@@ -1,9 +1,10 @@
 """Figures 1 and 6-12 and Tables 4 and 5 of paper 4 (HAT).
 
-Fitted to three numbers of Figure 1: g of Vicuna-7B. If the assumption "calibrated" says so, three
-values are fitted to U-shape's TTFT and TBT in Table 5, and nothing else is. They are a factor on
-the printed bandwidths of each data set, the latency of the link, and a factor on g of Vicuna-13B.
-Taken from Table 4: accept lengths. The rest is in `instances/prompt_chunking/workload.py`.
+The delay g of Vicuna-7B is fitted to three numbers of Figure 1. With the assumption "calibrated" at
+its default, three values are fitted to the TTFT and TBT of U-shape in Table 5, and nothing else is.
+They are a factor on the printed bandwidths of each data set, the latency of the link, and a factor
+on g of Vicuna-13B. Accept lengths are those of Table 4. `instances/prompt_chunking/workload.py`
+lists the other values.
 """
 
 from __future__ import annotations
@@ -31,22 +32,22 @@ DATASETS = ("specbench", "cnn-dm")
 RATES = {
     "specbench": (4.0, 6.0, 9.0),
     "cnn-dm": (2.0, 4.0, 5.0),
-}  # on CNN/DM the text prints 4 alone
+}  # for CNN/DM the text prints only 4
 PRINTED = (("cnn-dm", 4.0), ("specbench", 4.0), ("specbench", 6.0), ("specbench", 9.0))
 STAGES = (1, 2, 4, 8)
 RIVALS = ("U-shape", "U-Medusa", "U-Sarathi")
 SCHEMES = (*RIVALS, "HAT")
 STRATEGIES = ("none", "PC", "SD", "SD + PD", "SD + PC", "SD + PC + PD")
 REQUESTS = 400
-"""Per run; of each the first part warms up."""
+"""Requests per run, of which the first part is a warm-up."""
 
-_ALONE = 0.01  # requests per second that never meet
-_SLOWEST = 60.0  # seconds, for what never ends
+_ALONE = 0.01  # requests per second that never overlap
+_SLOWEST = 60.0  # seconds; an upper limit of times per token
 _TWO_THOUSAND = (
     3.20,
     0.28,
     0.09,
-)  # seconds of communication, in the cloud and on the device: Figure 1(b)
+)  # seconds of communication, in the cloud and on the device (Figure 1(b))
 
 
 @cache
@@ -64,14 +65,20 @@ def _scheme(dataset: str, name: str) -> Scheme:
 
 @dataclass(frozen=True, kw_only=True)
 class Bench:
-    """Every scheme on every workload at one point, each simulated when first asked for.
+    """Simulations of the schemes and workloads at one point, each run when first needed.
 
     Parameters
     ----------
-    point, seeds
-        Of the experiment.
-    link, cloud, latency
-        Factors on bandwidths and on g by data set, and the latency of the link; see `calibrated`.
+    point
+        Assumptions of the experiment.
+    seeds
+        Seeds of the experiment.
+    link
+        Factor on the bandwidths by data set; see `calibrated`.
+    cloud
+        Factor on g by data set.
+    latency
+        Latency of the link.
     """
 
     point: Point
@@ -99,8 +106,8 @@ class Bench:
         )
 
     def rate(self, dataset: str, gpus: int | None = None) -> float:
-        """Return the rate of what prints none: Tables 4-5 and Figure 8, or, with GPUs, Figures
-        9-12.
+        """Return the rate where the paper prints none: in Tables 4-5 and Figure 8, or, with a
+        number of GPUs, in Figures 9-12.
         """
         if gpus is None:
             return float(self.point[f"{dataset.replace('-', '_')}_rate"])
@@ -109,7 +116,7 @@ class Bench:
     def run(
         self, dataset: str, name: str, *, rate: float | None = None, gpus: int | None = None
     ) -> PromptSimulation:
-        """Return a scheme or strategy, at a rate, on a number of GPUs."""
+        """Return the simulation of a scheme or strategy at a rate on a number of GPUs."""
         key = (dataset, name, self.rate(dataset, gpus) if rate is None else rate, gpus or 4)
         if key not in self._done:
             alone = key[2] == _ALONE
@@ -139,20 +146,20 @@ class Bench:
         )
 
     def lead(self, quantity: str, dataset: str, **at: Any) -> float:
-        """Return by what share the best rival is above HAT."""
+        """Return the share by which the best other scheme exceeds HAT."""
         hat = self.ms(quantity, dataset, "HAT", **at)
         return min(self.ms(quantity, dataset, name, **at) for name in RIVALS) / hat - 1.0
 
     def below(self, quantity: str, dataset: str, scheme: str, **at: Any) -> float:
-        """Return by how many percent HAT is below a scheme."""
+        """Return the reduction of HAT against a scheme, in percent."""
         return 100.0 * (
             1.0 - self.ms(quantity, dataset, "HAT", **at) / self.ms(quantity, dataset, scheme, **at)
         )
 
 
 def bench(point: Point, seeds: Sequence[int], rounds: int = 12) -> Bench:
-    """Return a bench, fitted to U-shape's TTFT and TBT in Table 5 by fixed-point steps if the point
-    says so.
+    """Return a bench; depending on the point, it is fitted to the TTFT and TBT of U-shape in Table
+    5 by fixed-point steps.
     """
     link, cloud = dict.fromkeys(DATASETS, 1.0), {"specbench": 1.0, "cnn-dm": point["cloud_scale"]}
     printed = point["calibrated"] == "as printed"
@@ -166,7 +173,7 @@ def bench(point: Point, seeds: Sequence[int], rounds: int = 12) -> Bench:
             here = Bench(point=point, seeds=seeds, link=link, cloud=cloud, latency=latency)
             workload = here.workload(dataset, here.rate(dataset))
             run = here.run(dataset, "U-shape")
-            # what the link takes of TTFT, to be scaled; the rest stays
+            # only the part of TTFT that the link takes is scaled
             up, down = workload.uplink_bytes_per_second, workload.downlink_bytes_per_second
             pace = sum(float(np.log(high / low) / (high - low)) for low, high in (up, down))
             seconds = (
@@ -182,7 +189,7 @@ def bench(point: Point, seeds: Sequence[int], rounds: int = 12) -> Bench:
     return Bench(point=point, seeds=seeds, link=link, cloud=cloud, latency=latency)
 
 
-# ----------------------------------------------------------------- what is measured for a statement
+# ----------------------------------------------------------------- measures of statements
 
 
 def _rise(found: Bench, dataset: str, scheme: str, rates: list[float]) -> float:
@@ -196,7 +203,7 @@ def _speedup(found: Bench, dataset: str, scheme: str) -> float:
 
 
 def _prefill(found: Bench, dataset: str, scheme: str, gpus: int, limit_ms: float) -> float:
-    """Return the percentage of requests within the limit, which holds for every 128 tokens of a
+    """Return the percentage of requests within the limit, which applies to every 128 tokens of a
     prompt.
     """
     limit = 1e-3 * limit_ms * (1.0 + 1e-12)
@@ -208,7 +215,7 @@ def _prefill(found: Bench, dataset: str, scheme: str, gpus: int, limit_ms: float
 
 
 def _decode(found: Bench, dataset: str, scheme: str, gpus: int, share: float) -> float:
-    """Return the milliseconds per 10 tokens that a share of the requests keeps."""
+    """Return the milliseconds per 10 tokens that a share of the requests meets."""
     runs = found.run(dataset, scheme, gpus=gpus).runs
     seconds = fmean(
         np.quantile(10.0 * run.tbt_seconds, share, method="inverted_cdf") for run in runs
@@ -292,7 +299,7 @@ def _orders(found: Bench) -> dict[str, float]:
 
 
 def _marks(key: str, **given: str) -> dict[str, list[tuple[float, float]]]:
-    """Return the printed values of each scheme over the rate or the number of GPUs."""
+    """Return the printed values of each scheme by rate or number of GPUs."""
     marks: dict[str, list[tuple[float, float]]] = {}
     for said in paper("paper-4").of("hat"):
         if key in said.given and given.items() <= said.given.items():
@@ -301,7 +308,7 @@ def _marks(key: str, **given: str) -> dict[str, list[tuple[float, float]]]:
 
 
 def hat(point: Point, seeds: Sequence[int]) -> Found:
-    """Simulate every scheme at every rate, number of GPUs and strategy."""
+    """Simulate all schemes and strategies at all rates and numbers of GPUs."""
     found, values = bench(point, seeds), {}
     for said in paper("paper-4").of("hat"):
         if said.given:
@@ -334,21 +341,21 @@ def hat(point: Point, seeds: Sequence[int]) -> Found:
 
 
 def printed(_: Point, __: Sequence[int]) -> Found:
-    """Return what printed numbers make of each other, and what g makes of Figure 1."""
+    """Return the numbers that follow from other printed numbers, and from g for Figure 1."""
     said = {name: one.printed for name, one in paper("paper-4").statements.items()}
     g, (communication, cloud, device) = FIGURE_1, _TWO_THOUSAND
     a_token = (communication + device) / 2000
 
     def cut(new: str, old: str, printed: float) -> float:
-        """Return by how many percent a printed time is below another one; both have a digit after
-        the point.
+        """Return the reduction of a printed time against another one, in percent; both have one
+        decimal.
         """
         low, high = ((said[new] + half) / (said[old] - half) for half in (-0.05, 0.05))
         return follows(printed, 100.0 * (1.0 - high), 100.0 * (1.0 - low), digits=1)
 
     def chunks(size: int) -> tuple[float, float]:
-        """Return the delay of 64 steps with nine others and a prompt of 2000 tokens in chunks, and
-        of those steps.
+        """Return the delay of 64 steps with nine other requests and a prompt of 2000 tokens in
+        chunks, and the delay of the steps with chunks.
         """
         steps = -(-2000 // size)
         first = sum(g.at(9 + min(size, 2000 - size * i)) for i in range(steps))
@@ -393,11 +400,12 @@ def printed(_: Point, __: Sequence[int]) -> Found:
 
 
 def equation_3(point: Point, _: Sequence[int]) -> Found:
-    """Compare chunks of Eq. 3 with the best."""
+    """Compare the chunks of Eq. 3 with the best ones, on Vicuna-7B throughout."""
     problem = paper_4(
         prompt_tokens=point["prompt"],
         message_milliseconds=point["message_ms"],
         pipeline_length=point["stages"],
+        model="vicuna-7b",  # Figure 1 shows the delay g of this model
     )
     ours, best = (solve(problem, method).objective for method in ("equation-3", "exact"))
     assert ours is not None and best is not None
@@ -405,7 +413,7 @@ def equation_3(point: Point, _: Sequence[int]) -> Found:
 
 
 def upload(point: Point, _: Sequence[int]) -> Found:
-    """Return the time of uploading a mean prompt of CNN/DM at the highest printed rate."""
+    """Return the upload time of a mean prompt of CNN/DM at the highest printed rate."""
     return Found({"figure-7.possible": 1036.6 * 10240 / (10 * point["megabyte"]) * 1e3})
 
 

@@ -1,8 +1,7 @@
-"""What quantising the draft model's laws does to the tokens that come out, position by position
-(paper 3, Fig. 3-4).
+"""The effect of quantising draft distributions on the output, by position (paper 3, Fig. 3-4).
 
-Q-S draws a draft from the quantised law q-hat and verifies with it; S-Q draws it from q and
-verifies with q-hat.
+Q-S samples a draft from the quantised distribution q-hat and verifies with it. S-Q samples it from
+q and verifies with q-hat.
 """
 
 from __future__ import annotations
@@ -18,12 +17,14 @@ from specopt.models.fields import Floats
 
 
 def quantised_outputs(p: Any, q: Any, resolutions: Sequence[int]) -> dict[str, Floats]:
-    """Return what is worth knowing of each position.
+    """Return acceptance rates, errors and entropies of each position.
 
     Parameters
     ----------
-    p, q
-        The server's and the draft model's law at n positions, shape (n, V).
+    p
+        Distributions of the server at n positions, shape (n, V).
+    q
+        Distributions of the draft model, of the same shape.
     resolutions
         R resolutions of the lattice.
 
@@ -55,7 +56,7 @@ def quantised_outputs(p: Any, q: Any, resolutions: Sequence[int]) -> dict[str, F
 
 
 def entropy(laws: Floats) -> Floats:
-    """Return the entropy of laws, nats, shape (...)."""
+    """Return the entropy of distributions in nats, shape (...)."""
     logarithms = np.log(laws, out=np.zeros_like(laws), where=laws > 0)
     found: Floats = -(laws * logarithms).sum(axis=-1)
     return found

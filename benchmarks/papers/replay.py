@@ -1,9 +1,8 @@
-"""Rounds of paper 5: every client writes texts of one kind, position after position, each with its
-own acceptance rate.
+"""Rounds of paper 5 in which every position of a client's text has its own acceptance rate.
 
-With recorded texts the rate of a position is its 1 - TV. It moves within a round, from text to text
-and along a text. A client of one rate has a text of one position. The verifier's own token takes a
-position, too. Eq. 3 takes the mean rate of what was drafted.
+With recorded texts the rate of a position is its 1 - TV. It changes within a round, between texts
+and along a text. A client with a constant rate has a text of one position. The verifier's own token
+uses a position as well. Eq. 3 uses the mean rate of the drafted positions.
 """
 
 from __future__ import annotations
@@ -22,15 +21,18 @@ from specopt.solvers.fair_goodput.policies import Gradient
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """What clients got.
+    """Tokens and drafts of all clients.
 
     Parameters
     ----------
-    realised, expected
-        Tokens up to each round, and what was expected of each round before its luck; shape (runs,
-        rounds, N).
-    allocations, estimates
-        Drafts of each round, and estimates of acceptance rates or NaN, of the same shape.
+    realised
+        Tokens up to each round, shape (runs, rounds, N).
+    expected
+        Expected tokens of each round, given the drafts, of the same shape.
+    allocations
+        Drafts of each round, of the same shape.
+    estimates
+        Estimates of acceptance rates, or NaN, of the same shape.
     """
 
     realised: Floats
@@ -47,7 +49,7 @@ class Replay:
 
 @cache
 def texts(temperature: float) -> tuple[Floats, ...]:
-    """Return the acceptance along the texts of each kind of task."""
+    """Return the acceptance rates along the texts of each kind of task."""
     texts = (
         bytes.fromhex(line["acceptance"]) for line in lines("acceptance", temperature=temperature)
     )
@@ -62,20 +64,20 @@ def replay(
     seeds: Sequence[int],
     rounds: int,
 ) -> Replay:
-    """Play rounds, a run per seed.
+    """Simulate rounds, one run per seed.
 
     Parameters
     ----------
     rates
         Acceptance rates along the texts of each client.
     budget_tokens
-        C.
+        Budget C.
     policy
         Algorithm 1, or the drafts of each round.
     seeds
-        Each draws where texts begin and every draft's luck, the same for all policies.
+        Seeds of the first positions and of the acceptance of drafts, the same for all policies.
     rounds
-        How many.
+        Number of rounds.
     """
     runs = [_run(rates, budget_tokens, policy, seed, rounds) for seed in seeds]
     return Replay(*(np.array(column) for column in zip(*runs, strict=True)))

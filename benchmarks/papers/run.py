@@ -1,13 +1,13 @@
-"""List what became of the papers' statements, or compute them again.
+"""List the statements of the papers with their recorded results, or compute them again.
 
     python benchmarks/papers/run.py [PAPER [ITEM]] [--list] [--json] [-o FOLDER] [--samples N]
     [--record]
 
-Without a paper, or with ``--list``, it prints what is recorded of the statements. With a paper it
-runs the experiments of that paper and prints the printed values, ours, and the assumptions under
-which the statements hold. With ``theorems`` it checks what the papers claim to prove. ``--record``
-keeps what comes out, of all papers by default: pages and README take their numbers from there. A
-full run takes about a quarter of an hour.
+Without a paper, or with ``--list``, it prints the recorded results. With a paper it runs the
+experiments of that paper and prints the printed values, ours, and the assumptions under which the
+statements hold. With ``theorems`` it checks the theorems of the papers. ``--record`` saves the
+results, by default of all papers; pages and README take their numbers from this record. A full run
+takes about a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
     parser.add_argument("paper", nargs="?", choices=[*TITLES, THEOREMS])
     parser.add_argument(
-        "item", nargs="?", help="a statement, or the beginning of some, such as figure-7"
+        "item", nargs="?", help="statement, or the beginning of several, such as figure-7"
     )
     parser.add_argument(
-        "--list", action="store_true", help="list the statements and what is recorded of them"
+        "--list", action="store_true", help="list the statements with their recorded results"
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument(
@@ -52,11 +52,9 @@ def main(words: Sequence[str] | None = None) -> None:
         help="write points and pictures to FOLDER/PAPER",
     )
     parser.add_argument(
-        "--samples", type=int, default=SAMPLES, metavar="N", help="points of the box of assumptions"
+        "--samples", type=int, default=SAMPLES, metavar="N", help="number of sampled assumptions"
     )
-    parser.add_argument(
-        "--record", action="store_true", help=f"keep what comes out in {RECORD.name}"
-    )
+    parser.add_argument("--record", action="store_true", help=f"save the results in {RECORD.name}")
     given = parser.parse_args(words)
     papers = [paper(given.paper)] if given.paper in TITLES else [*map(paper, TITLES)]
     if given.list or (given.paper is None and not given.record):
@@ -76,7 +74,7 @@ def main(words: Sequence[str] | None = None) -> None:
 
 
 def show_list(papers: Sequence[Paper], given: argparse.Namespace) -> None:
-    """Print what is recorded of statements: without a paper only how many came out how."""
+    """Print recorded results; without a paper only their counts."""
     listed = [one for one in entries(*papers) if means(given.item, one["item"])]
     if given.json:
         print(json_text(listed, indent=1))
@@ -90,7 +88,7 @@ def show_list(papers: Sequence[Paper], given: argparse.Namespace) -> None:
 
 
 def computed(papers: Sequence[Paper], given: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Yield an entry per statement that is meant, as soon as its theorem is checked or its
+    """Yield an entry for each requested statement as soon as its theorem is checked or its
     experiment has run.
     """
     meant = [
@@ -112,15 +110,15 @@ def computed(papers: Sequence[Paper], given: argparse.Namespace) -> Iterator[dic
         if given.output is not None:
             folder = given.output / name
             folder.mkdir(parents=True, exist_ok=True)
-            write_run(one, folder)
+            write_run(of, one, folder)
         for each in one.findings:
             if means(given.item, each.said.id):
                 yield entry(of, each.said, each.to_dict())
 
 
 def means(wanted: str | None, item: str) -> bool:
-    """Whether an item is meant by its beginning; a number must be whole: figure-1 does not mean
-    figure-11.
+    """Return whether an item begins with the requested words; a number must be complete: figure-1
+    does not select figure-11.
     """
     if wanted is None:
         return True
@@ -129,7 +127,7 @@ def means(wanted: str | None, item: str) -> bool:
 
 
 def checked(of: Paper, said: Statement) -> dict[str, Any]:
-    """Return the entry of a theorem with the verdict of its check, if it has one here."""
+    """Return the entry of a theorem with the verdict of its check, if there is one."""
     check = CHECKS.get((of.name, said.id))
     found = None if check is None else check()
     verdict = {} if found is None else {"verdict": f"assuming {found.assumptions}: {found.verdict}"}
@@ -137,7 +135,7 @@ def checked(of: Paper, said: Statement) -> dict[str, Any]:
 
 
 def record(of: Paper, one: Run) -> None:
-    """Keep what an experiment found; what is recorded of others stays."""
+    """Save the results of an experiment in the record; other results stay."""
     papers = json.loads(RECORD.read_text())["papers"]
     known = papers[of.name] | {finding.said.id: finding.to_dict() for finding in one.findings}
     papers[of.name] = {

@@ -1,10 +1,10 @@
 """Synthetic pairs of next-token distributions of a server's and a draft model.
 
-They stand in for OPT-13B and OPT-125M, which paper 3 runs and which are not here. Logits fall with
-the logarithm of a token's rank (Zipf's law) and scatter around that. Positions differ in how
-steeply, as confident and open positions of a text do. The draft model's logits are the server's
-plus noise. Constants are chosen so that at temperature 1 a distribution has a few nats of entropy
-and drafts are accepted three times in four. Nothing is fitted to a model.
+They replace OPT-13B and OPT-125M of paper 3, which were not run. Logits fall with the logarithm of
+a token's rank (Zipf's law) and scatter around this line. The slope differs between positions, as
+confident and open positions of a text do. The draft model's logits are the server's plus noise. The
+constants are chosen so that at temperature 1 a distribution has a few nats of entropy and three of
+four drafts are accepted. Nothing is fitted to a model.
 """
 
 from __future__ import annotations
@@ -19,15 +19,13 @@ from specopt.models.fields import MAX_TOKENS, Floats
 OPT_VOCABULARY_SIZE = 50_272
 
 ZIPF_EXPONENT = 1.8
-"""What a logit falls by from one token to the one of e times its rank."""
+"""Decrease of a logit when the rank of the token grows by a factor of e."""
 
 SCATTER = 1.2
-"""Standard deviation of the server's logits around that."""
+"""Standard deviation of the server's logits around this line."""
 
 STEEPNESS_SCATTER = 0.35
-"""Standard deviation of the logarithm of the factor that a position multiplies the server's logits
-by.
-"""
+"""Standard deviation of the logarithm of the factor on the server's logits at a position."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +34,10 @@ class SoftmaxPairs:
 
     Parameters
     ----------
-    server_laws, draft_laws
-        p and q, shape (n, V); rows sum to 1.
+    server_laws
+        Distributions p of the server, shape (n, V); rows sum to 1.
+    draft_laws
+        Distributions q of the draft model, of the same shape.
     """
 
     server_laws: Floats
@@ -54,16 +54,16 @@ def softmax_pairs(
 ) -> SoftmaxPairs:
     """Draw pairs of distributions.
 
-    One seed draws one set of logits: only the softmax depends on the temperature.
+    A seed determines the logits; only the softmax depends on the temperature.
 
     Parameters
     ----------
     count
-        n, the number of positions.
+        Number n of positions.
     vocabulary_size
         V >= 2.
     temperature
-        What logits are divided by, for both models; > 0.
+        Divisor of the logits of both models, > 0.
     noise
         Standard deviation of the draft model's logits around the server's.
     seed

@@ -1,9 +1,9 @@
-"""Accept or resample: chances of a draft, and the law of what comes out (paper 3, Eq. 1-2).
+"""Acceptance probabilities of drafts, and the distribution of the output (paper 3, Eq. 1-2).
 
-A draft token is drawn from a draft law and verified with a verification law; p is the server's law.
-Where they are the same law (quantise, then sample), the token that comes out has law p (Proposition
-1). Where the draft is drawn from q and verified with its quantised q-hat (sample, then quantise),
-it has another law.
+A draft token is sampled from a draft distribution and verified with a verification distribution; p
+is the distribution of the server. If both are the same (quantise, then sample), the output has the
+distribution p (Proposition 1). If the draft is sampled from q and verified with the quantised q-hat
+(sample, then quantise), it has another distribution.
 
 Conventions where Eq. 1-2 divide by 0: a draft with q-hat = 0 is accepted if p > 0 and rejected if p
 = 0. If p has no mass above q-hat, there is nothing to resample from; a rejected draft (q-hat = p =
@@ -24,12 +24,12 @@ from specopt.models.fields import Floats
 
 
 def total_variation(first: Any, second: Any) -> Floats:
-    """Return the total variation distance of laws, half their L1 distance, shape (...).
+    """Return the total variation distance of distributions, half their L1 distance, shape (...).
 
     Raises
     ------
     InvalidInput
-        If a law is no distribution.
+        If an array is not a distribution.
 
     Examples
     --------
@@ -47,16 +47,17 @@ def acceptance_rate(p: Any, draft_law: Any, verification_law: Any = None) -> Flo
     Parameters
     ----------
     p
-        The server's law.
+        Distribution of the server.
     draft_law
-        What the draft is drawn from.
+        Distribution from which the draft is sampled.
     verification_law
-        What it is verified with; None: the draft law, and the rate is 1 - TV(p, q-hat).
+        Distribution used in the verification; None means the draft law, and the rate is
+        1 - TV(p, q-hat).
 
     Raises
     ------
     InvalidInput
-        If a law is no distribution.
+        If an array is not a distribution.
 
     Examples
     --------
@@ -74,22 +75,22 @@ def acceptance_rate(p: Any, draft_law: Any, verification_law: Any = None) -> Flo
 
 
 def output_law(p: Any, draft_law: Any, verification_law: Any) -> Floats:
-    """Return the law of the token that comes out of Eq. 1-2, be it the draft or its replacement,
-    shape (..., V).
+    """Return the distribution of the output of Eq. 1-2, the draft or its replacement, shape
+    (..., V).
 
     Parameters
     ----------
     p
-        The server's law.
+        Distribution of the server.
     draft_law
-        What the draft is drawn from.
+        Distribution from which the draft is sampled.
     verification_law
-        What it is verified with.
+        Distribution used in the verification.
 
     Raises
     ------
     InvalidInput
-        If a law is no distribution.
+        If an array is not a distribution.
 
     Examples
     --------
@@ -114,8 +115,8 @@ def acceptance_chance(p: Any, checked: Any) -> Floats:
 
 
 def replacement_law(p: Floats, checked: Floats) -> Floats:
-    """Return the law that replaces a rejected draft (Eq. 2); where p has no mass above q-hat, p
-    itself.
+    """Return the distribution of the replacement of a rejected draft (Eq. 2); it is p where p
+    has no mass above q-hat.
     """
     above = np.maximum(p - checked, 0.0)
     mass = above.sum(axis=-1, keepdims=True)
@@ -124,7 +125,7 @@ def replacement_law(p: Floats, checked: Floats) -> Floats:
 
 
 def _laws(**values: Any) -> tuple[Floats, ...]:
-    """Return laws as arrays, checked; the first one's length is everyone's."""
+    """Return distributions as validated arrays of the same length."""
     laws = tuple(checked_distributions(name, value)[0] for name, value in values.items())
     try:
         np.broadcast_shapes(*(law.shape for law in laws))

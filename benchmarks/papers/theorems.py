@@ -1,9 +1,7 @@
-"""What five papers claim to prove: checked on many instances, or refuted by one that is computed
-and printed.
+"""Checks of the theorems of five papers on instances, and counterexamples.
 
-No instance proves a theorem; "held on n instances" says how hard it was tried. Tests run every
-check, and with generated instances of their own those of the judge's formulas. A refutation is
-exact: numbers anyone can compute again.
+Instances do not prove a theorem; "held on n instances" reports the number of attempts to refute it.
+Tests run every check. A counterexample consists of numbers that anyone can compute again.
 """
 
 from __future__ import annotations
@@ -28,16 +26,16 @@ from specopt.solvers.fair_goodput.simulate import simulate
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
-    """What a check found.
+    """Result of a check.
 
     Parameters
     ----------
     assumptions
-        Under which it was made.
+        Assumptions of the check.
     instances
-        On how many it held.
+        Number of instances on which the statement held.
     counterexample
-        The one on which it does not; empty if there is none.
+        Instance on which it does not hold; empty if none was found.
     """
 
     assumptions: str
@@ -46,7 +44,7 @@ class Check:
 
     @property
     def verdict(self) -> str:
-        """In words."""
+        """Verdict in words."""
         return (
             f"refuted: {self.counterexample}"
             if self.counterexample
@@ -55,7 +53,7 @@ class Check:
 
 
 def _held(assumptions: str, instances: int, holds: Callable[[np.random.Generator], bool]) -> Check:
-    """Return that something held on random instances, or that it did not."""
+    """Check a statement on random instances."""
     random = np.random.default_rng(0)
     for number in range(instances):
         if not holds(random):
@@ -89,7 +87,7 @@ def _mu(rates: Floats, drafts: Ints) -> Floats:
 
 
 def _best(problem: FairGoodputProblem, goodput: Floats) -> Floats:
-    """Return v of Lemma 2: mu of the allocation that Eq. 5 takes at a goodput."""
+    """Return v of Lemma 2: mu of the allocation of Eq. 5 at a goodput."""
     drafts = np.empty(problem.clients, np.int64)
     fast.allocate(1.0 / goodput, problem.acceptance_rates, problem.budget_tokens, None, drafts)
     return _mu(problem.acceptance_rates, drafts)
@@ -103,13 +101,13 @@ def _one_optimum(random: np.random.Generator) -> bool:
 
 
 def _fluid(random: np.random.Generator) -> bool:
-    """Whether x' = v - x, from a random start, is near x* in the end and has lost its distance."""
+    """Return whether x' = v - x converges to x* from a random starting point."""
     problem = _problem(random)
     best = _optimum(problem)
     x = random.uniform(0.05, 20.0, problem.clients)
     start = np.abs(x - best).max()
     for step in range(400):
-        gain = 2.0 / (step + 3.0)  # time runs as 2 log(step): an Euler step ever finer
+        gain = 2.0 / (step + 3.0)  # the fluid time is 2 log(step), so that Euler steps get finer
         x = x + gain * (_best(problem, x) - x)
     return bool(
         np.abs(x / best - 1.0).max() < 0.03 and np.abs(x - best).max() < max(0.5, 0.1 * start)
@@ -117,8 +115,8 @@ def _fluid(random: np.random.Generator) -> bool:
 
 
 def _boundary(random: np.random.Generator) -> bool:
-    """Whether clients with x near 0 gain at least 1 each, the least mu, and the region's best point
-    takes them.
+    """Return whether clients with x near 0 gain at least 1 each, the minimum of mu, at the best
+    point of the region.
     """
     problem = _problem(random)
     x = random.uniform(0.5, 5.0, problem.clients)
@@ -137,8 +135,8 @@ def _boundary(random: np.random.Generator) -> bool:
 
 
 def _starving(beta: float) -> tuple[int, FairGoodputProblem, Floats]:
-    """Return what a client whose first estimate is low drafts, the clients as estimated, and the
-    mean goodput.
+    """Return the drafts of a client with a low first estimate, the problem at the estimates, and
+    the mean goodput.
     """
     rates, estimates = np.r_[0.9, np.linspace(0.6, 0.9, 7)], np.r_[0.02, np.full(7, 0.5)]
     run = simulate(
@@ -156,8 +154,8 @@ def _starving(beta: float) -> tuple[int, FairGoodputProblem, Floats]:
 
 @cache
 def starved() -> Check:
-    """Paper 5, Theorems 1 and 4 with x* at the true rates: a client whose first estimate is low is
-    never tried.
+    """Paper 5, Theorems 1 and 4 with x* at the true rates: a client with a low first estimate gets
+    no drafts.
     """
     drafts = sum(_starving(beta)[0] for beta in (0.5, 0.05, 0.005))
     best = _optimum(
@@ -176,8 +174,8 @@ def starved() -> Check:
 
 @cache
 def fixed_point() -> Check:
-    """Paper 5, Theorems 1 and 4 with x* at the limits of the estimates, also where one of them is
-    wrong.
+    """Paper 5, Theorems 1 and 4 with x* at the limits of the estimates, also with a wrong
+    estimate.
     """
     text, said = "1-3; x* is the fixed point of the fluid dynamics", ""
     runs = [_starving(beta)[1:] for beta in (0.5, 0.05, 0.005)]
@@ -192,8 +190,8 @@ def fixed_point() -> Check:
 
 @cache
 def consistent() -> Check:
-    """Paper 5, Theorem 1 where estimates tend to the true rates: how far X stays from x* falls with
-    beta and eta.
+    """Paper 5, Theorem 1 with estimates that tend to the true rates: the distance of X from x*
+    falls with beta and eta.
     """
     text, instances = "estimates that tend to the true rates; every client drafts now and then", 0
     for low, high in ((0.4, 0.9), (0.5, 0.85), (0.3, 0.95), (0.6, 0.8)):
@@ -220,11 +218,11 @@ def consistent() -> Check:
 def fluid_relation(
     rate: Fraction, slope: Fraction, drafts: Sequence[int]
 ) -> tuple[Fraction, Fraction]:
-    """Return both sides of Lemma 1's f(t) = sum of mu(k; alpha(t)) g_k(t): one client, whose rate
-    rises linearly.
+    """Return both sides of Lemma 1's f(t) = sum of mu(k; alpha(t)) g_k(t) for one client, whose
+    rate rises linearly.
     """
 
-    def power(at: Fraction, degree: int) -> Fraction:  # the mean over a unit of time
+    def power(at: Fraction, degree: int) -> Fraction:  # mean over a unit of time
         to = at + slope
         return (
             (to ** (degree + 1) - at ** (degree + 1)) / ((degree + 1) * slope)
@@ -241,7 +239,7 @@ def fluid_relation(
 
 
 def ramp() -> Check:
-    """Paper 5, Lemma 1 where the rate moves in fluid time: from 0 to 1/2 within two units."""
+    """Paper 5, Lemma 1 with a rate that moves in fluid time, from 0 to 1/2 within two units."""
     f, claimed = fluid_relation(Fraction(0), Fraction(1, 4), [3, 3])
     said = (
         f"one client, S = 3 throughout, rate t / 4: f(2) = {f} = {float(f):.4g}, but mu(3; 1/2)"
@@ -264,8 +262,8 @@ def _still_rates(random: np.random.Generator) -> bool:
 
 
 def _bandwidth(random: np.random.Generator) -> bool:
-    """Whether Eq. 27 ends uploads together, no shares end them sooner, and more power or gain means
-    a smaller share.
+    """Return whether Eq. 27 ends all uploads together, no other shares end them sooner, and more
+    power or gain means a smaller share.
     """
     tasks = int(random.integers(2, 9))
     bits, snr = 1e5 * random.uniform(0.1, 10.0, tasks), 10.0 ** random.uniform(-1.0, 5.0, tasks)
@@ -288,7 +286,7 @@ def _bandwidth(random: np.random.Generator) -> bool:
 
 
 def algorithm_1_of_paper_1() -> Check:
-    """Paper 1, Algorithm 1: its batches for a given l against the best of all, six tasks."""
+    """Paper 1, Algorithm 1: its batches for a given l, compared with the optimum for six tasks."""
     from specopt.instances.serving_latency.paper_1 import paper_1
 
     worst, said = 1.0, ""
@@ -312,7 +310,7 @@ def algorithm_1_of_paper_1() -> Check:
 
 
 def _memory(random: np.random.Generator) -> bool:
-    """Whether batches that fit the memory with O_max fit it with shorter outputs, too."""
+    """Return whether batches that fit the memory with O_max also fit it with shorter outputs."""
     from specopt.instances.serving_latency.paper_1 import paper_1
 
     problem = paper_1(tasks=12, max_input=2000, max_output=2048, seed=int(random.integers(1000)))
@@ -324,7 +322,7 @@ def _memory(random: np.random.Generator) -> bool:
 
 
 def theorem_1_of_paper_2() -> Check:
-    """Paper 2, Theorem 1: a predictor with fewer false alarms that wastes more."""
+    """Paper 2, Theorem 1: a predictor with a lower false-alarm rate that wastes more."""
     many = BinaryPredictor(false_accept=1.0, false_reject=1.0, goes_on_after=0.0)
     few = BinaryPredictor(false_accept=0.75, false_reject=0.0, goes_on_after=1.0)
     wasted = [first_flag_round(0.5, 2, one).wasted for one in (many, few)]
@@ -337,9 +335,7 @@ def theorem_1_of_paper_2() -> Check:
 
 
 def algorithm_1_of_paper_2() -> Check:
-    """Paper 2, Algorithm 1: a small request of higher density keeps a large one out, however much
-    that is worth.
-    """
+    """Paper 2, Algorithm 1: a small request of higher density excludes a large one of any value."""
     from specopt.instances.verification_batch.pending import mixed
     from specopt.instances.verification_batch.workload import TABLE_12
 
@@ -369,8 +365,8 @@ def algorithm_1_of_paper_2() -> Check:
 
 
 def myopic() -> Check:
-    """Paper 3, Eq. 13: the policy with the largest reward in every iteration against the
-    fastest.
+    """Paper 3, Eq. 13: the policy with the highest reward in each iteration, compared with the
+    fastest one.
     """
     from specopt.instances.draft_control.alternating import alternating
 
@@ -392,7 +388,7 @@ CHECKS: dict[tuple[str, str], Callable[[], Check]] = {
     ("paper-5", "theorem-3"): lambda: _held("rates that do not move", 20, _fluid),
     ("paper-5", "theorem-4"): fixed_point,
     ("paper-5", "corollary-1"): fixed_point,
-    ("paper-5", "algorithm-1"): starved,
+    ("paper-5", "algorithm-1.starved"): starved,
     ("paper-5", "lemma-1"): lambda: _held(
         "3: rates that do not move in fluid time", 50, _still_rates
     ),
@@ -404,5 +400,5 @@ CHECKS: dict[tuple[str, str], Callable[[], Check]] = {
     ("paper-1", "algorithm-1.memory"): lambda: _held("the judge's memory", 20, _memory),
     ("paper-2", "theorem-1"): theorem_1_of_paper_2,
     ("paper-2", "algorithm-1.approximation"): algorithm_1_of_paper_2,
-    ("paper-3", "eq-13"): myopic,
+    ("paper-3", "eq-13.greedy"): myopic,
 }

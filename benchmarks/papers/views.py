@@ -1,101 +1,114 @@
-"""What became of statements, for people: lines of text, rows of the pages' tables, points and
-pictures.
-"""
+"""Views of the ledger for readers: lines of text, tables, sampled points and pictures."""
 
 from __future__ import annotations
 
-import json
 import re
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from papers.experiment import Curves, Finding, Run
-from papers.ledger import Assumption, Paper, counts, portion
+from papers.experiment import Curves, Run
+from papers.ledger import CHECKS, ORIGINS, Paper, counts, entry
 from specopt.kinds.chart import Chart, Picture, category, looks, quantity
 from specopt.models.files import csv_text, write_text
 
-_ROWS = 16  # of a map, the ones without a printed number first
+Entry = Mapping[str, Any]
+
+_MAX_ROWS = 30
+"""Maximum number of rows in a chart; beyond it only orders, trends and the abstract are drawn."""
+
+_FEW = 10
+"""Statements that were computed at fewer points are drawn as empty circles."""
 
 
 def number(value: Any) -> str:
-    """Return a printed value, or ours, in a few characters."""
+    """Return a printed or a computed value in a few characters."""
     if isinstance(value, list):
         return " to ".join(number(one) for one in value)
     return f"{value:.4g}" if isinstance(value, int | float) else "" if value is None else str(value)
 
 
-def share(entry: Mapping[str, Any]) -> str:
-    """Return in how much of its box a statement holds, at how many points; without a box whether it
-    does.
+def verdict(entry: Entry) -> str:
+    """Return the share of sampled assumptions for which a statement holds; without samples whether
+    it holds, or its status.
     """
-    if entry.get("share") is not None:
+    if "share" in entry:
         near = entry.get("near")
         more = (
             f"; within 10 % in {_portion(near)}, median {number(entry['median'])}" if near else ""
         )
         return _portion(entry) + more
-    return {True: "yes", False: "no"}.get(entry.get("holds", ""), "")
+    if "holds" in entry:
+        return "yes" if entry["holds"] else "no"
+    if "instances" in entry:
+        return f"held on {entry['instances']} instances"
+    return str(entry["status"]).replace("-", " ")
 
 
-def _portion(found: Mapping[str, Any]) -> str:
+def _portion(found: Entry) -> str:
     low, high = (100 * end for end in found["interval"])
-    return f"{100 * found['share']:.0f} % of {found['samples']} [{low:.0f} to {high:.0f} %]"
+    return f"{100 * found['share']:.0f} % of {found['samples']} points [{low:.0f} to {high:.0f} %]"
 
 
-def summary(of: Paper, listed: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return the sentences on a paper, with the shares that its entries say in the place of their
-    items.
-    """
+def summary(of: Paper, listed: Sequence[Entry]) -> list[str]:
+    """Return the sentences on a paper with the recorded shares of statements."""
     known = {one["item"]: one for one in listed}
     return [
         re.sub(r"\{([^}]+)\}", lambda match: _portion(known[match[1]]), line) for line in of.summary
     ]
 
 
-def cells(entry: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return a row of a table: item, statement, printed, ours, share, kind of check, and what
-    decides it.
-    """
-    said = f"{entry['place']}: {entry['statement']}"
-    verdict = share(entry) or entry["status"].replace("-", " ")
-    why = "; ".join(
-        entry[name] for name in ("split", "verdict", "test", "reason") if entry.get(name)
-    )
-    printed = ("at least " if "near" in entry else "") + number(entry["printed"])
-    ours = f"{number(entry.get('ours'))} {entry.get('unit', '')}".strip()
-    return entry["item"], said, printed, ours, verdict, entry.get("check", ""), why
-
-
 HEAD = (
-    "item",
     "statement",
     "printed",
     "ours",
-    "holds in (exact 95 % interval)",
+    "holds if",
+    "result",
     "kind of check",
-    "decided by, tested by, or why not",
+    "explanation",
+    "item",
 )
 
 
-def print_entry(entry: Mapping[str, Any]) -> None:
-    """Print a statement in a line or two."""
-    item, said, printed, ours, verdict, check, why = cells(entry)
-    print(f"{item}  {said}: {verdict}")
-    numbers = [f"{word} {value}" for word, value in (("printed", printed), ("here", ours)) if value]
-    if parts := [part for part in (*numbers, check, why) if part]:
-        print("  " + "; ".join(parts))
+def cells(entry: Entry) -> tuple[str, ...]:
+    """Return a row of a table with the columns of `HEAD`."""
+    notes = ("split", "verdict", "tolerance", "test", "reason")
+    check = entry.get("check", "")
+    return (
+        f"{entry['place']}: {entry['statement']}",
+        ("at least " if "near" in entry else "") + number(entry["printed"]),
+        f"{number(entry.get('ours'))} {entry.get('unit', '')}".strip(),
+        entry.get("criterion", ""),
+        verdict(entry),
+        "" if check == CHECKS[0] else check,
+        "; ".join(entry[name] for name in notes if entry.get(name)),
+        f"`{entry['item']}`",
+    )
 
 
-def count_rows(entries: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, dict[str, int]]]:
-    """Yield how many statements of each paper, and of those on the real pair, came out how."""
-    for name in dict.fromkeys(entry["paper"] for entry in entries):
-        yield name, counts([entry for entry in entries if entry["paper"] == name])
-    yield "on the real pair", counts(entries, real=True)
+def print_entry(entry: Entry) -> None:
+    """Print a statement in one or two lines."""
+    said, printed, ours, criterion, found, *more = cells(entry)
+    print(f"{entry['item']}  {said}: {found}")
+    named = (("printed", printed), ("here", ours), ("holds if", criterion))
+    parts = [f"{word} {value}" for word, value in named if value] + more[:-1]
+    if any(parts):
+        print("  " + "; ".join(filter(None, parts)))
 
 
-def print_counts(entries: Sequence[Mapping[str, Any]]) -> None:
-    """Print how many statements of each paper came out how."""
+def count_rows(entries: Sequence[Entry]) -> Iterator[tuple[str, dict[str, int]]]:
+    """Yield the counts of the statements of each paper, of our checks and of those on the real
+    pair.
+    """
+    for name in dict.fromkeys(one["paper"] for one in entries):
+        yield name, counts([one for one in entries if one["paper"] == name])
+    yield "our checks", counts(entries, ORIGINS[1])
+    yield "on the real pair", counts(entries, ORIGINS[2])
+
+
+def print_counts(entries: Sequence[Entry]) -> None:
+    """Print the counts of `count_rows` as a table."""
     rows = [(name, *map(str, counted.values())) for name, counted in count_rows(entries)]
     table = [("paper", *counts(entries)), *rows]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
@@ -104,9 +117,9 @@ def print_counts(entries: Sequence[Mapping[str, Any]]) -> None:
         print("  ".join((first.ljust(widths[0]), *numbers)))
 
 
-def write_run(run: Run, folder: Path) -> None:
-    """Write the sampled points of an experiment, and then its pictures: its map, and the figures'
-    lines.
+def write_run(of: Paper, run: Run, folder: Path) -> None:
+    """Write the sampled points of an experiment, the map of its statements and the lines of its
+    figures.
     """
     drawn = {name: draw_curves(name, one) for name, one in run.curves.items()}
     if run.points:
@@ -114,23 +127,18 @@ def write_run(run: Run, folder: Path) -> None:
         rows = zip(*columns.values(), strict=True)
         body = ((*point.values(), *row) for point, row in zip(run.points, rows, strict=True))
         write_text(folder / f"{run.name}.csv", csv_text([(*run.points[0], *columns), *body]))
-        drawn[f"map-{run.name}"] = draw_map(run)
+        listed = [entry(of, one.said, one.to_dict()) for one in run.findings]
+        drawn[f"map-{run.name}"] = draw_map(listed)
     for name, picture in drawn.items():
         file_name = re.sub(r"[^\w.-]+", "-", name)
         picture.save(folder / f"{file_name}.png")
-
-
-def assumption_cells(one: Assumption) -> tuple[str, str, str, str]:
-    """Return a row of a table: name, default, range and reason."""
-    plausible = ", ".join(map(str, one.choices)) or f"{number(one.low)} to {number(one.high)}"
-    return one.name, number(one.default), plausible, one.reason
 
 
 # ---------------------------------------------------------------------------- pictures
 
 
 def draw_curves(name: str, of: Curves) -> Picture:
-    """Return the lines of a figure, and crosses where the paper prints a value."""
+    """Return the lines of a figure, with crosses at the printed values."""
     here = {label: zip(of.at, line, strict=True) for label, line in of.lines.items()}
     rows = [
         {"line": label, of.x: at, of.y: value, "from": source}
@@ -158,70 +166,61 @@ def draw_curves(name: str, of: Curves) -> Picture:
     return Picture([Chart(title=title, rows=rows, spec=spec)], width=480)
 
 
-def draw_map(run: Run) -> Picture:
-    """Return where statements hold: shares of the box, and the two most open ones over their
-    deciding assumptions.
+def draw_map(listed: Sequence[Entry]) -> Picture:
+    """Return the share of sampled assumptions for which statements hold: those of the paper and,
+    below, those on the real pair.
     """
-    found = sorted(run.findings, key=lambda one: one.said.printed is not None)[:_ROWS]
-    share_ = "share of the box of assumptions, exact 95 % interval"
-    rows = []
-    for one in found:
-        of = portion(one.held, len(one.values))
-        rows.append(
-            {
-                "statement": one.said.id,
-                share_: of["share"],
-                "from": of["interval"][0],
-                "to": of["interval"][1],
-            }
-        )
-    spec = {
-        "height": 24 * len(found),
-        "encoding": {"y": category("statement", title=None, axis={"labelLimit": 300})},
+    charts = []
+    for origin, title in (
+        (ORIGINS[0], "Statements of the paper"),
+        (ORIGINS[2], "The same statements on the real pair"),
+    ):
+        found = [one for one in listed if one["origin"] == origin and "share" in one]
+        tried = [one for one in found if one["check"] == CHECKS[0]] or found
+        if len(tried) > _MAX_ROWS:
+            title += ": orders, trends and the abstract"
+            tried = [one for one in tried if one["printed"] is None or one["place"] == "Abstract"]
+        if tried:
+            charts.append(
+                Chart(title=title, rows=list(map(_map_row, tried)), spec=_map_spec(tried))
+            )
+    return Picture(charts, width=300)
+
+
+_SHARE = "share of sampled assumptions, exact 95 % interval"
+
+
+def _map_row(entry: Entry) -> dict[str, Any]:
+    said, printed, _, criterion, *_ = cells(entry)
+    if printed:
+        said += f" (printed: {printed} {entry.get('unit', '')}".rstrip() + ")"
+    elif criterion != "above 0":
+        said += f" (holds for {criterion})"
+    points = f" ({entry['samples']} points)" if entry["samples"] < _FEW else ""
+    low, high = entry["interval"]
+    return {
+        "statement": "|".join(textwrap.wrap(said + points, 62)),
+        _SHARE: entry["share"],
+        "from": low,
+        "to": high,
+        "fill": "var(--paper)" if points else "var(--series-0)",
+    }
+
+
+def _map_spec(listed: Sequence[Entry]) -> dict[str, Any]:
+    lines = max(_map_row(one)["statement"].count("|") for one in listed) + 1
+    label = {"labelLimit": 0, "labelExpr": "split(datum.label, '|')", "labelFontSize": 11}
+    how = {"scale": {"domain": [0, 1]}, "axis": {"format": ".0%", "tickCount": 5}}
+    interval = {"x": quantity("from", title=_SHARE, **how), "x2": {"field": "to"}}
+    fill = {"field": "fill", "type": "nominal", "scale": None}
+    return {
+        "height": {"step": 8 + 13 * lines},
+        "encoding": {"y": category("statement", title=None, axis={**label, "grid": True})},
         "layer": [
-            {"mark": "bar", "encoding": {"x": quantity(share_, scale={"domain": [0, 1]})}},
+            {"mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.5}, "encoding": interval},
             {
-                "mark": {"type": "rule", "color": "var(--ink)", "strokeWidth": 2},
-                "encoding": {"x": quantity("from", title=share_), "x2": {"field": "to"}},
+                "mark": {"type": "point", "size": 60, "stroke": "var(--series-0)", "opacity": 1},
+                "encoding": {"x": quantity(_SHARE, **how), "fill": fill},
             },
         ],
     }
-    open_ones = [one for one in found if one.deciding]
-    open_ones.sort(key=lambda one: abs(one.held / len(one.values) - 0.5))
-    charts = [Chart(title=f"{run.name}: holds in", rows=rows, spec=spec)]
-    charts += [_scatter(run, one) for one in open_ones[:2]]
-    return Picture(charts, columns=len(charts), width=340)
-
-
-def _scatter(run: Run, found: Finding) -> Chart:
-    """Return the sampled points over the assumptions that decide most; a single one stands over the
-    next in the box.
-    """
-    names = [name for name, _ in found.deciding[:2]]
-    names += [one.name for one in run.box if one.name not in names][: 2 - len(names)]
-    (x, across), (y, up) = (_axis(run, name) for name in (names[0], names[-1]))
-    rows = [
-        {"x": at, "y": over, "statement": "holds" if found.said.agrees(value) else "fails"}
-        for at, over, value in zip(x, y, found.values.tolist(), strict=True)
-    ]
-    colours = {"domain": ["holds", "fails"], "range": ["var(--series-0)", "var(--series-1)"]}
-    encoding = {
-        "x": quantity("x", title=names[0], **across),
-        "y": quantity("y", title=names[-1], **up),
-        "color": category("statement", title=None, scale=colours),
-    }
-    spec = {"mark": {"type": "point", "filled": True, "size": 40}, "encoding": encoding}
-    return Chart(title=found.said.id, rows=rows, spec=spec)
-
-
-def _axis(run: Run, name: str) -> tuple[list[float], dict[str, Any]]:
-    """Return where the points lie, choices scattered within a band each, and the axis."""
-    place = [one.name for one in run.box].index(name)
-    one = run.box[place]
-    if not one.choices:
-        scale = {"zero": False, "nice": False, "type": "log" if one.log else "linear"}
-        return [float(point[name]) for point in run.points], {"scale": scale}
-    count = len(one.choices)
-    label = f"{json.dumps([*map(str, one.choices)])}[floor(datum.value)]"
-    axis = {"values": [i + 0.5 for i in range(count)], "labelExpr": label, "grid": False}
-    return (count * run.places[:, place]).tolist(), {"scale": {"domain": [0, count]}, "axis": axis}

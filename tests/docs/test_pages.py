@@ -133,7 +133,7 @@ def test_what_is_stale_is_seen(tmp_path: Path) -> None:
     assert text.startswith("Ours.\n<!-- generated: ledger -->\n") and text.endswith(
         "\n<!-- end -->\nOurs, too.\n"
     )
-    assert "stale" not in text and "| paper-5 |" in text.replace("`", "")
+    assert "stale" not in text and "[paper-5]" in text
     load = pages.PICTURES["load.svg"]()
     charts = load.charts[:1]
     assert not pages.is_current(

@@ -61,10 +61,11 @@ def test_the_cut_of_a_known_statement() -> None:
     """
     places, points = sample((SLOW, WORD), 256)
     fast = np.array([point["draft_ms"] < 4.0 for point in points])
-    assert str(split(SLOW, places[:, 0], fast)).startswith("holds in 100 % with draft_ms below 4.0")
-    assert str(split(SLOW, places[:, 0], ~fast)).startswith("holds in 100 % with draft_ms from ")
+    assert str(split(SLOW, places[:, 0], fast)).startswith("holds in 100 % with draft_ms < 4.0")
+    assert str(split(SLOW, places[:, 0], ~fast)).startswith("holds in 100 % with draft_ms >= ")
     chosen = np.array([point["reading"] == "c" for point in points])
-    assert str(split(WORD, places[:, 1], chosen)) == "holds in 100 % with reading = c, else in 0 %"
+    found = str(split(WORD, places[:, 1], chosen))
+    assert found == "holds in 100 % with reading = c, otherwise in 0 %"
 
 
 def test_a_run_from_end_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,4 +98,4 @@ def test_a_run_from_end_to_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert below.holds and below.held == 16 and below.deciding == (("draft_ms", 1.0),)
     assert always.held == 32 and always.split is None
     assert always.to_dict() == {"ours": 1.0, "held": 32, "samples": 32, "median": 1.0}
-    assert below.to_dict()["split"].startswith("holds in 100 % with draft_ms below")
+    assert below.to_dict()["split"].startswith("holds in 100 % with draft_ms <")

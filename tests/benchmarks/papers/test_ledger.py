@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from papers.ledger import (
     CHECKS,
+    ORIGINS,
     STATUSES,
     THEOREMS,
     TITLES,
@@ -144,8 +145,8 @@ def plain(text: str) -> str:
 
 @pytest.mark.parametrize("name", TITLES)
 def test_every_claim_has_a_statement(name: str) -> None:
-    """Tests that each claim that was found by reading is in the text and has statements, and each
-    of them a claim.
+    """Tests that each claim that was found by reading is in the text and has statements, and that
+    each statement of a paper belongs to a claim.
     """
     known, said = set(paper(name).statements), set()
     for words, items in CLAIMS[name].items():
@@ -158,7 +159,8 @@ def test_every_claim_has_a_statement(name: str) -> None:
             }
             assert meant, item
             said |= meant
-    assert {item for item in known if not item.endswith(".real")} <= said
+    stated = {one.id for one in paper(name).statements.values() if one.origin == ORIGINS[0]}
+    assert stated <= said
 
 
 @pytest.mark.parametrize("name", TITLES)
@@ -174,6 +176,9 @@ def test_statements_are_sound(name: str) -> None:
             said.by or said.test or (said.reason and said.status in ("not-attempted", "audited"))
         ), said.id
         assert bool(said.test) == (said.status in THEOREMS), said.id
+        assert (said.status == "held") == (said.instances > 0) == bool(said.tolerance), said.id
+        assert said.origin in ORIGINS
+        assert (said.origin == ORIGINS[2]) == said.id.endswith(".real"), said.id
         assert not said.by or said.by in one.experiments, said.id
         assert said.check in CHECKS and (said.check == "can fail" or said.by or said.reason), (
             said.id
@@ -254,6 +259,15 @@ def test_when_a_statement_holds() -> None:
     assert most.agrees(9.0) and not most.agrees(4.0) and most.near == pytest.approx((3.69, 4.51))
     assert said(44.7, "audited").agrees(44.7) and not said(44.7, "audited").agrees(44.6)
     assert said(holds=(0.0, 0.1)).agrees(0.0)
+    forms = (said(2.0), said([5, 25]), said(), most, said(44.7, "audited"), said(holds=(0.0, 0.1)))
+    assert [one.criterion for one in forms] == [
+        "within 10 %",
+        "5 to 25",
+        "above 0",
+        "at least 4.1",
+        "as printed",
+        "0 to 0.1",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -271,25 +285,35 @@ def test_intervals_are_exact(held: int, samples: int) -> None:
 
 
 def test_counts_name_what_can_fail() -> None:
-    """Tests that neither what cannot fail is counted, nor lines on the real pair beside the papers'
-    own.
+    """Tests that neither statements that cannot fail are counted, nor our checks and those on the
+    real pair as the papers' own.
     """
 
-    def entry(item: str, share: float, check: str = "can fail") -> dict[str, Any]:
+    def entry(
+        item: str, share: float, check: str = "can fail", origin: str = "paper"
+    ) -> dict[str, Any]:
         return {
             "item": item,
+            "origin": origin,
             "status": "simulated",
             "holds": share > 0.5,
             "check": check,
             "share": share,
         }
 
-    listed = [entry("a", 1.0), entry("b", 0.0), entry("c", 1.0, "identity"), entry("a.real", 1.0)]
-    listed.append({"item": "d", "status": "not-attempted"})
+    listed = [entry("a", 1.0), entry("b", 0.0), entry("c", 1.0, "identity")]
+    listed += [entry("a.real", 1.0, origin="real pair"), entry("e", 1.0, origin="our check")]
+    listed.append({"item": "d", "origin": "paper", "status": "not-attempted"})
     found = counts(listed)
-    assert (found["statements"], found["can fail"], found["mapped"]) == (4, 2, 2)
-    assert (found["everywhere"], found["nowhere"], found["hold by default"]) == (1, 1, 1)
-    assert counts(listed, real=True)["everywhere"] == 1 == counts(listed, real=True)["statements"]
+    assert (found["statements"], found["can fail"], found["sampled"]) == (4, 2, 2)
+    assert [found[f"hold at {where}"] for where in ("all points", "no point", "the defaults")] == [
+        1,
+        1,
+        1,
+    ]
+    for origin in ORIGINS[1:]:
+        others = counts(listed, origin)
+        assert others["hold at all points"] == others["statements"] == 1
 
 
 @pytest.mark.parametrize("name", TITLES)

@@ -5,27 +5,33 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
+import pytest
 from helpers.families import problem_of
 
 from specopt import PromptChunkingProblem
+from specopt.instances.prompt_chunking.workload import LAYER_PARAMETERS
 
 make = partial(problem_of, PromptChunkingProblem)
 
 
 def test_paper_4() -> None:
-    """Tests that hidden sizes are 5120 and 4096 at two bytes, MB are 10^6 bytes, and g has the
-    knots of Fig. 1.
+    """Tests that hidden sizes are 4096 and 5120 at two bytes, MB are 10^6 bytes, and g has the
+    knots of Fig. 1, scaled for the larger model.
     """
     problem = make("paper-4", prompt_tokens=351)
     assert (problem.prompt_tokens, problem.bytes_per_token, problem.pipeline_length) == (
         351,
-        10240.0,
+        8192.0,
         4,
     )
     assert (problem.uplink_bytes_per_second, problem.downlink_bytes_per_second) == (7.5e6, 12.5e6)
     assert (problem.background_tokens, problem.message_overhead_seconds) == (10.0, 3e-3)
     assert problem.cloud_delay.at(512.0) == 0.071217721
-    assert make("paper-4", model="vicuna-7b").bytes_per_token == 8192.0
+    larger = make("paper-4", model="vicuna-13b")
+    assert larger.bytes_per_token == 10240.0
+    assert larger.cloud_delay.at(512.0) == pytest.approx(
+        0.071217721 * (37 * LAYER_PARAMETERS["vicuna-13b"]) / (30 * LAYER_PARAMETERS["vicuna-7b"])
+    )
 
 
 def test_random_in_its_ranges() -> None:

@@ -154,7 +154,9 @@ def test_caps_that_bind(cap: int, stages: int) -> None:
     """Tests that caps below the best number of chunks are right: a label with fewer chunks must
     survive.
     """
-    free = setting(prompt_tokens=60, pipeline_length=stages, message_milliseconds=0.0)
+    free = setting(
+        prompt_tokens=60, pipeline_length=stages, message_milliseconds=0.0, model="vicuna-13b"
+    )
     delay = {"tokens": [0.0, 100.0], "seconds": [0.0005, 0.12]}
     problem = PromptChunkingProblem.from_dict(
         free.to_dict() | {"cloud_delay": delay, "max_chunks": cap, "wait": "none"}
