@@ -650,7 +650,7 @@ def summary() -> str:
     def marked(*keys: str) -> str:
         if keys[0] not in known:
             return "-"
-        first, *ends = (f"{known[key]}<!-- ={key} -->" for key in keys)
+        first, *ends = (f"{known[key]}" for key in keys)
         return f"{first} %" + (f" [{', '.join(ends)}]" if ends else "")
 
     rows = []
@@ -661,15 +661,15 @@ def summary() -> str:
         )
         rows.append(
             {
-                "plans of": f"`{told['kind']}`",
-                "predicted": row["quantity"].replace("_", " "),
+                "problem": f"`{told['kind']}`",
+                "predicted quantity": row["quantity"].replace("_", " "),
                 "plans": row["points"],
                 "median error": marked(*error),
                 "pairs in the right order": marked(*order),
-                "gain promised (5 % or more)": marked(f"{base}.promised"),
-                "measured": marked(f"{base}.measured"),
-                "promised over plain rivals": marked(f"{base}.plain.promised"),
-                "came": marked(f"{base}.plain.measured"),
+                "predicted gain": marked(f"{base}.promised"),
+                "measured gain": marked(f"{base}.measured"),
+                "predicted gain over plain baselines": marked(f"{base}.plain.promised"),
+                "measured gain over them": marked(f"{base}.plain.measured"),
             }
         )
     return "\n".join(table(rows))
