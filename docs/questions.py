@@ -12,9 +12,9 @@ PAGE = ROOT / "docs/questions.md"
 DATA, FIELD = "tests/data/sweeps", "tests/data/field"
 HEAD = """# Questions
 
-Each question is followed by the command that answers it, and by parts of its output (`...` marks the
-rest). Run the commands in the root of a checkout. `tests/data/sweeps/README.md` lists the sources of
-the data.
+Each question is followed by the command that answers it, and by parts of its output (`...` marks
+the rest). Run the commands in the root of a checkout. `tests/data/sweeps/README.md` lists the
+sources of the data.
 """
 NGRAM, DRAFT = "laboratory/engine/ngram.csv", "laboratory/engine/draft-model.csv"
 QWEN, DRAFTERS = f"{DATA}/qwen3-235b-sglang.csv", f"{DATA}/qwen3.8-27b-rtx3090-drafters.csv"

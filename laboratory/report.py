@@ -50,7 +50,7 @@ from testbed.studies.resampling import Interval
 from testbed.studies.run_lengths import run_lengths
 from testbed.studies.stopping import stopping
 from testbed.undrafted import undrafted
-from testbed.views.comparison import chart_of, comparison_of
+from testbed.views.comparison import BAND, chart_of, comparison_of
 
 HERE = Path(__file__).parent
 
@@ -716,7 +716,9 @@ def panels() -> list[tuple[Row, tuple[str, str], Chart]]:
 
 def picture() -> Picture:
     """Return predicted against measured, a point per plan."""
-    return Picture([chart for *_, chart in panels()], columns=3, width=230)
+    charts = [chart for *_, chart in panels()]
+    first = f"{charts[0].title} (grey band: within {BAND:.0%})"
+    return Picture([dataclasses.replace(charts[0], title=first), *charts[1:]], columns=3, width=230)
 
 
 if __name__ == "__main__":
