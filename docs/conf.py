@@ -24,12 +24,7 @@ exclude_patterns = ["recorded", "own-method/build", "**/.ipynb_checkpoints"]
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-nb_execution_mode = "cache"  # what did not change is not executed again
-nb_execution_cache_path = str(HERE.parent / "build" / "docs" / "cache")
-nb_execution_timeout = 300
-nb_execution_raise_on_error = True
-if tags.has("quick"):  # noqa: F821 - of Sphinx
-    nb_execution_excludepatterns = ["tutorials/*"]  # tests execute them
+nb_execution_mode = "off"  # notebooks have their outputs: `make notebooks`
 nb_merge_streams = True
 
 html_math_renderer = "mathml"
