@@ -38,9 +38,10 @@ html_copy_source = html_show_sourcelink = False
 
 # Pages read without this build (`pages.py` writes what is generated). The site alone has a tree of
 # contents from their lists, the text of files outside this folder in the place of links to them,
-# and the notebooks inside it.
+# the notebooks inside it, and the records of benchmarks to download.
 CONTENTS = re.compile(r"<!-- generated: contents ?([^\n]*)\n(.*?)-->", re.DOTALL)
 NOTEBOOK = re.compile(r"\[([^\]]*)\]\((?:\.\./)+notebooks/(\w+)\.ipynb\)")
+RECORD = re.compile(r"\[([^\]]*)\]\((\.\./benchmarks/results/[^)]*)\)")
 THIS_FILE = re.compile(r"<!-- site: this file -->\n\[.*?\]\((.*?)\)")
 
 
@@ -60,6 +61,7 @@ def this_file(found: re.Match[str]) -> str:
 def for_the_site(_app: Any, _name: str, source: list[str]) -> None:
     """Give Sphinx a page with what only the site has."""
     text = NOTEBOOK.sub(r"{doc}`\1 </tutorials/\2>`", CONTENTS.sub(tree, with_methods(source[0])))
+    text = RECORD.sub(r"{download}`\1 <\2>`", text)
     source[0] = THIS_FILE.sub(this_file, text)
 
 

@@ -65,7 +65,7 @@ def drawing(html: str) -> str:
     """Return the SVG in the HTML of a picture, in light colours and without what is not seen."""
     svg = html[html.index("<svg") : html.index("</svg>") + len("</svg>")]
     svg = re.sub(r"var\(--([\w-]+)\)", lambda name: PALETTE[name[1]][False], svg)
-    svg = re.sub(r"\d+\.\d\d+", lambda number: f"{float(number[0]):.1f}", svg)
+    svg = re.sub(r"\d+\.\d\d+(?=[^<>]*>)", lambda number: f"{float(number[0]):.1f}", svg)
     svg = re.sub(
         r"rgb\((\d+), (\d+), (\d+)\)",
         lambda rgb: f"#{int(rgb[1]):02x}{int(rgb[2]):02x}{int(rgb[3]):02x}",
