@@ -17,7 +17,7 @@ FOLDER = Path(__file__).parents[1] / "notebooks"
 FONT = ' font-family="system-ui, Liberation Sans, Arial, sans-serif"'
 UNSEEN = re.compile(
     r' (?:aria-[a-z]+|role|class|pointer-events|stroke-miterlimit)="[^"]*"'
-    rf'|<text[^>]*/>|<path d=""[^>]*/>|{FONT}'
+    rf'|<text[^>]*/>|<path d=""[^>]*/>| opacity="1"|{FONT}'
 )
 """Parts of an SVG that do not change the picture, or that its root has."""
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
