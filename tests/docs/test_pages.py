@@ -18,7 +18,10 @@ sys.path.append(str(DOCS))
 
 import pages  # type: ignore[import-not-found]  # noqa: E402 - the folder is no package
 
-TEXTS = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md"), *(ROOT / "laboratory").glob("*.md")])
+FOLDERS = (".", "laboratory", "benchmarks/results")
+TEXTS = sorted(
+    [*DOCS.rglob("*.md"), *(page for at in FOLDERS for page in (ROOT / at).glob("*.md"))]
+)
 FENCED = re.compile(r"^( *)(`{3,}|~{3,}|:{3,})([^\n]*)\n(.*?)^\1\2 *$", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\(([^()\s]+)\)")
 
