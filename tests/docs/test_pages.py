@@ -4,6 +4,7 @@ build.
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -52,22 +53,11 @@ def broken(page: Path, text: str) -> list[str]:
         target = Path((page.parent / name).as_posix()) if name else page
         if "://" not in link and (
             not target.exists()
-            or (name and target.resolve() != Path(*_plain(target)))
+            or (name and target.resolve() != Path(os.path.normpath(target)))
             or (anchor and anchor not in anchors(target))
         ):
             found.append(link)
     return found
-
-
-def _plain(path: Path) -> list[str]:
-    """Return the parts of a path without `..`, with links of the file system as they are."""
-    parts: list[str] = []
-    for part in path.parts:
-        if part == "..":
-            parts.pop()
-        else:
-            parts.append(part)
-    return parts
 
 
 def hidden(text: str) -> list[str]:
