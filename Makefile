@@ -102,7 +102,7 @@ docs: .venv/docs ## the documentation, into build/docs/html
 	$(PY) -P -m sphinx -E -W --keep-going -q docs build/docs/html
 
 notebooks: .venv/ok ## execute the notebooks and write their outputs into them (some minutes); a nightly test compares
-	$(PY) -P docs/outputs.py
+	$(PY) -P docs/notebook_outputs.py
 
 pages: .venv/ok ## what the pages have from code and records: tables, verdicts, examples, pictures, questions; tests compare
 	$(PY) -P docs/pages.py

@@ -12,9 +12,9 @@ import pytest
 
 sys.path.append(str(Path(__file__).parents[2] / "docs"))
 
-import outputs  # type: ignore[import-not-found]  # the folder is no package
+import notebook_outputs  # type: ignore[import-not-found]  # the folder is no package
 
-NOTEBOOKS = sorted(outputs.FOLDER.glob("*.ipynb"))
+NOTEBOOKS = sorted(notebook_outputs.FOLDER.glob("*.ipynb"))
 
 
 def shown(notebook: Any) -> list[str]:
@@ -40,4 +40,4 @@ def test_it_reads_on_its_own(path: Path) -> None:
 def test_its_outputs_are_current(path: Path) -> None:
     """Tests that every cell prints and draws what the notebook shows: `make notebooks`."""
     kept = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
-    assert shown(outputs.executed(path)) == shown(kept), "make notebooks"
+    assert shown(notebook_outputs.executed(path)) == shown(kept), "make notebooks"
