@@ -98,8 +98,11 @@ minima newest: ## tests that reach every backend, with the least versions that a
 	@build/$@/bin/python -m pip list | grep -iE "$$(sed 's/=.*/ /' build/$@/minima.txt | paste -sd '|')"
 	build/$@/bin/python -P -m pytest -n 2 --dist worksteal $(if $(filter minima,$@),-W default) $(BACKENDS)
 
-docs: .venv/docs ## the documentation, into build/docs/html (QUICK=1: without executing the tutorials, which tests do)
-	$(PY) -P -m sphinx -E -W --keep-going -q $(if $(QUICK),-t quick) docs build/docs/html
+docs: .venv/docs ## the documentation, into build/docs/html
+	$(PY) -P -m sphinx -E -W --keep-going -q docs build/docs/html
+
+notebooks: .venv/ok ## execute the notebooks and write their outputs into them (some minutes); a nightly test compares
+	$(PY) -P docs/notebook_outputs.py
 
 pages: .venv/ok ## what the pages have from code and records: tables, verdicts, examples, pictures, questions; tests compare
 	$(PY) -P docs/pages.py
@@ -151,4 +154,4 @@ size: .venv/ok ## tokens of every folder, next to its budget
 help: ## this list
 	@grep -hE '^[a-z -]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 16
 
-.PHONY: run test quick nightly laboratory-test size numerics bounds bounds-quick mutants lock minima newest bench library draft logs testbed engine docs pages dist check types browser-test help
+.PHONY: run test quick nightly laboratory-test size numerics bounds bounds-quick mutants lock minima newest bench library draft logs testbed engine docs notebooks pages dist check types browser-test help

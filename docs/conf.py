@@ -24,12 +24,7 @@ exclude_patterns = ["recorded", "own-method/build", "**/.ipynb_checkpoints"]
 
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
-nb_execution_mode = "cache"  # what did not change is not executed again
-nb_execution_cache_path = str(HERE.parent / "build" / "docs" / "cache")
-nb_execution_timeout = 300
-nb_execution_raise_on_error = True
-if tags.has("quick"):  # noqa: F821 - of Sphinx
-    nb_execution_excludepatterns = ["tutorials/*"]  # tests execute them
+nb_execution_mode = "off"  # notebooks have their outputs: `make notebooks`
 nb_merge_streams = True
 
 html_math_renderer = "mathml"
@@ -43,9 +38,10 @@ html_copy_source = html_show_sourcelink = False
 
 # Pages read without this build (`pages.py` writes what is generated). The site alone has a tree of
 # contents from their lists, the text of files outside this folder in the place of links to them,
-# and the notebooks inside it.
+# the notebooks inside it, and the records of benchmarks to download.
 CONTENTS = re.compile(r"<!-- generated: contents ?([^\n]*)\n(.*?)-->", re.DOTALL)
 NOTEBOOK = re.compile(r"\[([^\]]*)\]\((?:\.\./)+notebooks/(\w+)\.ipynb\)")
+RECORD = re.compile(r"\[([^\]]*)\]\((\.\./benchmarks/results/[^)]*)\)")
 THIS_FILE = re.compile(r"<!-- site: this file -->\n\[.*?\]\((.*?)\)")
 
 
@@ -65,6 +61,7 @@ def this_file(found: re.Match[str]) -> str:
 def for_the_site(_app: Any, _name: str, source: list[str]) -> None:
     """Give Sphinx a page with what only the site has."""
     text = NOTEBOOK.sub(r"{doc}`\1 </tutorials/\2>`", CONTENTS.sub(tree, with_methods(source[0])))
+    text = RECORD.sub(r"{download}`\1 <\2>`", text)
     source[0] = THIS_FILE.sub(this_file, text)
 
 

@@ -53,6 +53,8 @@ BLOCK = re.compile(r"(<!-- generated: (\w+)(.*?)-->\n).*?(<!-- end -->)", re.DOT
 CELL = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 DEFAULT = re.compile(r"<(?:built-in )?(?:function )?([\w.]+)(?:: '\w+'| at 0x\w+)>")
 """In a signature: its name is enough."""
+MAX_ROWS = 8
+"""Maximum number of rows of a benchmark's table that the page shows in full."""
 DIGEST = "<!-- data and specification: {} -->\n"
 
 
@@ -67,7 +69,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[Any]]) -> Iterator[str]:
 
 
 def methods(kind: str) -> Iterator[str]:
-    """Yield the methods of a kind: what they are, promise, cost and take."""
+    """Yield the methods of a kind, with their guarantees, costs and conditions."""
     entries = [method_entry(method) for method in methods_of(kind_of(kind).problem)]
     rows = [
         (
@@ -80,18 +82,36 @@ def methods(kind: str) -> Iterator[str]:
         for one in entries
         if one["distribution"] == "specopt"
     ]
-    yield from table(["method", "what it is", "promise", "cost", "takes"], rows)
+    yield from table(["method", "description", "guarantee", "cost", "problems"], rows)
 
 
 def fields(kind: str) -> Iterator[str]:
-    """Yield the fields of a kind's problems and of its plans: unit, default, range, meaning."""
+    """Yield the fields of a kind's problems and of its plans: unit, default, range, meaning.
+
+    Fields of an object that has those of an earlier one are not repeated.
+    """
     for title, part in (("A problem", kind_of(kind).problem), ("Its plan", kind_of(kind).plan)):
         head = ("field", "unit", "default", "range", "description")
-        rows = [
-            [f"`{row['field']}`", *(row[name] for name in head[1:])]
-            for row in schema_rows(schema_of(part))
-        ]
-        yield from ("", f"**{title}**", "", *table(head, rows))
+        rows = {row["field"]: row for row in reversed(schema_rows(schema_of(part)))}
+        shown: list[list[str]] = []
+        known: dict[tuple[str, ...], str] = {}
+        repeated: tuple[str, ...] = ()
+        for name, row in reversed(rows.items()):
+            if name.startswith(repeated):
+                continue
+            inside = tuple(
+                str([below.removeprefix(name), *list(one.values())[1:]])
+                for below, one in rows.items()
+                if below.startswith((f"{name}.", f"{name}[]."))
+            )
+            meaning = row["description"]
+            if inside in known:
+                meaning += f" Fields as in `{known[inside]}`."
+                repeated += (f"{name}.", f"{name}[].")
+            elif inside:
+                known[inside] = name
+            shown.append([f"`{name}`", row["unit"], row["default"], row["range"], meaning])
+        yield from ("", f"**{title}**", "", *table(head, shown))
 
 
 def families(kind: str) -> Iterator[str]:
@@ -176,19 +196,50 @@ STATEMENTS: dict[str, Callable[[Mapping[str, Any]], bool]] = {
 """Titles of the groups of statements on a page; a statement is in the first that it belongs to."""
 
 
-def results(pattern: str) -> Iterator[str]:
-    """Yield the newest recorded table of every benchmark whose name matches a pattern."""
-    newest: dict[str, tuple[str, str]] = {}
+def records() -> dict[str, tuple[str, list[str]]]:
+    """Return origin and lines of the newest recorded table of every benchmark."""
+    newest: dict[str, tuple[str, list[str]]] = {}
     for path in sorted(RESULTS.glob("*.md")):
         machine, *sections = path.read_text().split("\n## ")
+        origin = f"[{path.stem}](../benchmarks/results/{path.name}), {machine.splitlines()[2]}"
         for section in sections:
             name, _, body = section.partition("\n")
-            newest[name] = (f"{path.stem}, {machine.splitlines()[2]}", body.strip())
-    found = {name: section for name, section in newest.items() if re.search(pattern, name)}
-    for name, (origin, body) in found.items():
-        yield from (f"**{name}** ({origin})", "", body, "")
-    if not found:
-        yield "Measured by `make bench`, but not recorded yet."
+            newest[name] = (origin, body.strip().splitlines())
+    return newest
+
+
+def results(pattern: str) -> Iterator[str]:
+    """Yield the newest recorded table of every benchmark whose name matches a pattern; of a long
+    table the rows with missed targets.
+    """
+    for name, (origin, lines) in records().items():
+        if not re.search(pattern, name):
+            continue
+        head, rows = lines[:2], lines[2:]
+        yield from (f"**{name}** ({origin})", "")
+        if len(rows) > MAX_ROWS:
+            missed = [row for row in rows if "**not met**" in row]
+            met = sum(row.endswith("| met |") for row in rows)
+            yield from (
+                f"{len(rows)} rows; {met} of {met + len(missed)} targets are met."
+                + (" The others:" if missed else ""),
+                "",
+            )
+            rows = missed
+        yield from ((*head, *rows, "") if rows else ())
+
+
+def selected(listed: str) -> Iterator[str]:
+    """Yield rows of recorded tables; each line of the mark is ``benchmark :: row``."""
+    newest = records()
+    rows = []
+    for line in listed.strip().splitlines():
+        benchmark, _, name = line.partition(" :: ")
+        origin, lines = newest[benchmark]
+        (found,) = (row for row in lines if row.startswith(f"| {name} | "))
+        measured, target, *_ = found.removeprefix(f"| {name} | ").split(" | ")
+        rows.append((benchmark, name, measured, target, origin.partition(",")[0]))
+    yield from table(["benchmark", "quantity", "measured", "target", "record"], rows)
 
 
 def commands(_: str) -> Iterator[str]:
@@ -369,7 +420,7 @@ def with_methods(text: str) -> str:
     )
 
 
-WAYS = (methods, fields, families, ledger, results, commands, recorded, contents, api)
+WAYS = (methods, fields, families, ledger, results, selected, commands, recorded, contents, api)
 TEXTS = {way.__name__: way for way in WAYS}
 
 
@@ -415,7 +466,7 @@ class Page:
             yield from ("```text", out.getvalue().rstrip(), "```")
         if isinstance(shown, Picture):
             self.pictures[self.path.with_suffix(".svg")] = shown
-            yield f"![What the example draws]({self.path.stem}.svg)"
+            yield f"![Picture of the plan in the example]({self.path.stem}.svg)"
 
 
 def digest(picture: Picture) -> str:

@@ -19,12 +19,14 @@ from specopt.kinds.serving_latency.view import pipeline_figure
 
 RECORDED = Path(__file__).parent / "recorded"
 POLICIES = {
-    "online": "online: drafts while it pays",
-    "continuous": "continuous batching, best fixed draft length",
-    "autoregressive": "continuous batching, no drafts",
-    "algorithm-1": "static batches of Algorithm 1, lot by lot",
-    "bound": "no policy is below (proven)",
+    "online": "online (drafts while it pays)",
+    "continuous": "best fixed draft length",
+    "autoregressive": "no drafts",
+    "algorithm-1": "fixed batches of Algorithm 1",
+    "bound": "bound (proven)",
 }
+TICKS = [digit * 10.0**power for power in range(-2, 4) for digit in (1, 2, 5)]
+"""Labelled values of logarithmic axes."""
 
 
 def rows_of(name: str) -> list[dict[str, str]]:
@@ -40,80 +42,91 @@ def pipeline() -> Picture:
 
 
 def load() -> Picture:
-    """Return latency against load, from what `benchmarks/serving_online.py` recorded."""
+    """Return latency against load, from the record of `benchmarks/serving_online.py`."""
     rows = rows_of("load.csv")
     across, up = "requests per second", "seconds from arrival to finish"
-    how = {"scale": {"type": "log", "nice": False}, "axis": {"format": "~g", "tickCount": 5}}
+    log = {"type": "log", "nice": False}
     colour = looks("policy", list(POLICIES.values()))["color"]
+    width = {  # a line below another one stays visible
+        "condition": {"test": f"datum.policy == '{POLICIES['autoregressive']}'", "value": 4},
+        "value": 2,
+    }
     charts: list[Chart] = []
     for trace in dict.fromkeys(row["trace"] for row in rows):
+        here = [row for row in rows if row["trace"] == trace]
         found = [
             {
                 "policy": label,
-                "of": of,
+                "latency": of,
                 across: float(row["requests_per_second"]),
                 up: float(row[column]),
             }
             for policy, label in reversed(POLICIES.items())  # the first on top
-            for row in rows
-            for of, column in (
-                ("mean", "mean_seconds"),
-                ("95 % of requests", "quantile_95_seconds"),
-            )
-            if row["trace"] == trace
-            and row["policy"] == policy
-            and (of == "mean" or policy != "bound")
+            for row in here
+            for of, column in (("mean", "mean_seconds"), ("95th percentile", "quantile_95_seconds"))
+            if row["policy"] == policy and (of == "mean" or policy != "bound")
         ]
-        legend = {"legend": {"columns": 1} if not charts else None}  # one for all
-        dashes = {"field": "of", "type": "nominal", "title": "latency", "sort": None, **legend}
+        loads = sorted({row[across] for row in found})
+        legend = {"legend": {"columns": 1, "columnPadding": 30} if not charts else None}
         encoding = {
-            "x": quantity(across, **how),
-            "y": quantity(up, **how),
+            "x": quantity(across, scale=log, axis={"values": loads, "format": "~g"}),
+            "y": quantity(up, scale=log, axis={"values": TICKS, "format": "~g"}),
             "color": {**colour, **legend},
-            "strokeDash": dashes,
+            "strokeDash": {"field": "latency", "type": "nominal", "sort": None, **legend},
+            "strokeWidth": width,
         }
         charts.append(Chart(title=trace, rows=found, spec={"mark": "line", "encoding": encoding}))
     return Picture(charts, columns=len(charts), width=340)
 
 
 def verification_load() -> Picture:
-    """Return a verifier under load, from what `benchmarks/verification_long_run.py` recorded."""
+    """Return a verifier under load, from the record of `benchmarks/verification_long_run.py`."""
     rows = rows_of("verification-load.csv")
-    across, speed, wait = (
+    across, late, speed, wait = (
         "load, % of the capacity of slack",
-        "tokens per second",
+        "late responses, %",
+        "tokens per second of all devices",
         "seconds from request to verdict",
     )
     policies = list(dict.fromkeys(row["policy"] for row in rows))
+    speeds = {(row["policy"], row["load"]): float(row["tokens_per_second"]) for row in rows}
+    cost = max(1.0 - speeds["slack", row["load"]] / float(row["tokens_per_second"]) for row in rows)
     charts = []
-    for title, unit, columns in (
-        ("All devices together", speed, {"mean": "tokens_per_second"}),
-        ("Waiting for a verdict", wait, {"50 %": "p50_seconds", "99 %": "p99_seconds"}),
+    for title, unit, scaled, columns in (
+        ("Late responses", late, 100.0, {"all": "too_late"}),
+        (f"Throughput: slack costs up to {cost:.0%}", speed, 1.0, {"all": "tokens_per_second"}),
+        ("Waiting time", wait, 1.0, {"50 %": "p50_seconds", "99 %": "p99_seconds"}),
     ):
         found = [
             {
                 "policy": row["policy"],
                 "of requests": of,
                 across: 100.0 * float(row["load"]),
-                unit: float(row[column]),
+                unit: scaled * float(row[column]),
             }
             for row in rows
             for of, column in columns.items()
         ]
-        legend = {"legend": {"columns": 1} if unit == wait else None}
+        legend = {"legend": {"columns": 1, "columnPadding": 30} if unit == wait else None}
         scale = (
-            {"scale": {"type": "log", "nice": False}, "axis": {"format": "~g"}}
+            {"scale": {"type": "log", "nice": False}, "axis": {"values": TICKS, "format": "~g"}}
             if unit == wait
             else {}
         )
+        dashes = {"domain": ["50 %", "99 %"], "range": [[1, 0], [4, 3]]}
         encoding = {
             "x": quantity(across),
             "y": quantity(unit, **scale),
             "color": {**looks("policy", policies)["color"], **legend},
-            "strokeDash": {"field": "of requests", "type": "nominal", "sort": None, **legend},
+            "strokeWidth": {
+                "condition": {"test": "datum.policy == 'fcfs'", "value": 4},
+                "value": 2,
+            },
         }
+        if unit == wait:
+            encoding["strokeDash"] = category("of requests", scale=dashes, **legend)
         charts.append(Chart(title=title, rows=found, spec={"mark": "line", "encoding": encoding}))
-    return Picture(charts, columns=2, width=340)
+    return Picture(charts, columns=len(charts), width=300)
 
 
 def placement() -> Picture:

@@ -1,6 +1,4 @@
-"""Writes docs/questions.md: what operators ask, each question with its command and what it prints,
-from the root.
-"""
+"""Writes docs/questions.md: questions of operators, each with its command and the output."""
 
 from __future__ import annotations
 
@@ -14,9 +12,9 @@ PAGE = ROOT / "docs/questions.md"
 DATA, FIELD = "tests/data/sweeps", "tests/data/field"
 HEAD = """# Questions
 
-Each question has the one command that answers it, and parts (`...`) of its output. The commands run
-in the root of a checkout. `tests/data/sweeps/README.md` names the sources of the data.
-`.venv/bin/python -P docs/questions.py` writes this page, and a test runs every command again.
+Each question is followed by the command that answers it, and by parts of its output (`...` marks
+the rest). Run the commands in the root of a checkout. `tests/data/sweeps/README.md` lists the
+sources of the data.
 """
 NGRAM, DRAFT = "laboratory/engine/ngram.csv", "laboratory/engine/draft-model.csv"
 QWEN, DRAFTERS = f"{DATA}/qwen3-235b-sglang.csv", f"{DATA}/qwen3.8-27b-rtx3090-drafters.csv"

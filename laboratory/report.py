@@ -50,7 +50,7 @@ from testbed.studies.resampling import Interval
 from testbed.studies.run_lengths import run_lengths
 from testbed.studies.stopping import stopping
 from testbed.undrafted import undrafted
-from testbed.views.comparison import chart_of, comparison_of
+from testbed.views.comparison import BAND, chart_of, comparison_of
 
 HERE = Path(__file__).parent
 
@@ -650,7 +650,7 @@ def summary() -> str:
     def marked(*keys: str) -> str:
         if keys[0] not in known:
             return "-"
-        first, *ends = (f"{known[key]}<!-- ={key} -->" for key in keys)
+        first, *ends = (f"{known[key]}" for key in keys)
         return f"{first} %" + (f" [{', '.join(ends)}]" if ends else "")
 
     rows = []
@@ -661,15 +661,15 @@ def summary() -> str:
         )
         rows.append(
             {
-                "plans of": f"`{told['kind']}`",
-                "predicted": row["quantity"].replace("_", " "),
+                "problem": f"`{told['kind']}`",
+                "predicted quantity": row["quantity"].replace("_", " "),
                 "plans": row["points"],
                 "median error": marked(*error),
                 "pairs in the right order": marked(*order),
-                "gain promised (5 % or more)": marked(f"{base}.promised"),
-                "measured": marked(f"{base}.measured"),
-                "promised over plain rivals": marked(f"{base}.plain.promised"),
-                "came": marked(f"{base}.plain.measured"),
+                "predicted gain": marked(f"{base}.promised"),
+                "measured gain": marked(f"{base}.measured"),
+                "predicted gain over plain baselines": marked(f"{base}.plain.promised"),
+                "measured gain over them": marked(f"{base}.plain.measured"),
             }
         )
     return "\n".join(table(rows))
@@ -716,7 +716,9 @@ def panels() -> list[tuple[Row, tuple[str, str], Chart]]:
 
 def picture() -> Picture:
     """Return predicted against measured, a point per plan."""
-    return Picture([chart for *_, chart in panels()], columns=3, width=230)
+    charts = [chart for *_, chart in panels()]
+    first = f"{charts[0].title} (grey band: within {BAND:.0%})"
+    return Picture([dataclasses.replace(charts[0], title=first), *charts[1:]], columns=3, width=230)
 
 
 if __name__ == "__main__":

@@ -151,7 +151,7 @@ def test_recipe(kind: str, tmp_path: Path) -> None:
     assert found.returncode == 0, found.stderr
     entries = json.loads(found.stdout)
     assert entries[-1]["name"] == "your-method"
-    assert entries[-1]["summary"] == "What `specopt methods` says of it."
+    assert entries[-1]["summary"] == "Description that `specopt methods` prints."
 
 
 UNNEEDED = (".git", ".venv", ".*_cache", "build", "dist", "__pycache__")

@@ -12,6 +12,7 @@ or failed, has not solved it.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -76,8 +77,10 @@ def profile_figure(comparison: Comparison) -> Picture:
 
 
 def profile_charts(comparison: Comparison, kind: str) -> tuple[Chart, Chart]:
-    """Return both profiles of a kind of problem."""
+    """Return both profiles of a kind; methods of several kinds have one style in all of them."""
     least, widest = 100.0 * MIN_GAP, 100.0 * MAX_GAP
+    counts = Counter(label for one in comparison.kinds for label in gap_profile(comparison, one))
+    common = sorted(label for label, count in counts.items() if count > 1)
     shares = {
         label: np.where(100.0 * one < widest, np.maximum(100.0 * one, least), np.inf)
         for label, one in gap_profile(comparison, kind).items()
@@ -88,17 +91,21 @@ def profile_charts(comparison: Comparison, kind: str) -> tuple[Chart, Chart]:
             "Share of the runs within a gap to the best bound",
             "gap (%)",
             f"Smaller gaps than {least:g} % are drawn at this value.",
+            common,
         ),
         _profile(
             time_profile(comparison, kind),
             f"Share of the runs solved to {100 * SOLVED:g} % within a factor of the fastest",
             "time divided by that of the fastest method",
             "Solved: a plan within this distance of the best bound, or a proof.",
+            common,
         ),
     )
 
 
-def _profile(values: Mapping[str, Floats], title: str, x: str, note: str) -> Chart:
+def _profile(
+    values: Mapping[str, Floats], title: str, x: str, note: str, common: Sequence[str]
+) -> Chart:
     finite = [value for one in values.values() for value in one[np.isfinite(one)]]
     end = 1.5 * max(finite, default=1.0)
     rows = [
@@ -109,7 +116,7 @@ def _profile(values: Mapping[str, Floats], title: str, x: str, note: str) -> Cha
     encoding = {
         "x": quantity(x, scale={"type": "log"}, axis={"format": "~g", "tickCount": 6}),
         "y": quantity("share of the runs (%)", scale={"domain": [0, 100]}),
-        **looks("method", list(values)),
+        **looks("method", list(values), common),
     }
     mark = {"type": "line", "interpolate": "step-after", "strokeWidth": 2, "tooltip": TOOLTIP}
     return Chart(title=title, rows=rows, spec=layer(mark, **encoding), note=note)

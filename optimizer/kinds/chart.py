@@ -243,13 +243,16 @@ def category(name: str, **more: Any) -> dict[str, Any]:
     return {"field": name, "type": "nominal", "sort": None, **more}
 
 
-def looks(name: str, values: Sequence[Any]) -> dict[str, Any]:
+def looks(name: str, values: Sequence[Any], first: Sequence[Any] = ()) -> dict[str, Any]:
     """Return the encoding of lines by colour and dashes.
 
-    Lines with similar colours have different dashes, and no two lines share both.
+    Lines with similar colours have different dashes, and no two lines share both. Values in `first`
+    have the same style in all charts with the same `first`.
     """
-    colours = [f"var(--series-{i % SERIES})" for i in range(len(values))]
-    dashes = [DASHES[(i + i // SERIES) % len(DASHES)] for i in range(len(values))]
+    order = [*first, *(value for value in values if value not in first)]
+    places = [order.index(value) for value in values]
+    colours = [f"var(--series-{i % SERIES})" for i in places]
+    dashes = [DASHES[(i + i // SERIES) % len(DASHES)] for i in places]
     return {
         "color": category(name, scale={"domain": values, "range": colours}),
         "strokeDash": category(name, scale={"domain": values, "range": dashes}),

@@ -1,4 +1,4 @@
-"""The pages on testing solvers and on policies of one's own say what happens."""
+"""The page on testing solvers: its examples print what it shows."""
 
 from __future__ import annotations
 
@@ -17,8 +17,3 @@ def test_the_page_is_true(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.chdir(tmp_path)
     assert doctest.testfile(str(DOCS / "testing.md"), module_relative=False).failed == 0
     assert len(list(tmp_path.glob("verification-batch-*.json"))) == 1
-
-
-def test_the_page_on_policies_is_true() -> None:
-    """Tests that the Thompson sampling of the page runs beside specopt's own policies."""
-    assert doctest.testfile(str(DOCS / "own-policies.md"), module_relative=False).failed == 0

@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Console
 
 from specopt.console.terminal import sentence, table_of, title
-from specopt.kinds.chart import Chart, Picture, category, quantity
+from specopt.kinds.chart import SERIES, Chart, Picture, category, quantity
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from testbed.comparison import Gain, gains_of, points_of, quantities, summarise
 from testbed.experiments import experiment
@@ -21,7 +21,10 @@ from testbed.records import check_whole
 Record = Mapping[str, Any]
 
 BAND = 0.1
-"""Share of the measured that a prediction in the picture's band is off at most."""
+"""Maximum error of a prediction in the grey band of the picture, relative to the measurement."""
+
+COLOURS = [*(f"var(--series-{i})" for i in range(SERIES)), "var(--ink)", "#f2c200"]
+"""Colours of the scenes."""
 
 TERMS = ("communication", "steps", "passes", "between", "waiting")
 
@@ -162,7 +165,8 @@ def chart_of(record: Record, name: str, predictor: str = "model", side: int = 38
         "scale": {"type": "log", "domain": ends, "nice": False},
         "axis": {"format": "~g", "tickCount": 4},
     }
-    across = {"x": quantity(x, **scale), "color": category("scene", title=None)}
+    colour = category("scene", title=None, scale={"range": COLOURS})
+    across = {"x": quantity(x, **scale), "color": colour}
     band = [
         {"x": end, "y": end, "low": end / (1.0 + BAND), "high": end / (1.0 - BAND)} for end in ends
     ]
