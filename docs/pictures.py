@@ -14,7 +14,7 @@ from papers.ledger import TITLES, entries, paper
 from papers.views import draw_map
 
 import specopt
-from specopt.kinds.chart import Chart, Picture, looks, quantity
+from specopt.kinds.chart import Chart, Picture, category, looks, quantity
 from specopt.kinds.serving_latency.view import pipeline_figure
 
 RECORDED = Path(__file__).parent / "recorded"

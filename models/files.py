@@ -121,6 +121,7 @@ def from_dict(data: object) -> Problem | Result | Workload:
 class _ResultFile(msgspec.Struct, forbid_unknown_fields=True):
     plan: dict[str, Any] | None
     problem_sha256: str = ""
+    problem_file: str | None = None
     method: str = "unknown"
     options: dict[str, Any] = {}
     status: Status = Status.FEASIBLE

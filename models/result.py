@@ -110,6 +110,8 @@ class Result(Shown, Generic[P]):
         Kind of the solved problem.
     problem_sha256
         Identity of the solved problem.
+    problem_file
+        Path of the problem's file, from the folder of the result's file; None if unknown.
     method
         Method that ran.
     options
@@ -148,6 +150,7 @@ class Result(Shown, Generic[P]):
 
     kind: str
     problem_sha256: str
+    problem_file: str | None = None
     method: str
     options: dict[str, Any] = field(default_factory=dict)
     status: Status

@@ -340,6 +340,8 @@ class PlacementProblem(Problem):
         super().__post_init__()
         object.__setattr__(self, "sense", self.sense_of(self.scale))
         object.__setattr__(self, "objective_label", LABELS[self.objective])
+        if self.objective == "fair":
+            object.__setattr__(self, "worth_label", "weighted geometric mean of the rates")
         names: dict[str, set[str]] = {}
         for field in ("verifiers", "drafters", "draft_pools", "classes"):
             names[field] = set()

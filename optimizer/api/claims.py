@@ -4,16 +4,22 @@ words.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from decimal import ROUND_CEILING, Decimal
 
 from specopt.api.solve import method_named
 from specopt.models.errors import SpecoptError
-from specopt.models.judge import Report, proof_of
+from specopt.models.judge import Proof, Report, proof_of
 from specopt.models.problem import TOLERANCE, Problem, problem_type
 from specopt.models.result import Result, Status, Termination
 from specopt.solvers.method import Method
+
+CLOSE = 1e-6
+"""Relative distance of bound and objective up to which a claimed gap of 0 is used, if the problem
+that defines the gap is unknown.
+"""
 
 
 def without_refuted_claims(
@@ -26,10 +32,11 @@ def without_refuted_claims(
     result
         Result as it was read.
     problem
-        Problem of the result; None if unknown.
+        Problem of the result; None if unknown. The claimed gap is then used if it depends on the
+        problem's data, unless it is 0 although bound and objective are not close.
     report
         The judge's report on the plan, whose objective replaces the claimed one. Without a report
-        the claimed objective is used. The gap is then None if it depends on the problem's data.
+        the claimed objective is used.
     """
     kind = problem_type(result.kind)
     if result.plan is None:
@@ -47,16 +54,20 @@ def without_refuted_claims(
     method = method_of_result(result)
     tolerance = TOLERANCE if method is None else method.tolerance
     proof = proof_of(kind, result.objective, result.bound, tolerance, scale, size)
-    if proof.refuted:
+    has_scale = problem is not None or kind.scale is Problem.scale
+    if proof.refuted and (problem is not None or not _has_either_sense(kind)):
         numbers = (
             f"{every_plan_has(kind, scale)} {result.bound:.9g}, and this one has"
             f" {result.objective:.9g}"
         )
         refuted.append(f"The bound of the file is refuted: it states that {numbers}.")
-    if problem is None and kind.worth_label != "objective" and proof.bound != result.objective:
-        proof = proof._replace(gap=None)
-    elif (
-        result.status is Status.OPTIMAL
+    elif not has_scale and result.bound not in (None, result.objective):
+        is_close = math.isclose(result.bound, result.objective, rel_tol=CLOSE)
+        is_used = result.gap is not None and (result.gap > 0.0 or (result.gap == 0.0 and is_close))
+        proof = Proof(result.bound, result.gap if is_used else None)
+    if (
+        has_scale
+        and result.status is Status.OPTIMAL
         and proof.gap != 0.0
         and result.termination is not Termination.GAP
     ):
@@ -78,11 +89,21 @@ def every_plan_has(kind: type[Problem], scale: Sequence[float] = ()) -> str:
 
     Examples
     --------
-    >>> kinds = ("serving-latency", "draft-allocation")
-    >>> tuple(every_plan_has(problem_type(kind)) for kind in kinds)
-    ('every plan has at least', 'every plan has at most')
+    >>> kinds = ("serving-latency", "draft-allocation", "placement")
+    >>> for kind in kinds:
+    ...     print(every_plan_has(problem_type(kind)))
+    every plan has at least
+    every plan has at most
+    the bound on every plan is
     """
+    if not scale and _has_either_sense(kind):
+        return "the bound on every plan is"
     return f"every plan has {'at least' if kind.sense_of(scale) == 'minimize' else 'at most'}"
+
+
+def _has_either_sense(kind: type[Problem]) -> bool:
+    """Return whether some problems of a kind are minimised, and others are maximised."""
+    return "sense_of" in vars(kind)
 
 
 def certificate(result: Result, problem: Problem | None = None) -> list[str]:
@@ -116,7 +137,8 @@ def certificate(result: Result, problem: Problem | None = None) -> list[str]:
     label = (problem or kind).objective_label
     if result.gap == 0.0:
         return [f"No plan is better, because {why}: {label}.", *guarantee]
-    measure = "" if kind.worth_label == "objective" else f", by the {kind.worth_label}"
+    measured = (problem or kind).worth_label
+    measure = "" if measured == "objective" else f", by the {measured}"
     if result.gap is None:
         return [
             f"It is not known how much better another plan can be{measure}: {why}: {label}.",

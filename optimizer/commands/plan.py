@@ -25,6 +25,7 @@ from specopt.commands.shared import (
     check_target,
     exit_code,
     print_json,
+    problem_file,
     write,
 )
 from specopt.console.streams import say
@@ -267,6 +268,7 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> i
         result, more, following = said.result, {"advice": said.to_dict()}, said.measure
     following = [*following, *proposal.next]
     write(problem, given.problem)
+    result = dataclasses.replace(result, problem_file=problem_file(given.problem, given.output))
     write(result, given.output)
     report = None if result.plan is None else verify(problem, result)
     if given.as_json:

@@ -16,7 +16,7 @@ def report(
         list[str],
         typer.Argument(
             metavar="SOURCE...",
-            help="A result file, folders of compare, or measured sweeps, as for tune.",
+            help="Result files, folders of compare, or measured sweeps, as for tune.",
         ),
     ],
     output: Annotated[
@@ -24,26 +24,28 @@ def report(
         typer.Option("-o", "--output", metavar="PAGE", help="Write the page to this file (HTML)."),
     ],
     problem: Annotated[
-        Path | None,
+        list[Path] | None,
         typer.Option(
             metavar="FILE",
-            help="Problem of the result: the plan is judged again, and drawn.",
+            help="Problem of a result, instead of the file that solve noted in the result.",
         ),
     ] = None,
 ) -> None:
     """Write one self-contained HTML page: charts, tables, and a description of what is proven.
 
-    Its text and pictures need no scripts.
+    If the problem of a result is found, its plan is judged again and drawn. Text and pictures need
+    no scripts.
     """
     from specopt.kinds.chart import MISSING
     from specopt.models.files import write_text
-    from specopt.report.page import can_draw, to_html
+    from specopt.report.page import can_draw, has_charts, to_html
     from specopt.report.sources import page_of
 
-    for source in (*map(Path, sources), problem):
+    files = problem or []
+    for source in (*map(Path, sources), *files):
         check_target(output, source)
-    page = to_html(page_of(tuple(sources), None if problem is None else read_problem(problem)))
+    page = to_html(page_of(tuple(sources), [read_problem(file) for file in files]))
     write_text(output, page)
-    if not can_draw():
+    if has_charts(page) and not can_draw():
         say(f"charts are replaced by tables: {MISSING}")
     say(f"written to {output}")

@@ -18,6 +18,7 @@ from specopt.instances.checkpoints.model_config import read_model_config
 from specopt.kinds.chart import FORMS
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
+from specopt.models.fields import is_unicode
 from specopt.models.files import (
     is_replaced,
     is_stdout,
@@ -150,6 +151,16 @@ def write(obj: Problem | Result, path: Path | None) -> None:
     """Write a problem or result if a path is given."""
     if path is not None:
         save(obj, path)
+
+
+def problem_file(problem: Path | None, result: Path | None) -> str | None:
+    """Return the path of a problem's file from the folder of a result's file; None if one of them
+    is not a file, or if the path is not Unicode and cannot be written in JSON.
+    """
+    if problem is None or result is None or not (problem.is_file() and is_replaced(result)):
+        return None
+    path = os.path.relpath(problem.resolve(), result.resolve().parent)
+    return path if is_unicode(path) else None
 
 
 def hand_over(text: str, path: Path | None) -> None:

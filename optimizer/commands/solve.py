@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,6 +25,7 @@ from specopt.commands.shared import (
     exit_code,
     number,
     print_json,
+    problem_file,
     read_problem,
     read_result,
     write,
@@ -118,6 +120,7 @@ def _solve_one(
     problem = read_problem(file)
     chosen = method_of(problem, method, option or (), limits["memory_limit"])
     result = solve_with_choices(problem, chosen, verbose=True, **limits)
+    result = replace(result, problem_file=problem_file(file, output))
     write(result, output)
     if as_json:
         print_json(result.to_dict())

@@ -28,12 +28,10 @@ def comparison_page(comparison: Comparison, sources: tuple[str, ...]) -> Page:
         )
     tables = tables_of(comparison).values()
     body = [_kind(comparison, kind, cells) for kind, cells in zip(kinds, tables, strict=True)]
-    families = [
+    wins = [
         {"family": family, **{label: 100.0 * share for label, share in shares.items()}}
         for family, shares in who_wins(comparison).items()
     ]
-    labels = dict.fromkeys(name for row in families for name in row)
-    wins = [{name: row.get(name) for name in labels} for row in families]
     if len(wins) > 1:
         body.append(
             section(
@@ -74,21 +72,15 @@ def comparison_page(comparison: Comparison, sources: tuple[str, ...]) -> Page:
 
 
 def _winner(kind: str, rows: Sequence[MethodSummary]) -> str:
-    best = max(rows, key=lambda row: (row.all_wins, row.all_proven))
-    winners = [
-        row.label
-        for row in rows
-        if (row.all_wins, row.all_proven) == (best.all_wins, best.all_proven)
-    ]
-    gap = (
-        ""
-        if best.mean_gap is None
-        else f"; the mean gap to the best bound is {100 * best.mean_gap:.3g} %"
-    )
+    shares = [(row.all_wins, row.all_proven) for row in rows]
+    wins, proven = max(shares)
+    winners = [row for row, share in zip(rows, shares, strict=True) if share == (wins, proven)]
+    mean_gap = winners[0].mean_gap
+    gap = "" if mean_gap is None else f"; the mean gap to the best bound is {100 * mean_gap:.3g} %"
     return (
-        f"{kind}: the best plan in {100 * best.all_wins:.0f} % of the runs, and"
-        f" {100 * best.all_proven:.0f} % proven optimal or infeasible, by"
-        f" {', '.join(winners)}{gap}."
+        f"{kind}: the best plan in {100 * wins:.0f} % of the runs, and"
+        f" {100 * proven:.0f} % proven optimal or infeasible, by"
+        f" {', '.join(row.label for row in winners)}{gap}."
     )
 
 
@@ -131,7 +123,7 @@ def origins(records: Iterable[Record]) -> list[tuple[str, str]]:
     """Return the conditions of records: machines, versions, limits, seeds and digests of
     sources.
     """
-    facts: dict[str, list[str]] = {}
+    facts: dict[str, dict[str, None]] = {}
     for record in records:
         limit = "work" if record.time_limit is None else f"{record.time_limit:g} s"
         found = {
@@ -146,6 +138,6 @@ def origins(records: Iterable[Record]) -> list[tuple[str, str]]:
             ),
         }
         for name, text in found.items():
-            if text and text not in facts.setdefault(name, []):
-                facts[name].append(text)
-    return [(name, "; ".join(texts)) for name, texts in facts.items() if texts]
+            if text:
+                facts.setdefault(name, {})[text] = None
+    return [(name, "; ".join(texts)) for name, texts in facts.items()]

@@ -15,6 +15,9 @@ from specopt.models.fields import escaped
 MAX_ROWS = 500
 """Maximum number of rows of a table, so that pages stay small; the total is printed."""
 
+MAX_OPEN_ROWS = 20
+"""Maximum number of rows of a table that readers see without opening it."""
+
 DIGITS = 5
 """Number of significant digits of printed numbers."""
 
@@ -37,6 +40,11 @@ def facts(pairs: Iterable[tuple[str, object]]) -> str:
     return f"<dl>{rows}</dl>"
 
 
+def spaced(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by their names with spaces instead of underscores."""
+    return {name.replace("_", " "): value for name, value in values.items()}
+
+
 def items(words: Iterable[str]) -> str:
     """Return a list of sentences, or an empty text if there are none."""
     found = "".join(f"<li>{text(one)}</li>" for one in words)
@@ -48,26 +56,27 @@ def section(title: str, *parts: str) -> str:
     return f"<section><h2>{text(title)}</h2>{''.join(parts)}</section>"
 
 
-def folded(title: str, content: str) -> str:
-    """Return a part of a page that is closed until a reader opens it."""
-    return f"<details><summary>{text(title)}</summary>{content}</details>"
+def folded(title: str, content: str, is_open: bool = False) -> str:
+    """Return a part of a page that readers can open and close."""
+    return f"<details{' open' * is_open}><summary>{text(title)}</summary>{content}</details>"
 
 
 def table(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
-    """Return a sortable table with numbers flush right."""
+    """Return a sortable table with numbers flush right. Rows may lack values."""
     if not rows:
         return paragraph(f"{caption}: none.")
-    names = list(rows[0])
-    numeric = [all(row[name] is None or _is_number(row[name]) for row in rows) for name in names]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    cells = [[row.get(name) for name in names] for row in rows]
+    numeric = [all(map(_is_number, column)) for column in zip(*cells, strict=True)]
     head = "".join(
         f"<th scope=col{' class=n' * flush}>{text(name)}</th>"
         for name, flush in zip(names, numeric, strict=True)
     )
     body = "".join(
         "<tr>"
-        + "".join(_cell(row[name], flush) for name, flush in zip(names, numeric, strict=True))
+        + "".join(_cell(value, flush) for value, flush in zip(row, numeric, strict=True))
         + "</tr>"
-        for row in rows[:MAX_ROWS]
+        for row in cells[:MAX_ROWS]
     )
     cut = f" (the first {MAX_ROWS:,} of {len(rows):,} rows)" if len(rows) > MAX_ROWS else ""
     return (
@@ -101,4 +110,4 @@ def _cell(value: Any, flush: bool) -> str:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    return value is None or (isinstance(value, (int, float)) and not isinstance(value, bool))

@@ -6,10 +6,11 @@ Without the library, tables replace charts. A page loads nothing from elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from specopt.kinds.chart import BASE, MISSING, Chart, draw, variables
 from specopt.report import markup
@@ -41,6 +42,8 @@ class Page:
         Files from which the page was made.
     good
         Whether the lead is marked as good (True), bad (False) or neither (None).
+    row
+        Row of this page in the table of a page of several results.
     """
 
     title: str
@@ -48,6 +51,7 @@ class Page:
     body: Sequence[str]
     sources: Sequence[str] = field(default=())
     good: bool | None = None
+    row: Mapping[str, Any] = field(default_factory=dict)
 
 
 def can_draw() -> bool:
@@ -59,42 +63,60 @@ def can_draw() -> bool:
     return True
 
 
-def figure(chart: Chart) -> str:
-    """Return a chart with its rows as a table, which is closed if the chart is drawn."""
+def has_charts(html: str) -> bool:
+    """Return whether HTML contains charts, or the tables that replace them."""
+    return "<figure>" in html
+
+
+def figure(chart: Chart, is_summary: bool = False) -> str:
+    """Return a chart with its rows as a table.
+
+    The table is closed, unless it is short and either the chart is not drawn, or the rows are a
+    summary.
+    """
     described = chart.to_dict()
     rows = described["data"]["values"]
     if not rows:
         return markup.paragraph(f"{chart.title}: nothing to show.")
     caption = f"<strong>{markup.text(chart.title)}</strong>{markup.text(chart.note)}"
-    table = markup.table(rows, chart.title)
-    if not can_draw():
+    draws = can_draw()
+    table = markup.folded(
+        "The figures as a table",
+        markup.table(rows, chart.title),
+        len(rows) <= markup.MAX_OPEN_ROWS and (is_summary or not draws),
+    )
+    if not draws:
         return f"<figure><figcaption>{caption}</figcaption>{table}</figure>"
     spec = {**BASE, "autosize": {"type": "fit-x", "contains": "padding"}, **described}
     return (
         f"<figure><figcaption>{caption}</figcaption><div"
         f" class=plot>{draw({**spec, 'width': _WIDTH}, 'svg')}</div>"
         f"<script type='application/json'>{markup.data({**spec, 'width': 'container'})}</script>"
-        f"{markup.folded('The figures as a table', table)}</figure>"
+        f"{table}</figure>"
     )
+
+
+def article(page: Page) -> str:
+    """Return a page as a part of another page, with headlines one level lower."""
+    body = "".join(page.body).replace("<h2>", "<h3>").replace("</h2>", "</h3>")
+    return f"<article>{_head(page, 'h2')}{body}</article>"
 
 
 def to_html(page: Page) -> str:
     """Return a page as HTML."""
     from importlib.metadata import version
 
-    kind = {None: "lead", True: "'lead good'", False: "'lead bad'"}[page.good]
-    first, *others = page.lead
-    lead = markup.paragraph(first, kind) + "".join(map(markup.paragraph, others))
+    main = "".join(page.body)
     made = (
         f"Made by specopt {version('specopt')}"
         + (f" from {', '.join(page.sources)}" if page.sources else "")
         + "."
     )
-    draws = can_draw()
-    footer = markup.paragraph(made) + markup.paragraph(
-        _NOTICE if draws else f"{MISSING[0].upper()}{MISSING[1:]}."
-    )
-    scripts = [*([_bundle()] if draws else []), _resource("page.js")]
+    footer, scripts = [made], [_resource("page.js")]
+    if has_charts(main):
+        draws = can_draw()
+        footer.append(_NOTICE if draws else f"Charts are replaced by tables: {MISSING}.")
+        scripts[:0] = [_bundle()] if draws else []
     return "\n".join(
         (
             "<!DOCTYPE html>",
@@ -107,15 +129,22 @@ def to_html(page: Page) -> str:
             f"<style>{variables(':root')}{_resource('page.css')}</style>",
             "</head>",
             "<body>",
-            f"<header><h1>{markup.text(page.title)}</h1>{lead}</header>",
-            f"<main>{''.join(page.body)}</main>",
-            f"<footer>{footer}</footer>",
+            f"<header>{_head(page, 'h1')}</header>",
+            f"<main>{main}</main>",
+            f"<footer>{''.join(map(markup.paragraph, footer))}</footer>",
             *(f"<script>{script}</script>" for script in scripts),
             "</body>",
             "</html>",
             "",
         )
     )
+
+
+def _head(page: Page, level: str) -> str:
+    kind = {None: "lead", True: "'lead good'", False: "'lead bad'"}[page.good]
+    first, *others = page.lead
+    lead = markup.paragraph(first, kind) + "".join(map(markup.paragraph, others))
+    return f"<{level}>{markup.text(page.title)}</{level}>{lead}"
 
 
 GLOBALS = "window.vegaEmbed = vegaEmbed; window.vega = vega; window.vegaLite = vegaLite;"

@@ -5,23 +5,49 @@ charts.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Sequence
 from itertools import islice
-from typing import Any
 
 from specopt.api.claims import certificate, every_plan_has, without_refuted_claims
+from specopt.console.terminal import percent
 from specopt.kinds import kind_of
 from specopt.kinds.view import view_of
 from specopt.models.errors import InvalidInput
-from specopt.models.judge import Report, verify
+from specopt.models.judge import verify
 from specopt.models.problem import Problem
 from specopt.models.result import Result, Status
-from specopt.report.markup import MAX_ROWS, facts, folded, items, paragraph, section, table, text
-from specopt.report.page import Page, figure
+from specopt.report.markup import (
+    MAX_OPEN_ROWS,
+    MAX_ROWS,
+    facts,
+    folded,
+    items,
+    paragraph,
+    section,
+    spaced,
+    table,
+    text,
+)
+from specopt.report.page import Page, article, figure
 
 NOT_JUDGED = (
-    "The claims of the file were not checked: --problem FILE judges the plan again and draws it."
+    "The claims of the file were not checked, because the problem that was solved is not found"
+    " ({}). --problem FILE judges the plan again and draws it."
 )
+
+MAX_CHARACTERS = 4000
+"""Maximum number of characters of a plan's JSON on a page."""
+
+
+def results_page(pages: Sequence[Page], sources: tuple[str, ...]) -> Page:
+    """Return the page of several results, from the page of each."""
+    proven = sum(page.good is True for page in pages)
+    return Page(
+        title=f"{len(pages)} results",
+        lead=[f"{proven} of {len(pages)} plans are proven optimal."],
+        body=[table([page.row for page in pages], "Results"), *map(article, pages)],
+        sources=sources,
+    )
 
 
 def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...]) -> Page:
@@ -41,27 +67,28 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
     InvalidInput
         If the result belongs to another problem.
     """
-    kind = kind_of(result.kind)
     judged = None if problem is None or result.plan is None else verify(problem, result)
     result, refuted = without_refuted_claims(result, problem, judged)
-    name = None if problem is None else problem.name
+    name = problem.name if problem is not None else None
     body = []
-    if problem is not None and judged is not None and judged.feasible and result.plan is not None:
+    if problem is not None and judged is not None and judged.feasible:
         charts = view_of(problem).charts
         if charts is not None:
-            body.append(section("The plan", *map(figure, charts(problem, result.plan))))
+            drawn = (figure(chart, is_summary=True) for chart in charts(problem, result.plan))
+            body.append(section("The plan", *drawn))
     if result.plan is not None:
-        body.append(section("The plan row by row", plan_rows(kind.rows, result)))
+        body.append(section("The plan row by row", plan_rows(result)))
     body.append(section("How it was found", *_run(result)))
     violations = [] if judged is None else judged.violations
+    status = "violated" if violations else result.status.value
     lead = (
         [f"The plan violates its problem: {'; '.join(violations[:5])}."]
         if violations
         else [*refuted, *certificate(result, problem)]
     )
-    if judged is None:
-        lead.append(NOT_JUDGED if problem is None else "There is no plan to judge.")
-    elif not violations:
+    if problem is None:
+        lead.append(NOT_JUDGED.format(result.problem_file or "the result names no file"))
+    elif judged is not None and not violations:
         lead.append("Judged again from the problem's data alone: the plan violates nothing.")
         if not judged.matches:
             lead.append(
@@ -71,52 +98,54 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
     return Page(
         title=f"{result.kind}{f': {name}' if name else ''}, planned by {result.by}",
         lead=lead,
-        body=[figures(result, problem, judged), *body],
+        body=[figures(result, problem, status), *body],
         sources=sources,
         good=(
             False
             if violations or refuted or result.plan is None
             else result.status is Status.OPTIMAL or None
         ),
+        row={
+            "file": ", ".join(sources),
+            "kind": result.kind,
+            "method": result.by,
+            "status": status,
+            "objective": result.objective,
+            "bound": result.bound,
+            "gap": None if result.gap is None else percent(result.gap),
+            "seconds": result.seconds,
+            "judged": judged is not None,
+        },
     )
 
 
-def figures(result: Result, problem: Problem | None = None, judged: Report | None = None) -> str:
-    """Return the status, objective, bound and terms of a result as HTML."""
+def figures(result: Result, problem: Problem | None = None, status: str | None = None) -> str:
+    """Return the status, objective, bound, gap and terms of a result as HTML."""
     kind = kind_of(result.kind).problem
     pairs: list[tuple[str, object]] = [
-        ("status", result.status.value if judged is None or judged.feasible else "violated")
+        ("status", status or result.status.value),
+        ((problem or kind).objective_label, result.objective),
+        (every_plan_has(kind, problem.scale if problem else ()), result.bound),
+        ("gap", None if result.gap is None else percent(result.gap)),
+        *((name, term) for name, term in spaced(result.terms).items() if isinstance(term, float)),
     ]
-    if result.objective is not None:
-        pairs.append(((problem or kind).objective_label, result.objective))
-    if result.bound is not None:
-        pairs.append((every_plan_has(kind, problem.scale if problem else ()), result.bound))
-    pairs += [
-        (name.replace("_", " "), value)
-        for name, value in result.terms.items()
-        if isinstance(value, float)
-    ]
-    return facts(pairs)
+    return facts((name, value) for name, value in pairs if value is not None)
 
 
-def plan_rows(rows: Any, result: Result) -> str:
-    """Return the plan of a result as a table in HTML."""
-    plan = result.plan
+def plan_rows(result: Result) -> str:
+    """Return the plan of a result as a table and as JSON, in HTML."""
+    if result.plan is None:
+        return ""
     try:
-        found = [
-            {name.replace("_", " "): value for name, value in row.items()}
-            for row in islice(rows(plan), 20 * MAX_ROWS)
-        ]
+        found = kind_of(result.kind).rows(result.plan)
+        rows = [spaced(row) for row in islice(found, 20 * MAX_ROWS)]
     except InvalidInput as error:
         return paragraph(str(error))
-    assert plan is not None, "checked by the caller"
-    return table(found, "The plan") + folded("The plan as JSON", _source(plan.to_dict()))
-
-
-def _source(data: Mapping[str, Any]) -> str:
-
-    found = json.dumps(data)
-    return f"<pre>{text(found if len(found) <= 4000 else found[:4000] + ' ...')}</pre>"
+    source = json.dumps(result.plan.to_dict())[:MAX_CHARACTERS]
+    title, is_open = f"The plan as a table ({len(rows):,} rows)", len(rows) <= MAX_OPEN_ROWS
+    return folded(title, table(rows, "The plan"), is_open) + folded(
+        f"The plan as JSON, up to {MAX_CHARACTERS:,} characters", f"<pre>{text(source)}</pre>"
+    )
 
 
 def _run(result: Result) -> list[str]:
@@ -127,11 +156,8 @@ def _run(result: Result) -> list[str]:
         ("seconds solving", max(0.0, result.seconds - preparing)),
         ("seconds preparing", preparing),
     ]
-    pairs += [(name.replace("_", " "), value) for name, value in result.options.items()]
-    rows = [
-        {"counter": name.replace("_", " "), "value": str(value)}
-        for name, value in result.stats.items()
-    ]
+    pairs += spaced(result.options).items()
+    rows = [{"counter": name, "value": str(value)} for name, value in spaced(result.stats).items()]
     versions = items(f"{name} {version}" for name, version in result.versions.items())
     digest = paragraph(f"Problem {result.problem_sha256 or 'unknown'}.", "note")
     return [

@@ -20,7 +20,6 @@ from specopt.comparison.report import print_comparison_summary
 from specopt.comparison.table import Comparison
 from specopt.comparison.tables import tables_of
 from specopt.console.terminal import LABEL, console, line, table_of, title
-from specopt.kinds import kind_of
 from specopt.kinds.chart import Picture
 from specopt.kinds.view import field_lines, view_of
 from specopt.models.errors import InvalidInput
@@ -28,7 +27,7 @@ from specopt.models.fields import describe
 from specopt.models.judge import Report
 from specopt.models.problem import Plan, Problem
 from specopt.models.result import Result
-from specopt.report.markup import facts, items, paragraph, shown, table
+from specopt.report.markup import facts, items, paragraph, shown, spaced, table
 from specopt.report.result import figures, plan_rows
 from specopt.solvers.simulation import Simulation
 from specopt.views.front import front_picture, print_front
@@ -106,9 +105,9 @@ def _(value: Simulation, out: Console) -> None:
 def in_notebook(value: Any) -> str:
     """Return a value as HTML for a notebook."""
     if isinstance(value, Result):
-        parts = [*map(paragraph, certificate(value)), figures(value)]
-        if value.plan is not None:
-            parts.append(plan_rows(kind_of(value.kind).rows, value))
+        problem = value.problem
+        said = map(paragraph, certificate(value, problem))
+        parts = [*said, figures(value, problem), plan_rows(value)]
     else:
         found = list(_facts_of(value))
         parts = [facts(found)] if found else []
@@ -123,7 +122,7 @@ def _facts_of(value: Any) -> Iterable[tuple[str, object]]:
         return [
             ("feasible", value.feasible),
             ("objective", value.objective),
-            *((name.replace("_", " "), one) for name, one in value.terms.items()),
+            *spaced(value.terms).items(),
         ]
     if isinstance(value, (Plan, Problem, Robustness)):
         return field_lines(value.to_dict())

@@ -26,19 +26,16 @@ def sweep_page(sweep: Sweep, sources: tuple[str, ...]) -> Page:
     """
     options = Options.of(sweep, Goal(), 0.02, 0.9)
     tuning, tuner = options.best, options.tuners[options.best.setup]
-    lead = [
+    advice = (
+        f"Speculate: {tuning.schedule.mean_speedup():.2f} times the throughput without speculation,"
+        " in the geometric mean over the loads."
+        if tuning.schedule.speculates
+        else "Do not speculate: no draft length pays over these loads."
+    )
+    loss = (
         f"At any load, at most {100 * options.regret_bound:.1f} % of the throughput of the best"
         " option is lost."
-    ]
-    if tuning.schedule.speculates:
-        gain = tuning.schedule.mean_speedup()
-        lead.insert(
-            0,
-            f"Speculate: {gain:.2f} times the throughput without speculation, in the geometric mean"
-            " over the loads.",
-        )
-    else:
-        lead.insert(0, "Do not speculate: no draft length pays over these loads.")
+    )
     body = [
         section(
             "Drafts by batch size",
@@ -47,11 +44,11 @@ def sweep_page(sweep: Sweep, sources: tuple[str, ...]) -> Page:
         ),
         section(
             "Results over the load",
-            *map(figure, (_chosen(tuning), _gained(tuning), _throughput(tuning, tuner))),
+            *map(figure, (*_by_size(tuning), _throughput(tuning, tuner))),
         ),
         section("Measurements", table(_measured(tuner), "Runs")),
     ]
-    return Page(title="Draft lengths over load", lead=lead, body=body, sources=sources)
+    return Page(title="Draft lengths over load", lead=[advice, loss], body=body, sources=sources)
 
 
 def _ranges(tuning: Tuning) -> list[dict[str, Any]]:
@@ -72,31 +69,8 @@ def _ranges(tuning: Tuning) -> list[dict[str, Any]]:
     return found
 
 
-def _chosen(tuning: Tuning) -> Chart:
-    rows = [
-        {
-            "batch size": size,
-            "draft tokens": max(0, tuning.option(size) - 1),
-            "choice": name_of(tuning.option(size)),
-        }
-        for size in tuning.grid.sizes
-    ]
-    return Chart(
-        title="Draft tokens by batch size",
-        note="0: the engine serves without speculation, or drafts nothing.",
-        rows=rows,
-        spec={
-            "height": 140,
-            **layer(
-                _line(rows, interpolate="step-after"),
-                x=_load("batch size"),
-                y=quantity("draft tokens", axis={"tickMinStep": 1}),
-            ),
-        },
-    )
-
-
-def _gained(tuning: Tuning) -> Chart:
+def _by_size(tuning: Tuning) -> tuple[Chart, Chart]:
+    """Return charts of the choice by batch size, and of its speed-up."""
     grid = tuning.grid
     rows = []
     for row, size in enumerate(grid.sizes):
@@ -104,6 +78,7 @@ def _gained(tuning: Tuning) -> Chart:
         rows.append(
             {
                 "batch size": size,
+                "draft tokens": max(0, taken - 1),
                 "choice": name_of(taken),
                 "speed-up": float(grid.mean[row, taken] / grid.mean[row, 0]),
                 "at least": float(grid.least[row, taken]),
@@ -111,7 +86,20 @@ def _gained(tuning: Tuning) -> Chart:
             }
         )
     x, scale = _load("batch size"), {"zero": False}
-    return Chart(
+    chosen = Chart(
+        title="Draft tokens by batch size",
+        note="0: the engine serves without speculation, or drafts nothing.",
+        rows=rows,
+        spec={
+            "height": 140,
+            **layer(
+                _line(rows, interpolate="step-after"),
+                x=x,
+                y=quantity("draft tokens", axis={"tickMinStep": 1}),
+            ),
+        },
+    )
+    gained = Chart(
         title="Speed-up of the choice over no speculation",
         note="The shaded band is predicted to contain new measurements.",
         rows=rows,
@@ -128,6 +116,7 @@ def _gained(tuning: Tuning) -> Chart:
             ]
         },
     )
+    return chosen, gained
 
 
 def _throughput(tuning: Tuning, tuner: Tuner) -> Chart:

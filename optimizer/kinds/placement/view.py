@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from specopt.console.terminal import MAX_ROWS, cut, line, table
-from specopt.kinds.chart import Chart, category, points, quantity
+from specopt.kinds.chart import TOOLTIP, Chart, category, layer, points, quantity
 from specopt.kinds.view import View
 from specopt.models.placement.plan import PlacementPlan
 from specopt.models.placement.problem import PlacementProblem
@@ -46,7 +46,11 @@ def print_plan(problem: PlacementProblem, plan: PlacementPlan, out: Console) -> 
 
 
 def charts(problem: PlacementProblem, plan: PlacementPlan) -> tuple[Chart, ...]:
-    """Return a chart of clients and tokens per second, coloured by the source of drafts."""
+    """Return charts of the clients and of the verifiers' units.
+
+    The clients of a class with the same source of drafts are a point.
+    """
+    terms = problem.evaluate(plan).terms
     rows = [
         {
             "class": name,
@@ -57,8 +61,18 @@ def charts(problem: PlacementProblem, plan: PlacementPlan) -> tuple[Chart, ...]:
             "clients": row["clients"],
             "tokens per second": row["tokens_per_second"],
         }
-        for name, served in problem.evaluate(plan).terms["classes"].items()
+        for name, served in terms["classes"].items()
         for row in served
+    ]
+    units = [
+        {
+            "verifier": name,
+            "units used": used["units"],
+            "units available": problem.verifier[name].units,
+            "clients per pass": used["batch"],
+            "busy (%)": 100.0 * (used["busy_share"] or 0.0),
+        }
+        for name, used in terms["verifiers"].items()
     ]
     return (
         points(
@@ -68,6 +82,19 @@ def charts(problem: PlacementProblem, plan: PlacementPlan) -> tuple[Chart, ...]:
             x=quantity("clients"),
             y=quantity("tokens per second"),
             color=category("place"),
+        ),
+        Chart(
+            title="Load of the units",
+            note="Mean share of time that the units of a verifier are busy.",
+            rows=units,
+            spec={
+                "height": 36 * len(units),
+                **layer(
+                    {"type": "bar", "tooltip": TOOLTIP},
+                    x=quantity("busy (%)", scale={"domain": [0, 100]}),
+                    y=category("verifier", title=None),
+                ),
+            },
         ),
     )
 

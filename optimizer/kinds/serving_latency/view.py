@@ -261,25 +261,22 @@ def _batches(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> Chart:
         zip(plan.batches, steps_per_batch(problem, plan), strict=True)
     ):
         inputs = problem.input_tokens[list(batch)]
-        for part, tokens in (
-            ("inputs", int(inputs.sum())),
-            ("padding", int(inputs.max()) * len(batch) - int(inputs.sum())),
-        ):
-            rows.append(
-                {
-                    "batch": position,
-                    "tasks": len(batch),
-                    "steps": steps,
-                    "part": part,
-                    "tokens": tokens,
-                }
-            )
+        rows.append(
+            {
+                "batch": position,
+                "tasks": len(batch),
+                "steps": steps,
+                "inputs": int(inputs.sum()),
+                "padding": int(inputs.max()) * len(batch) - int(inputs.sum()),
+            }
+        )
     return Chart(
         title="Tokens of the prefill by batch",
         note="Padding fills up shorter inputs.",
         rows=rows,
         spec={
             "height": 180,
+            "transform": [{"fold": ["inputs", "padding"], "as": ["part", "tokens"]}],
             **layer(
                 {"type": "bar", "tooltip": TOOLTIP},
                 x={"field": "batch", "type": "ordinal", "axis": {"labelAngle": 0}},

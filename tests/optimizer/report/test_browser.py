@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from helpers.report_cases import SWEEP, problem_and_plan, result_of
 
+from specopt import save
 from specopt.report.page import to_html
 from specopt.report.result import result_page
 from specopt.report.sources import page_of
@@ -22,7 +23,10 @@ playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = (
     shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 )
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium")
+pytestmark = [
+    pytest.mark.nightly,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium: apt-get install chromium"),
+]
 
 PICTURES = os.environ.get("SPECOPT_SCREENSHOTS")
 """A folder: keep pictures of the pages there, to be looked at."""
@@ -30,7 +34,7 @@ PICTURES = os.environ.get("SPECOPT_SCREENSHOTS")
 LOOKS: dict[str, dict[str, Any]] = {
     "light": {"viewport": {"width": 1100, "height": 900}},
     "dark": {"viewport": {"width": 1100, "height": 900}, "color_scheme": "dark"},
-    "phone": {"viewport": {"width": 390, "height": 844}, "has_touch": True},
+    "phone": {"viewport": {"width": 400, "height": 844}, "has_touch": True},
 }
 
 
@@ -52,14 +56,26 @@ def plan(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module", params=["plan", "sweep"])
+@pytest.fixture(scope="module", params=["plan", "results", "sweep"])
 def page(request: pytest.FixtureRequest, plan: Path) -> Path:
     """The file of a page."""
     if request.param == "plan":
         return plan
-    path = plan.with_name("sweep.html")
-    path.write_text(to_html(page_of((str(SWEEP),))))
+    path = plan.with_name(f"{request.param}.html")
+    sources = [SWEEP] if request.param == "sweep" else results(plan.parent)
+    path.write_text(to_html(page_of(tuple(map(str, sources)))))
     return path
+
+
+def results(folder: Path) -> list[Path]:
+    """Write the files of two results that name their problems, and return the results' files."""
+    written = []
+    for family in ("draft-allocation/paper-5", "serving-latency/paper-1"):
+        problem, made = problem_and_plan(family)
+        save(problem, folder / f"{problem.kind}.json")
+        written.append(folder / f"{problem.kind}.result.json")
+        save(result_of(problem, made, problem_file=f"{problem.kind}.json"), written[-1])
+    return written
 
 
 @pytest.mark.parametrize("look", LOOKS)
@@ -93,8 +109,27 @@ def test_text_and_pictures_need_no_scripts(browser: Any, page: Path) -> None:
     opened.goto(page.as_uri())
     charts = opened.locator("figure").count()
     assert opened.locator(".plot > svg").count() == charts >= 2
-    opened.locator("summary").first.click()
-    assert opened.locator("figure table").first.is_visible()
+    table = opened.locator("figure details").first
+    if table.get_attribute("open") is None:
+        table.locator("summary").click()
+    assert table.locator("table").is_visible()
+    opened.context.close()
+
+
+def test_prints_are_light(browser: Any, page: Path) -> None:
+    """Tests that a page is printed on white paper without sliders, also from a dark screen, and
+    that pictures are not cut at the end of a sheet.
+    """
+    opened = browser.new_context(**LOOKS["dark"]).new_page()
+    opened.goto(page.as_uri())
+    opened.wait_for_selector(".vega-embed svg")
+    paper = "getComputedStyle(document.body).backgroundColor"
+    assert opened.evaluate(paper) != "rgb(255, 255, 255)"
+    opened.emulate_media(media="print")
+    assert opened.evaluate(paper) == "rgb(255, 255, 255)"
+    assert not any(one.is_visible() for one in opened.locator(".vega-bindings").all())
+    breaks = "plots => plots.map(plot => getComputedStyle(plot).breakInside)"
+    assert set(opened.locator(".plot").evaluate_all(breaks)) == {"avoid"}
     opened.context.close()
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import re
 from html import escape
 from html.parser import HTMLParser
@@ -15,7 +16,11 @@ import pytest
 from helpers.command_line import CommandLine
 from helpers.report_cases import PLANS, SWEEP, problem_and_plan, result_of
 
-from specopt import Status, generate, save, solve
+from specopt import Result, Status, generate, load, save, solve
+from specopt.api.claims import at_most
+from specopt.commands.shared import problem_file
+from specopt.console.terminal import percent
+from specopt.kinds.view import view_of
 from specopt.models.errors import InvalidInput
 from specopt.models.problem import problem_type
 from specopt.report import markup
@@ -77,7 +82,10 @@ def check(html: str) -> Page:
     scripts = [
         attributes.get("type", "code") for name, attributes in page.elements if name == "script"
     ]
-    assert scripts.count("code") == (2 if pages.can_draw() else 1)
+    is_drawn = ("div", {"class": "plot"}) in page.elements
+    assert is_drawn == ("figure" in names and pages.can_draw())
+    assert scripts.count("code") == 1 + is_drawn
+    assert (len(html) > 500_000) == is_drawn  # a library of charts is not on a page without charts
     assert set(scripts) <= {"code", "application/json"}
     for _, attributes in page.elements:
         assert not any(name.startswith("on") for name in attributes)
@@ -205,7 +213,9 @@ def test_the_command(cli: CommandLine) -> None:
     save(problem, "p.json")
     save(result_of(problem, plan), "r.json")
     cli("report r.json -o page.html")
-    assert "The claims of the file were not checked" in check(Path("page.html").read_text()).text
+    page = check(Path("page.html").read_text())
+    assert "The claims of the file were not checked" in page.text
+    assert "pip install" not in page.text
     said = cli("report r.json --problem p.json -o page.html").err
     assert "Judged again" in check(Path("page.html").read_text()).text
     assert said.splitlines() == [
@@ -215,9 +225,158 @@ def test_the_command(cli: CommandLine) -> None:
     ]
 
 
+def judged(line: str, cli: CommandLine) -> bool:
+    """Return whether the page of a command judges the plan."""
+    cli(f"{line} -o page.html")
+    text = check(Path("page.html").read_text()).text
+    assert ("Judged again" in text) != ("The claims of the file were not checked" in text)
+    return "Judged again" in text
+
+
+@pytest.mark.usefixtures("plain")
+def test_a_result_leads_to_its_problem(cli: CommandLine) -> None:
+    """Tests that `solve -o` notes the problem's file from the result's folder, and that a report
+    reads it where it is still the problem that was solved.
+    """
+    for folder in ("problems", "results", "elsewhere"):
+        Path(folder).mkdir()
+    file = Path("problems/p.json")
+    cli("generate draft-allocation/paper-5 -o problems/p.json")
+    printed = cli("solve problems/p.json -o results/r.json --json").json
+    assert printed["problem_file"] == "../problems/p.json"
+    assert printed == json.loads(Path("results/r.json").read_text())
+    assert judged("report results/r.json", cli)
+    Path("elsewhere/link.json").symlink_to("../results/r.json")
+    assert judged("report elsewhere/link.json", cli)
+    renamed = json.loads(file.read_text()) | {"name": "renamed"}
+    file.write_text(json.dumps(renamed))
+    assert judged("report results/r.json", cli)
+    save(generate("draft-allocation/paper-5", seed=1), "same.json")
+    for content in (json.dumps(renamed | {"budget_tokens": 3}), "no JSON", None):
+        file.unlink()
+        if content is not None:
+            file.write_text(content)
+        assert not judged("report results/r.json", cli)
+        assert "(../problems/p.json)" in Path("page.html").read_text()
+        cli("solve same.json -o results/same.json")
+        assert judged("report results/same.json --problem same.json", cli)
+        file.touch()
+    os.mkfifo("problems/pipe")
+    for name in ("pipe", "x" * 300, "\0"):
+        printed["problem_file"] = f"../problems/{name}"
+        Path("results/r.json").write_text(json.dumps(printed))
+        assert not judged("report results/r.json", cli)
+
+
+def test_only_files_are_noted(cli: CommandLine) -> None:
+    """Tests that a result names no problem file where it goes to a device, and where the problem
+    came from standard input.
+    """
+    cli("generate draft-allocation/paper-5 -o p.json")
+    assert cli("solve p.json -o /dev/null --json").json["problem_file"] is None
+    assert cli("solve p.json --json").json["problem_file"] is None
+    assert problem_file(Path("-"), Path("r.json")) is None
+    odd = Path(os.fsdecode(b"\xff.json"))
+    odd.write_text("{}")
+    assert problem_file(odd, Path("r.json")) is None  # it could not be read back
+
+
+@pytest.mark.usefixtures("plain")
+def test_several_results_make_one_page(cli: CommandLine) -> None:
+    """Tests that a page of several results has a row and a part for each, with its own problem."""
+    cli("generate draft-allocation/paper-5 -o a.json")
+    cli("generate prompt-chunking/paper-4 -o b.json")
+    cli("solve a.json -o ra.json")
+    cli("solve b.json -o rb.json")
+    cli("report ra.json rb.json -o page.html")
+    html = Path("page.html").read_text()
+    page = check(html)
+    assert page.text.startswith("2 results 2 results 2 of 2 plans are proven optimal.")
+    assert page.text.count("Judged again") == 2
+    names = [name for name, _ in page.elements]
+    assert (names.count("article"), names.count("h2"), names.count("h3")) == (2, 2, 6)
+    assert re.findall("<td>(r.).json</td><td>([a-z-]+)</td>", html) == [
+        ("ra", "draft-allocation"),
+        ("rb", "prompt-chunking"),
+    ]
+    Path("moved").mkdir()
+    for name in ("ra", "rb"):
+        Path(f"{name}.json").rename(f"moved/{name}.json")
+    line = "report moved/rb.json moved/ra.json --problem a.json -o page.html"
+    cli.refuses(line, "moved/rb.json belongs to another problem")
+    cli(f"{line} --problem b.json")
+    assert check(Path("page.html").read_text()).text.count("Judged again") == 2
+
+
+@pytest.mark.parametrize("rows", [20, 21])
+def test_pictures_and_summaries_come_before_rows(rows: int) -> None:
+    """Tests the order of a page, and that tables with more than 20 rows are closed."""
+    problem = generate("draft-allocation/uniform", clients=rows)
+    html = to_html(result_page(solve(problem), problem, ()))
+    check(html)
+    parts = ("<figure>", "The figures as a table", "The plan row by row", "The plan as a table")
+    places = [html.index(part) for part in parts]
+    assert places == sorted(places)
+    opened = re.findall(r"<details( open)?><summary>(.*?)</summary>", html)
+    assert opened[:2] == [
+        (" open" * (rows == 20), "The figures as a table"),
+        (" open" * (rows == 20), f"The plan as a table ({rows} rows)"),
+    ]
+
+
+@pytest.mark.parametrize("tasks", [3, 40])
+def test_batches_are_summed_up(tasks: int) -> None:
+    """Tests that a plan of serving latency has a row per batch on its page."""
+    problem = generate("serving-latency/paper-1", tasks=tasks, max_output=16, seed=1)
+    batches = [[0], list(range(1, tasks))]
+    fields = {"speculation_length": 1, "batches": batches, "bandwidth_share": [1 / tasks] * tasks}
+    plan = problem.plan_type.from_dict(fields)
+    assert problem.violations(plan) == []
+    html = to_html(result_page(result_of(problem, plan), problem, ()))
+    heads = "".join(
+        f"<th scope=col class=n>{name}</th>"
+        for name in ("batch", "tasks", "steps", "inputs", "padding")
+    )
+    summary, _, rest = html.partition(heads)[2].partition("</tbody>")
+    assert summary.count("<tr>") == 2
+    assert f"data-value='{tasks - 1}'" in summary
+    assert ("<details open><summary>The plan as a table" in rest) == (tasks == 3)
+
+
+@pytest.mark.parametrize(("objective", "sense"), [("fair", "at most"), ("cost", "at least")])
+def test_the_gap_is_the_results(objective: str, sense: str) -> None:
+    """Tests that a page has the gap of the result with its problem and without it, where the gap or
+    the sense depends on the problem's data.
+    """
+    kept = Path(__file__).parents[2] / "data" / "format-1"
+    data = json.loads((kept / "placement.problem.json").read_text()) | {"objective": objective}
+    data["classes"][0]["min_tokens_per_second"] = 1.0
+    problem = problem_type("placement").from_dict(data)
+    plan = load(kept / "placement.result.json", Result).plan
+    value = problem.evaluate(plan).objective
+    bound = 0.75 * value if objective == "cost" else 1.001 * value
+    gap = problem.gap(value, bound)
+    claimed = result_of(problem, plan, bound=bound, gap=gap)
+    percentage = percent(gap)
+    assert percentage == {"fair": "0.55 %", "cost": "25.00 %"}[objective]
+    for known, words, measure in (
+        (problem, f"every plan has {sense}", ", by the weighted geometric mean of the rates"),
+        (None, "the bound on every plan is", ""),
+    ):
+        page = result_page(claimed, known, ())
+        measured = measure if objective == "fair" else ""
+        assert f"<dt>gap</dt><dd>{percentage}</dd>" in page.body[0]
+        assert page.lead[0].startswith(
+            f"No plan can be more than {at_most(gap)} better{measured}, because {words} "
+        )
+        assert page.good is None
+    (chart,) = view_of(problem).charts(problem, plan)[1:]
+    assert [(row["units used"], row["busy (%)"]) for row in chart.rows] == [(1, 100.0)]
+
+
 def test_what_makes_no_report_is_refused(tmp_path: Path) -> None:
-    """Tests that problems, foreign results, records, a problem beside another source and two
-    results have messages.
+    """Tests that there are messages for problems, results of other problems, records, a problem for
+    another source, and a comparison among results.
     """
     problem, plan = problem_and_plan("draft-allocation/paper-5")
     save(problem, tmp_path / "p.json")
@@ -228,17 +387,18 @@ def test_what_makes_no_report_is_refused(tmp_path: Path) -> None:
     )
     other = type(problem).from_dict(problem.to_dict() | {"budget_tokens": 21})
     for sources, given_, words in (
-        (["p.json"], None, "expected a result, got a problem"),
-        (["r.json"], other, "problem_sha256"),
-        (["r.json", "r.json"], None, "which has its own page"),
-        (["empty"], None, "expected a folder that compare wrote, found no records"),
-        (["none.csv"], None, "none.csv"),
-        (["record.json"], None, "record.json: is a record of the laboratory; make its page"),
+        (["p.json"], (), "expected a result, got a problem"),
+        (["r.json"], (other,), "r.json belongs to another problem .problem_sha256"),
+        (["r.json", "p.json"], (problem,), "p.json: expected a result, got a problem"),
+        (["r.json", "empty"], (), "empty"),
+        (["empty"], (), "expected a folder that compare wrote, found no records"),
+        (["none.csv"], (), "none.csv"),
+        (["record.json"], (), "record.json: is a record of the laboratory; make its page"),
     ):
         with pytest.raises(InvalidInput, match=words):
             page_of(tuple(str(tmp_path / one) for one in sources), given_)
     with pytest.raises(InvalidInput, match="--problem: expected a result"):
-        page_of((str(SWEEP),), problem)
+        page_of((str(SWEEP),), (problem,))
 
 
 def test_notebooks_show_problems_and_results() -> None:
