@@ -119,8 +119,8 @@ def _lines(
     }
 
 
-def _least_saving(lines: Mapping[str, Floats], rivals: Iterable[str]) -> float:
-    return float(min((1.0 - lines["proposed"] / lines[rival]).min() for rival in rivals))
+def _least_saving(lines: Mapping[str, Floats], baselines: Iterable[str]) -> float:
+    return float(min((1.0 - lines["proposed"] / lines[baseline]).min() for baseline in baselines))
 
 
 def _curves(
@@ -161,7 +161,7 @@ def figure_6(point: Point, seeds: Sequence[int]) -> Found:
 
 
 def _compared(
-    figure: str, rivals: Sequence[str], more: Sequence[str], point: Point, seeds: Sequence[int]
+    figure: str, baselines: Sequence[str], more: Sequence[str], point: Point, seeds: Sequence[int]
 ) -> tuple[dict[str, float], dict[str, dict[str, Floats]], dict[str, Curves]]:
     """Return the minimum saving and the reduction on each axis, the lines, and curves with the
     printed points.
@@ -170,12 +170,12 @@ def _compared(
     for letter, (label, field, at) in AXES.items():
         name = figure + letter
         lines[letter] = each = _lines(
-            ("proposed", *rivals, *more), [{field: value} for value in at], point, seeds
+            ("proposed", *baselines, *more), [{field: value} for value in at], point, seeds
         )
-        values[f"{name}.order"], marks = _least_saving(each, rivals), {}
+        values[f"{name}.order"], marks = _least_saving(each, baselines), {}
         if name in REDUCTIONS:
-            rival, x = REDUCTIONS[name]
-            theirs, ours = (float(each[one][at.index(x)]) for one in (rival, "proposed"))
+            baseline, x = REDUCTIONS[name]
+            theirs, ours = (float(each[one][at.index(x)]) for one in (baseline, "proposed"))
             values[f"{name}.reduction"] = 1.0 - ours / theirs
             marks = {"proposed": [(float(x), theirs * (1.0 - _printed(name)))]}
         curves[name] = _curves(label, at, each, marks)
@@ -192,25 +192,25 @@ def _best(lines: Mapping[str, Floats], one: str, others: Iterable[str]) -> float
 
 def figure_7(point: Point, seeds: Sequence[int]) -> Found:
     """Compare serving mechanisms on 1.1B-7B."""
-    rivals = ("no pipeline", "no batching", "fixed length")
-    values, lines, curves = _compared("figure-7", rivals, (), point, seeds)
+    baselines = ("no pipeline", "no batching", "fixed length")
+    values, lines, curves = _compared("figure-7", baselines, (), point, seeds)
     values |= {
         "figure-7a.linear": min(
             float(np.corrcoef(AXES["a"][2], line)[0, 1] ** 2) for line in lines["a"].values()
         ),
-        "figure-7b.best": _best(lines["b"], rivals[0], rivals[1:]),
+        "figure-7b.best": _best(lines["b"], baselines[0], baselines[1:]),
     }
     return Found(values, curves)
 
 
 def figure_8(point: Point, seeds: Sequence[int]) -> Found:
     """Compare batching schemes on 1.1B-7B."""
-    rivals = ("static batching", "max batching", "heuristic batching")
-    values, lines, curves = _compared("figure-8", rivals, ("autoregressive",), point, seeds)
-    last = [float(lines["a"][name][-1]) for name in rivals]
+    baselines = ("static batching", "max batching", "heuristic batching")
+    values, lines, curves = _compared("figure-8", baselines, ("autoregressive",), point, seeds)
+    last = [float(lines["a"][name][-1]) for name in baselines]
     values |= {
         "figure-8a.static": last[0] / max(last[1:]) - 1.0,
-        "figure-8b.best": min(_best(lines[letter], rivals[2], rivals[:2]) for letter in "bc"),
+        "figure-8b.best": min(_best(lines[letter], baselines[2], baselines[:2]) for letter in "bc"),
         "figure-8.autoregressive": min(
             _least_saving(each, ("autoregressive",)) for each in lines.values()
         ),

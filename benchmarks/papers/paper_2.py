@@ -203,17 +203,17 @@ def table_2(point: Point, seeds: Sequence[int]) -> Found:
         for name, (policy, changes) in _SYSTEMS.items()
     }
     over = {
-        rival.lower(): devices["WISP"] / np.maximum(devices[rival], 0.5)
-        for rival in ("centralised", "SLED")
+        baseline.lower(): devices["WISP"] / np.maximum(devices[baseline], 0.5)
+        for baseline in ("centralised", "SLED")
     }  # a system that carries no device counts as half a device
     values = {
         f"table-2.{name.lower()}.{speed:g}": float(count)
         for name, line in devices.items()
         for speed, count in zip(CLASS_SPEEDS, line, strict=True)
     }
-    for rival, line in over.items():
+    for baseline, line in over.items():
         values |= {
-            f"table-2.over-{rival}.{speed:g}": float(ratio)
+            f"table-2.over-{baseline}.{speed:g}": float(ratio)
             for speed, ratio in zip(CLASS_SPEEDS, line, strict=True)
         }
     centralised_over_sled = devices["centralised"] / np.maximum(devices["SLED"], 0.5)

@@ -113,8 +113,10 @@ def _between_tables(
     ratios = []
     for name, one in said.items():
         if found := re.fullmatch(r"(table-2.*)\.over-(\w+)\.(\d)", name):
-            table, rival, speed = found.groups()
-            wisp, other = (said[f"{table}.{system}.{speed}"].printed for system in ("wisp", rival))
+            table, baseline, speed = found.groups()
+            wisp, other = (
+                said[f"{table}.{system}.{speed}"].printed for system in ("wisp", baseline)
+            )
             ratios.append(follows(one.printed, wisp / other, digits=2) == one.printed)
     goodput = {name: said[f"table-3.{name}"].printed for name in ("wisp", "centralised", "sled")}
     shares = [

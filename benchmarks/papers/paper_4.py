@@ -35,8 +35,8 @@ RATES = {
 }  # for CNN/DM the text prints only 4
 PRINTED = (("cnn-dm", 4.0), ("specbench", 4.0), ("specbench", 6.0), ("specbench", 9.0))
 STAGES = (1, 2, 4, 8)
-RIVALS = ("U-shape", "U-Medusa", "U-Sarathi")
-SCHEMES = (*RIVALS, "HAT")
+BASELINES = ("U-shape", "U-Medusa", "U-Sarathi")
+SCHEMES = (*BASELINES, "HAT")
 STRATEGIES = ("none", "PC", "SD", "SD + PD", "SD + PC", "SD + PC + PD")
 REQUESTS = 400
 """Requests per run, of which the first part is a warm-up."""
@@ -148,7 +148,7 @@ class Bench:
     def lead(self, quantity: str, dataset: str, **at: Any) -> float:
         """Return the share by which the best other scheme exceeds HAT."""
         hat = self.ms(quantity, dataset, "HAT", **at)
-        return min(self.ms(quantity, dataset, name, **at) for name in RIVALS) / hat - 1.0
+        return min(self.ms(quantity, dataset, name, **at) for name in BASELINES) / hat - 1.0
 
     def below(self, quantity: str, dataset: str, scheme: str, **at: Any) -> float:
         """Return the reduction of HAT against a scheme, in percent."""
@@ -274,10 +274,10 @@ def _orders(found: Bench) -> dict[str, float]:
     steps = (("none", "SD"), ("SD", "SD + PD"), ("PC", "SD + PC"), ("SD + PC", STRATEGIES[-1]))
     return values | {
         "figure-9.prefill": min(
-            prefill[d, "HAT"] - max(prefill[d, name] for name in RIVALS) for d in DATASETS
+            prefill[d, "HAT"] - max(prefill[d, name] for name in BASELINES) for d in DATASETS
         ),
         "figure-9.decode": min(
-            min(decode[d, name] for name in RIVALS) / decode[d, "HAT"] - 1.0 for d in DATASETS
+            min(decode[d, name] for name in BASELINES) / decode[d, "HAT"] - 1.0 for d in DATASETS
         ),
         "table-4.order": min(
             min(speed[d, "HAT"] / speed[d, "U-Medusa"], speed[d, "U-Medusa"]) - 1.0
@@ -319,7 +319,7 @@ def hat(point: Point, seeds: Sequence[int]) -> Found:
         each = [
             found.below(quantity, dataset, name, rate=rate)
             for dataset, rate in covered
-            for name in RIVALS
+            for name in BASELINES
         ]
         values |= {f"abstract.{quantity}": min(each), f"abstract.{quantity}-most": max(each)}
     curves = {}

@@ -77,7 +77,7 @@ def cells(entry: Entry) -> tuple[str, ...]:
     check = entry.get("check", "")
     return (
         f"{entry['place']}: {entry['statement']}",
-        ("at least " if "near" in entry else "") + number(entry["printed"]),
+        number(entry["printed"]),
         f"{number(entry.get('ours'))} {entry.get('unit', '')}".strip(),
         entry.get("criterion", ""),
         verdict(entry),

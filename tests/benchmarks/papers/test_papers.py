@@ -122,8 +122,8 @@ def test_paper_1_reductions(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_paper_2_controller() -> None:
-    """Tests that with the drafting controller on WISP carries no more than centralised serving,
-    class of 2 tokens/s.
+    """Tests that with ample memory WISP carries no more than centralised serving while the drafting
+    controller is on, and that memory costs centralised serving more, class of 2 tokens/s.
     """
     from papers.paper_2 import _SYSTEMS, _workload
 
@@ -144,10 +144,11 @@ def test_paper_2_controller() -> None:
         )
         return run.mean
 
-    centralised = carried("centralised")
-    assert (
-        carried("WISP") < 1.1 * centralised < 1.5 * centralised < carried("WISP", controller="off")
-    )
+    ample = {"cache_gb": 1000.0}
+    centralised, wisp = carried("centralised", **ample), carried("WISP", **ample)
+    assert wisp < 1.1 * centralised < 1.5 * centralised
+    assert 1.5 * centralised < carried("WISP", controller="off", **ample)
+    assert carried("WISP") / carried("centralised") > wisp / centralised
 
 
 def test_paper_2_knees(monkeypatch: pytest.MonkeyPatch) -> None:
