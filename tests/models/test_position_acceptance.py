@@ -66,9 +66,10 @@ def test_limits_of_the_yield_hold_it() -> None:
     ("make", "message"),
     [
         (
-            lambda: PositionAcceptance.exactly([0.5, 1.5]),
+            lambda: PositionAcceptance.exactly([0.5, -0.5]),
             r"acceptance_rates: expected a list of numbers in \[0, 1\]",
         ),
+        (lambda: PositionAcceptance.exactly([0.5, 1.5]), r"in \[0, 1\]"),
         (lambda: PositionAcceptance.exactly([]), "acceptance_rates"),
         (lambda: PositionAcceptance.from_cumulative([0.5, 0.6]), "do not rise with the position"),
         (lambda: PositionAcceptance.from_counts([10.0], [11.0]), "accepted <= drafted"),

@@ -79,12 +79,14 @@ def with_plans(draw: st.DrawFn) -> tuple[DraftStoppingProblem, DraftStoppingPlan
 @settings(max_examples=60)
 @given(pair=with_plans())
 def test_judge_equals_naive(pair: tuple[DraftStoppingProblem, DraftStoppingPlan]) -> None:
-    """Tests that the judge's objective is that of all rounds, one by one, in rational
-    arithmetic.
+    """Tests that the judge's objective is that of all rounds, one by one, in rational arithmetic,
+    and the sum of its terms.
     """
     problem, plan = pair
     assert problem.violations(plan) == []
-    assert problem.evaluate(plan).objective == pytest.approx(naive(problem, plan), rel=1e-12)
+    evaluation = problem.evaluate(plan)
+    assert evaluation.objective == pytest.approx(naive(problem, plan), rel=1e-12)
+    assert sum(evaluation.terms.values()) == pytest.approx(evaluation.objective, rel=1e-12)
 
 
 def test_a_node_reached_at_two_depths() -> None:
