@@ -95,7 +95,7 @@ class Former:
         )
         tokens = float(self.prepared.problem.tokens_per_step(length).max())
         middle = reached[order] + ahead, gain[order] - ahead, 1 << 30  # of the steps
-        data = data_of(self.prepared, length, tokens, *middle, gained=0.0)
+        data = data_of(self.prepared, length, tokens, *middle, 0.0, self.prepared.runtimes)
         step = 1 if first else 2
         best, slots = np.inf, np.zeros((2, count), np.int64)
         if self.prepared.overlap:

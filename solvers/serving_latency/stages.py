@@ -62,10 +62,11 @@ def stages(prepared: Prepared, length: int, conservative: bool = False) -> Stage
             steps = np.full(prepared.tasks, prepared.batch_steps(outputs, length))
         else:
             steps = prepared.steps_of(outputs, length)
-        data = data_of(prepared, length, tokens, prepared.inputs, outputs, steps, gained=tokens)
-        if prepared.tabled:
-            data.setting[-1] = 1.0
-            data = data._replace(runtimes=tabled(prepared, length, int(steps.max())))
+        runtimes = (
+            tabled(prepared, length, int(steps.max())) if prepared.tabled else prepared.runtimes
+        )
+        data = data_of(prepared, length, tokens, prepared.inputs, outputs, steps, tokens, runtimes)
+        data.setting[-1] = float(prepared.tabled)
         prepared.kept[key] = Stages(prepared, length, steps, data)
     found: Stages = prepared.kept[key]
     return found
@@ -79,6 +80,7 @@ def data_of(
     outputs: Floats,
     steps: Any,
     gained: float,
+    runtimes: Floats,
 ) -> Any:
     """Return the data of tasks: `tokens` are gained in each step, `gained` before the second
     one.
@@ -97,7 +99,7 @@ def data_of(
     task[:, 7] = (1 + length) * (verify_token + verify_pair * (seen + gained)) + logits
     rates = [pair, pair * tokens, (1 + length) * verify_pair * tokens]
     setting = np.array([length, float(prepared.overlap), *rates, *prepared.memory, 0.0])
-    return Data(task, setting, prepared.runtimes)
+    return Data(task, setting, runtimes)
 
 
 def tabled(prepared: Prepared, length: int, steps: int) -> Floats:
