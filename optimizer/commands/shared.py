@@ -154,8 +154,10 @@ def write(obj: Problem | Result, path: Path | None) -> None:
 
 
 def problem_file(problem: Path | None, result: Path | None) -> str | None:
-    """Return the path of a problem's file from the folder of a result's file; None if one of them
-    is not a file, or if the path is not Unicode and cannot be written in JSON.
+    """Return the path of a problem's file, relative to the folder of a result's file.
+
+    It is None if one of them is not a file, or if the path cannot be written in JSON because it is
+    not Unicode.
     """
     if problem is None or result is None or not (problem.is_file() and is_replaced(result)):
         return None

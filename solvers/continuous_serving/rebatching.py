@@ -45,7 +45,7 @@ from specopt.solvers.continuous_serving.method import (
 from specopt.solvers.continuous_serving.prepare import Prepared
 from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.bound import new_search
-from specopt.solvers.serving_latency.stages import data_of
+from specopt.solvers.serving_latency.stages import columns, record
 from specopt.solvers.serving_method import MAX_LENGTHS, offer_if_feasible, planned_outputs
 
 MAX_ENDS = 120
@@ -95,7 +95,8 @@ class Former:
         )
         tokens = float(self.prepared.problem.tokens_per_step(length).max())
         middle = reached[order] + ahead, gain[order] - ahead, 1 << 30  # of the steps
-        data = data_of(self.prepared, length, tokens, *middle, 0.0, self.prepared.runtimes)
+        task, setting = columns(self.prepared, length, tokens, *middle, 0.0)
+        data = record((task, setting, self.prepared.runtimes))
         step = 1 if first else 2
         best, slots = np.inf, np.zeros((2, count), np.int64)
         if self.prepared.overlap:

@@ -63,9 +63,8 @@ class Mixture:
         Multipliers of the least rates in the prices of the mixture, at which it is worth 1; zero
         where none is due.
     lack
-        By how much some round exceeds the value of the mixture at these prices, or the largest part
-        that a rate lacks of its unit: the error of the conditions of optimality, as computed at the
-        end.
+        Error of the optimality conditions at the end. It is the largest excess of a round over the
+        value of the mixture at these prices, or the largest shortfall of a rate in its unit.
     """
 
     shares: Floats

@@ -112,8 +112,8 @@ def scenario_tables(at: Stages, width: Ints, kernels: Any) -> Tables:
     kernels.scenario_tables(at.data, filled, starts, d, v)
     if at.linear:  # a batch of b costs the overheads and b times what is left of one alone
         for table, passes, pieces in (
-            (d, at.length, at.data.runtimes[0]),
-            (v, 1, at.data.runtimes[1]),
+            (d, at.length, at.arrays[2][0]),
+            (v, 1, at.arrays[2][1]),
         ):
             fixed = np.diff(starts)[:, None] * passes * pieces[0, 1]
             table[:, 0], table[:, 1] = table[:, 1] - fixed, fixed

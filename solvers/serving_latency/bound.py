@@ -97,8 +97,8 @@ def summed_bound(prepared: Prepared, length: int, alone: bool = False) -> float:
     if prepared.tabled:
         return 0.0
     at = stages(prepared, length)
-    inputs, outputs, _, first_draft, again, draft, first_verify, verify = at.data.task.T
-    more_pass, more_draft, more_verify = at.data.setting[2:5]
+    inputs, outputs, _, first_draft, again, draft, first_verify, verify = at.arrays[0].T
+    more_pass, more_draft, more_verify = at.arrays[1][2:5]
     most = np.floor(prepared.room_for(1.0) * (1.0 + 1e-9) / (inputs + outputs))
     size = np.ones(len(inputs)) if alone else np.maximum(1.0, most)
     n = np.arange(1, at.steps.max() + 1)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,16 +27,20 @@ class Stages:
         The speculation length l.
     steps
         Decoding steps of every task, in sorted order.
-    data
-        The record of all kernels: the columns of the tasks, the setting, and the runtimes. These
-        are the upper envelopes of both runtimes, shape (2, P, 3), or where tabled the stage times,
-        shape (2, (K + 1) K, N).
+    arrays
+        The columns of the tasks, the setting, and the runtimes. These are the upper envelopes of
+        both runtimes, shape (2, P, 3), or where tabled the stage times, shape (2, (K + 1) K, N).
     """
 
     prepared: Prepared
     length: int
     steps: Ints
-    data: Any
+    arrays: tuple[Floats, Floats, Floats]
+
+    @cached_property
+    def data(self) -> Any:
+        """The arrays as the record that all kernels take. Loads Numba."""
+        return record(self.arrays)
 
     @property
     def overlap(self) -> bool:
@@ -65,14 +70,21 @@ def stages(prepared: Prepared, length: int, conservative: bool = False) -> Stage
         runtimes = (
             tabled(prepared, length, int(steps.max())) if prepared.tabled else prepared.runtimes
         )
-        data = data_of(prepared, length, tokens, prepared.inputs, outputs, steps, tokens, runtimes)
-        data.setting[-1] = float(prepared.tabled)
-        prepared.kept[key] = Stages(prepared, length, steps, data)
+        task, setting = columns(prepared, length, tokens, prepared.inputs, outputs, steps, tokens)
+        setting[-1] = float(prepared.tabled)
+        prepared.kept[key] = Stages(prepared, length, steps, (task, setting, runtimes))
     found: Stages = prepared.kept[key]
     return found
 
 
-def data_of(
+def record(arrays: tuple[Floats, Floats, Floats]) -> Any:
+    """Return columns, setting and runtimes as the record that all kernels take. Loads Numba."""
+    from specopt.solvers.serving_latency.kernels.stages import Data
+
+    return Data(*arrays)
+
+
+def columns(
     prepared: PreparedServing,
     length: int,
     tokens: float,
@@ -80,13 +92,10 @@ def data_of(
     outputs: Floats,
     steps: Any,
     gained: float,
-    runtimes: Floats,
-) -> Any:
-    """Return the data of tasks: `tokens` are gained in each step, `gained` before the second
-    one.
+) -> tuple[Floats, Floats]:
+    """Return the columns of tasks and their setting: `tokens` are gained in each step, `gained`
+    before the second one.
     """
-    from specopt.solvers.serving_latency.kernels.stages import Data
-
     (token, pair, logit), (verify_token, verify_pair, verify_logit) = prepared.models
     seen = inputs + length
     logits = verify_logit * (1 + length)
@@ -98,8 +107,7 @@ def data_of(
     task[:, 6] = verify_token * seen + verify_pair * seen**2 + logits
     task[:, 7] = (1 + length) * (verify_token + verify_pair * (seen + gained)) + logits
     rates = [pair, pair * tokens, (1 + length) * verify_pair * tokens]
-    setting = np.array([length, float(prepared.overlap), *rates, *prepared.memory, 0.0])
-    return Data(task, setting, runtimes)
+    return task, np.array([length, float(prepared.overlap), *rates, *prepared.memory, 0.0])
 
 
 def tabled(prepared: Prepared, length: int, steps: int) -> Floats:

@@ -28,9 +28,9 @@ class Drafter:
     kind
         "model": a model with its own cache that drafts token by token, one pass for each token.
         "head": a head on the hidden state of the verify model, such as EAGLE's or MTP, with one
-        pass for each token and no cache to read: the passes measured with the fewest cached tokens
-        are used. "parallel": a model that drafts the block in one pass. "ngram", "suffix": a search
-        in the text so far.
+        pass for each token. It has no cache to read, so the passes measured with the fewest cached
+        tokens are used. "parallel": a model that drafts the block in one pass. "ngram", "suffix": a
+        search in the text so far.
     passes
         Times of its passes; None: it has no passes.
     seconds_per_step

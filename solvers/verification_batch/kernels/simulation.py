@@ -395,8 +395,8 @@ def _by_deadline(now, rule, pending, room, batch):
 
 @helper
 def latest(rule, due, tokens, tau, allowed):
-    """Return until when a request can wait: then its response is as far ahead of its due time as it
-    has to be, by a window and the cost of bad luck, unless the rule says how far.
+    """Return the latest time until which a request can wait. Its response is then ahead of its due
+    time by one window and a margin for bad luck, unless the rule sets the lead.
 
     The last window may yield one token where E[tokens] were expected: one window. Before it, the
     lead over tau is a random walk: an iteration adds tokens / tau and takes about half of what it

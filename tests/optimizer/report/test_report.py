@@ -310,7 +310,7 @@ def test_several_results_make_one_page(cli: CommandLine) -> None:
 
 @pytest.mark.parametrize("rows", [20, 21])
 def test_pictures_and_summaries_come_before_rows(rows: int) -> None:
-    """Tests the order of a page, and that tables with more than 20 rows are closed."""
+    """Tests that picture and summary come first, and that tables above 20 rows are closed."""
     problem = generate("draft-allocation/uniform", clients=rows)
     html = to_html(result_page(solve(problem), problem, ()))
     check(html)
