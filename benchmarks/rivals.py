@@ -50,7 +50,8 @@ def stage_lines(prepared: Prepared, length: int) -> tuple[Floats, Floats]:
     """Return draft and verify seconds of batches by end and step as constant + size * slope
     (one-piece runtimes).
     """
-    steps, tokens = prepared.steps(length), prepared.tokens_per_step(length)
+    steps = prepared.batch_steps(prepared.outputs, length)
+    tokens = prepared.tokens_per_step(length)
     n = np.arange(1, steps + 1)
     draft, verify = np.zeros((2, prepared.tasks + 1, 2, steps))
     (c1d, c2d, _), (c1v, c2v, _) = prepared.pieces[0][0], prepared.pieces[1][0]

@@ -53,6 +53,7 @@ from specopt.solvers.serving_latency.stages import Stages, stages
 
 _ENTRIES = 3_000_000  # batches rated per speculation length, about: more ranges are taken together
 _ENTRIES_PER_CALL = 500_000
+_SECONDS_PER_STEP = 3e-7  # of `summed_bound`, for each decoding step
 _SECONDS_PER_ENTRY = 2e-8, 2e-7  # of runtimes with one piece, with several, roughly
 
 
@@ -83,11 +84,17 @@ def rebatching_bound(prepared: Prepared, budget: Budget) -> float:
     """Return a lower bound on the objective of every plan under this mechanism; known output
     lengths.
     """
-    least = min(
-        max(summed_bound(prepared, length), inference_bound(stages(prepared, length), budget))
-        for length in prepared.lengths
-    )
-    return prepared.communication_seconds + least
+    bounds = []
+    for length in prepared.lengths:
+        budget.check(seconds_to_bound(prepared, length))
+        summed = summed_bound(prepared, length)
+        bounds.append(max(summed, inference_bound(stages(prepared, length), budget)))
+    return prepared.communication_seconds + min(bounds)
+
+
+def seconds_to_bound(prepared: Prepared, length: int) -> float:
+    """Return about how many seconds `summed_bound` takes."""
+    return _SECONDS_PER_STEP * prepared.batch_steps(prepared.outputs, length)
 
 
 def summed_bound(prepared: Prepared, length: int, alone: bool = False) -> float:

@@ -30,7 +30,12 @@ from specopt.models.fields import Floats, Ints, NonNegativeInt, PositiveInt
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.serving_latency.bound import entries, inference_bound, summed_bound
+from specopt.solvers.serving_latency.bound import (
+    entries,
+    inference_bound,
+    seconds_to_bound,
+    summed_bound,
+)
 from specopt.solvers.serving_latency.method import KNOWN, ServingLatencyMethod, begun
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import Stages, rate, stages
@@ -146,7 +151,9 @@ class _Search:
         ]
         tasks = self.able[0].tasks
         for candidate in self.candidates:
-            candidate.bound = summed_bound(candidate.at.prepared, candidate.at.length)
+            prepared, length = candidate.at.prepared, candidate.at.length
+            self.budget.check(seconds_to_bound(prepared, length))
+            candidate.bound = summed_bound(prepared, length)
         known = self.budget.objective or np.inf
         for candidate in self.candidates:
             if candidate.objective_bound < known and entries(candidate.at) <= _DEAR_BOUND:

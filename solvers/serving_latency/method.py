@@ -14,7 +14,7 @@ import numpy as np
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome, only
-from specopt.solvers.serving_latency.bound import lower_bound, summed_bound
+from specopt.solvers.serving_latency.bound import lower_bound, seconds_to_bound, summed_bound
 from specopt.solvers.serving_latency.prepare import Prepared, prepare
 from specopt.solvers.serving_method import (
     GIVEN,
@@ -26,6 +26,7 @@ from specopt.solvers.serving_method import (
 )
 
 _SECONDS_PER_RUN = 1e-7  # of one decoding step, to judge a plan
+_PART_OF_TIME = 0.1  # bounds of trivial plans that take a larger part of the time left are omitted
 
 PIPELINED = only("mechanism", "pipelined", "the mechanism {}")
 CONSERVATIVE = only("output_lengths", "conservative", "{} output lengths")
@@ -110,7 +111,8 @@ def begun(problem: ServingLatencyProblem, budget: Budget) -> list[Prepared]:
 def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
     """Offer the best trivial plan: batches as large as memory allows, or each task alone, at one
     speculation length. The first one is the fallback; others that a bound rules out are not judged.
-    Without a bound, lengths rise while latency is near the best.
+    Without a bound, lengths rise while latency is near the best. Others are omitted if their bounds
+    take too long.
     """
     batches = quick_batches(prepared)
     if batches is None:
@@ -118,6 +120,9 @@ def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
     best = math.inf
     for alone in (False, True):
         for length in prepared.lengths[:MAX_LENGTHS]:
+            seconds = seconds_to_bound(prepared, length)
+            if best < math.inf and seconds > _PART_OF_TIME * budget.remaining:
+                return
             bound = 0.0
             if prepared.problem is budget.problem:
                 bound = prepared.communication_seconds + summed_bound(prepared, length, alone)
