@@ -61,6 +61,7 @@ class DoubleQLearning(DraftControlMethod):
     source = "paper 3, Sec. IV-C, with tables instead of a network (van Hasselt 2010)"
     guarantee = "none; with the reward N - rho T it tends to the optimum as steps grow"
     complexity = "O(A) per step, and O(S^3) for its bound"
+    bytes_per_part = 85.0  # 32 of them for the learned values and their counts
 
     reward: Literal["rate", "myopic"] = "rate"
     steps: StepCount = 500_000

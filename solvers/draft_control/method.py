@@ -45,7 +45,7 @@ class DraftControlMethod(Method):
 
     solves = DraftControlProblem
     size_unit = "pairs of state and action"
-    bytes_per_part = 100.0
+    bytes_per_part = 50.0
 
     def size_of(self, problem: DraftControlProblem) -> float:
         """Return the number of actions of all states."""

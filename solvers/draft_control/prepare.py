@@ -92,8 +92,9 @@ class Prepared:
     def tables(self) -> tuple[Floats, Floats]:
         """Tokens and seconds of every action in every state, each of shape (S, A)."""
         lengths = np.arange(self.shortest, self.longest + 1)
-        powers = self.rates[:, :, None] ** np.arange(self.longest + 1)
-        tokens = np.cumsum(powers, axis=2)[:, :, self.shortest :]
+        tokens = self.rates[:, :, None] ** lengths
+        tokens[:, :, 0] = sum(self.rates**count for count in range(self.shortest + 1))
+        np.cumsum(tokens, axis=2, out=tokens)
         bits = np.array([int(length).bit_length() for length in lengths])
         seconds = (
             self.verify[lengths]
@@ -102,7 +103,7 @@ class Prepared:
             + bits * self.per_count_bit[:, None, None]
         )
         shape = (self.states, self.actions)
-        return np.ascontiguousarray(tokens.reshape(shape)), seconds.reshape(shape)
+        return tokens.reshape(shape), seconds.reshape(shape)
 
     def plan(self, choice: Ints) -> DraftControlPlan:
         """Return the plan of one action per state.

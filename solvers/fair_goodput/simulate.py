@@ -31,6 +31,7 @@ from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProb
 from specopt.models.fair_goodput.workload import GoodputWorkload
 from specopt.models.fields import Floats, Ints, describe
 from specopt.solvers.budget import Budget
+from specopt.solvers.draft_allocation import fast
 from specopt.solvers.fair_goodput.dual import Dual
 from specopt.solvers.fair_goodput.master import fairest_mixture
 from specopt.solvers.fair_goodput.policies import (
@@ -42,7 +43,6 @@ from specopt.solvers.fair_goodput.policies import (
     first_facts,
     options_of,
 )
-from specopt.solvers.fair_goodput.rounds import drafts_of
 from specopt.solvers.policy import Policy as OwnPolicy
 from specopt.solvers.policy import as_policy, decided, settings_of, twin
 from specopt.solvers.simulation import Replications, Simulation, Tell, random_key
@@ -167,8 +167,8 @@ def benchmark(workload: GoodputWorkload) -> Benchmark:
             goodput=outcome.plan.goodput, utility=outcome.bound, slack=outcome.bound - utility
         )
     # All modes are served with common weights, the slope of the utility at the mean over modes.
-    modes, (clients, tokens) = process.modes(), drafts_of(problem.max_tokens)
-    known = [np.ones(problem.clients)]
+    modes, known = process.modes(), [np.ones(problem.clients)]
+    drafts = np.empty(problem.clients, np.int64)
     while True:
         table, free = np.array(known).T, np.zeros(problem.clients)
         mixed = fairest_mixture(table, problem.weight, problem.fairness, free)
@@ -176,9 +176,7 @@ def benchmark(workload: GoodputWorkload) -> Benchmark:
         prices = problem.weight * goodput**-problem.fairness
         best = np.zeros(problem.clients)
         for rates, share in zip(*modes, strict=True):
-            order = np.argsort(-prices[clients] * rates[clients] ** tokens, kind="stable")
-            taken = clients[order[: problem.budget_tokens]]
-            drafts = np.bincount(taken, minlength=problem.clients)
+            fast.allocate(prices, rates, problem.budget_tokens, problem.max_tokens, drafts)
             best += share * expected_tokens(rates, drafts)
         slack = max(0.0, float(prices @ (best - goodput)))
         if slack <= _MODE_TOLERANCE or any((best == one).all() for one in known):

@@ -1,5 +1,5 @@
-"""The queue of events of all simulations: a binary heap of moments, each with the number of who it
-concerns.
+"""A binary heap of keys with numbers: the queue of events of simulations, and the order of gains
+and losses in fair goodput.
 
 Entry 0 is the earliest event; of events at one moment the smaller number goes first. The heap is
 the first `size` entries of two arrays that are long enough.

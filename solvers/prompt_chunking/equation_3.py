@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 from specopt.solvers.budget import Budget
@@ -26,7 +27,7 @@ class Equation3(Family):
 
     def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
         """Solve the equation, and cut the prompt."""
-        root = chunk_size(problem)
+        root = chunk_size(problem, budget.load("prompt_chunking.simulation"))
         if root is None:
             chunks = best_equal_chunks(problem, prepared, budget)
         else:
@@ -34,12 +35,10 @@ class Equation3(Family):
         return certify(chunks, budget, root=root)
 
 
-def chunk_size(problem: PromptChunkingProblem) -> float | None:
+def chunk_size(problem: PromptChunkingProblem, kernels: Any) -> float | None:
     """Return the smallest X > 0 with X A / beta_up = (g(mu) + g(mu + X)) / P (Eq. 3), or None."""
-    from specopt.solvers.prompt_chunking.kernels.simulation import balanced_chunk
-
     g = problem.cloud_delay
-    root: float = balanced_chunk(
+    root: float = kernels.balanced_chunk(
         g.tokens.tolist(),
         g.seconds.tolist(),
         problem.background_tokens,

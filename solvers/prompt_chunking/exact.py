@@ -5,8 +5,10 @@ proven least.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from specopt.models.fields import Ints, PositiveInt
 from specopt.models.prompt_chunking.problem import PromptChunkingProblem
@@ -259,11 +261,12 @@ class Search:
                 if size == self.max_labels:
                     self.labels += int(where["seen"][0])
                     return None
-                size = min(2 * size, self.max_labels)
-                # the old ones, too
-                self.budget.hold("labels times pipeline_length", 1.5 * size * bytes_per_label)
-                states = np.resize(labels.states, (size, columns))
-                labels = kernels.Labels(states, np.resize(labels.links, size), labels.heads)
+                before, size = size, min(2 * size, self.max_labels)
+                # the old ones, too, while they are copied
+                self.budget.hold("labels times pipeline_length", (before + size) * bytes_per_label)
+                labels = kernels.Labels(
+                    enlarged(labels.states, size), enlarged(labels.links, size), labels.heads
+                )
             elif state != kernels.PAUSED:
                 break
             self.tick()
@@ -282,3 +285,10 @@ class Search:
         self.budget.report()
         self.budget.spend(WORK_SECONDS)
         self.budget.check()
+
+
+def enlarged(array: NDArray[Any], rows: int) -> NDArray[Any]:
+    """Return a copy of an array with more rows, the new ones zero."""
+    larger = np.zeros((rows, *array.shape[1:]), array.dtype)
+    larger[: len(array)] = array
+    return larger

@@ -74,9 +74,10 @@ class Predictor:
         self.sweep = sweep.with_none()
         self.confidence = number("confidence", confidence, above=0, below=1)
         self.notes = list(self.sweep.notes)
-        self.runs: dict[Point, list[Measurement]] = defaultdict(list)
+        runs: dict[Point, list[Measurement]] = defaultdict(list)
         for one in self.sweep.measurements:
-            self.runs[one.point].append(one)
+            runs[one.point].append(one)
+        self.runs = dict(runs)
         own = {
             p: [m.tokens_per_second for m in many if m.tokens_per_second]
             for p, many in self.runs.items()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
+from helpers.untyped import generate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import draft_control as naive
@@ -13,8 +15,15 @@ from small_instances.draft_control import INSTANCES
 
 from specopt import DraftControlProblem
 from specopt.kinds.draft_control.strategies import problems as draft_controls
-from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import certify, first_actions, weigh
+from specopt.solvers.budget import MEMORY_LIMIT, Budget
+from specopt.solvers.draft_control.decoupled import Decoupled
+from specopt.solvers.draft_control.double_q_learning import DoubleQLearning
+from specopt.solvers.draft_control.method import (
+    DraftControlMethod,
+    certify,
+    first_actions,
+    weigh,
+)
 from specopt.solvers.draft_control.prepare import prepare
 
 
@@ -89,3 +98,28 @@ def test_the_tables_have_all_actions() -> None:
     assert set(zip(lengths.tolist(), indices.tolist(), strict=True)) == {
         (length, index) for length in range(5) for index in range(2)
     }
+
+
+@pytest.mark.parametrize("lengths", [[0, 300], [5000, 5300]])
+@pytest.mark.parametrize("method", [Decoupled(), DoubleQLearning(steps=10)])
+def test_the_declared_memory_is_enough(method: DraftControlMethod, lengths: list[int]) -> None:
+    """Tests that no more is held than is declared, and not much less, wherever draft lengths
+    begin.
+    """
+    base = generate("draft-control/random", states=20, seed=1)
+    problem = base.from_dict(base.to_dict() | {"draft_lengths": lengths})
+    method.run(problem, Budget(problem))  # modules and kernels are loaded
+    tracemalloc.start()
+    method.run(problem, Budget(problem))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    declared = sum(method.bytes_needed(problem).values())
+    assert 0.5 * declared < peak <= declared
+
+
+def test_the_default_memory_limit_allows_30_million_pairs() -> None:
+    """Tests that tables of 30 million pairs of state and action are within the default limit."""
+    base = generate("draft-control/random", states=300, resolutions=10, seed=1)
+    problem = base.from_dict(base.to_dict() | {"draft_lengths": [0, 10_000]})
+    assert Decoupled().size_of(problem) > 30e6
+    assert sum(Decoupled().bytes_needed(problem).values()) < MEMORY_LIMIT

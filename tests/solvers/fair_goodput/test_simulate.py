@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -172,6 +173,21 @@ def test_modes_bound_every_mixture() -> None:
     slack = total - float(gradient @ optimum.goodput)
     assert slack == pytest.approx(optimum.slack, abs=1e-9)
     assert optimum.slack < 1e-3
+
+
+@pytest.mark.parametrize(("clients", "budget"), [(2, 10**12), (100, 10**6)])
+def test_benchmarks_of_large_budgets(clients: int, budget: int) -> None:
+    """Tests that memory does not grow with the budget, which is enough for every token that adds
+    anything.
+    """
+    high = np.full(clients, 0.8)
+    process = AcceptanceProcess.drifting(np.zeros(clients), high, 4)
+    tracemalloc.start()
+    found = benchmark(GoodputWorkload(process, budget))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert found.goodput == pytest.approx((1 / (1 - process.rates[:, 0])).mean(axis=0))
+    assert peak < 2**24
 
 
 def test_processes() -> None:

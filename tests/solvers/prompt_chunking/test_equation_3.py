@@ -14,6 +14,7 @@ from oracles import prompt_chunking as naive
 from specopt import PromptChunkingProblem
 from specopt.kinds.prompt_chunking.strategies import problems as prompt_chunkings
 from specopt.solvers.prompt_chunking.equation_3 import chunk_size, round_up
+from specopt.solvers.prompt_chunking.kernels import simulation
 
 BASE: dict[str, Any] = {
     "format": "specopt/1",
@@ -42,7 +43,7 @@ def test_by_hand() -> None:
     """Tests that 2 X / 100 = 0.25 + 0.25 + 0.005 X gives X = 100 / 3, and that the plan rounds it
     up.
     """
-    assert chunk_size(problem()) == pytest.approx(100 / 3)
+    assert chunk_size(problem(), simulation) == pytest.approx(100 / 3)
     assert plan_of(problem()) == [34, 34, 32]
     assert plan_of(problem(grid_tokens=8)) == [40, 40, 20]
     assert plan_of(problem(max_chunks=2)) == [50, 50]
@@ -58,7 +59,7 @@ def test_root_by_definition(one: PromptChunkingProblem) -> None:
     all sizes.
     """
     data = one.to_dict()
-    root = chunk_size(one)
+    root = chunk_size(one, simulation)
     knots = [Fraction(t) - Fraction(one.background_tokens) for t in data["cloud_delay"]["tokens"]]
     trials = [k for k in knots if k > 0] + [Fraction(n, 4) for n in range(1, 400)]
     sides = [
@@ -79,7 +80,7 @@ def test_several_roots() -> None:
     """
     steps = {"tokens": [0.0, 20.0, 21.0, 22.0], "seconds": [0.1, 0.1, 9.0, 9.0]}
     one = problem(cloud_delay=steps, background_tokens=0.0)
-    assert chunk_size(one) == pytest.approx(10.0)
+    assert chunk_size(one, simulation) == pytest.approx(10.0)
     assert plan_of(one) == [10] * 10
 
 
@@ -89,17 +90,19 @@ def test_root_from_above() -> None:
     """
     late = {"tokens": [0.0, 10.0, 20.0], "seconds": [0.0, 0.0, 0.4]}
     one = problem(cloud_delay=late, background_tokens=0.0)
-    assert chunk_size(one) == pytest.approx(20.0)
+    assert chunk_size(one, simulation) == pytest.approx(20.0)
     assert plan_of(one) == [20] * 5
-    assert chunk_size(problem(cloud_delay=late, background_tokens=5.0)) == pytest.approx(10.0)
-    assert chunk_size(problem(cloud_delay=late, background_tokens=0.0, pipeline_length=4)) is None
+    below = problem(cloud_delay=late, background_tokens=5.0)
+    assert chunk_size(below, simulation) == pytest.approx(10.0)
+    none = problem(cloud_delay=late, background_tokens=0.0, pipeline_length=4)
+    assert chunk_size(none, simulation) is None
 
 
 def test_no_root_is_the_best_equal() -> None:
     """Tests that a cloud that grows faster than the upload leaves the best size by enumeration."""
     steep = {"tokens": [0.0, 10.0], "seconds": [0.2, 0.6]}
     one = problem(cloud_delay=steep)
-    assert chunk_size(one) is None
+    assert chunk_size(one, simulation) is None
     assert plan_of(one) == plan_of(one, "best-equal")
     assert solve(one, "equation-3").stats["root"] is None
 

@@ -5,6 +5,7 @@ early.
 from __future__ import annotations
 
 import dataclasses
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from oracles import prompt_chunking_exact as naive
 from specopt import Progress, PromptChunkingProblem, Unsupported
 from specopt.kinds.prompt_chunking.strategies import problems as prompt_chunkings
 from specopt.solvers.budget import Budget
-from specopt.solvers.prompt_chunking.exact import ExactChunking
+from specopt.solvers.prompt_chunking.exact import ExactChunking, enlarged
 from specopt.solvers.prompt_chunking.method import offer_first_plan
 from specopt.solvers.prompt_chunking.prepare import Prepared, prepare
 
@@ -217,6 +218,18 @@ def test_labels_move_to_larger_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
     in_pieces = proven(problem)
     assert in_pieces.plan == at_once.plan
     assert in_pieces.bound == at_once.bound
+
+
+def test_labels_are_copied_without_other_copies() -> None:
+    """Tests that an array with more rows holds these rows and nothing else, as is declared."""
+    labels = np.arange(30_000.0).reshape(-1, 3)
+    tracemalloc.start()
+    larger = enlarged(labels, 12_000)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert larger.shape == (12_000, 3) and not larger[10_000:].any()
+    assert (larger[:10_000] == labels).all()
+    assert peak < larger.nbytes + 10_000
 
 
 def test_time_limit() -> None:
