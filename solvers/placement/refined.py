@@ -48,7 +48,7 @@ NARROW = tuple(
 )
 """Ratios of the ends of boxes in which patterns are priced, round after round."""
 
-NEAR = (1 / 32, 1 / 4, 1.0)
+NEAR = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0)
 """Shares of the gap that the patterns of a plan near the bound lose: few patterns first."""
 
 BOXES = (16, 40)

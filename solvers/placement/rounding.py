@@ -264,8 +264,10 @@ def completed(prepared: Prepared, units: Counter[Pattern]) -> Counter[Pattern]:
         left = clients - sum(one.served(prepared)[c] * number for one, number in now.items())
         while left:
             prepared.budget.check()
-            # a power of two: the best moves by it are found once, and kept
-            size = 1 << max(0, (abs(left) // 16).bit_length() - 1)
+            # steps with two leading bits are few, so that the best moves by each are found once
+            step = abs(left) // 16
+            bits = max(0, step.bit_length() - 2)
+            size = max(1, step >> bits << bits)
             moved = filling.move(now, c, size if left > 0 else -size)
             if not moved:
                 return Counter()
