@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from specopt.instances.reading.fields import Fields
@@ -34,8 +34,8 @@ class Run:
         Draft length, as far as the file says it; a text: why no sweep can hold the run.
     acceptance_length
         Mean tokens of a step, where drafts were counted.
-    counts_drafts
-        Whether the benchmark counts drafts wherever an engine speculates.
+    program
+        Program that counts drafts wherever an engine speculates; empty: it does not.
     failed
         Number of failed requests.
     workload
@@ -55,7 +55,7 @@ class Run:
     concurrency: int | None
     said: DraftLength | str = ...
     acceptance_length: float | None = None
-    counts_drafts: bool = False
+    program: str = ""
     failed: float | None = None
     workload: str = ""
     context_tokens: int = 0
@@ -67,6 +67,11 @@ class Run:
     def speculates(self) -> bool:
         """Whether drafts were counted, or a draft length is said."""
         return self.acceptance_length is not None or isinstance(self.said, (int, str))
+
+    @property
+    def format(self) -> frozenset[str]:
+        """Names of its fields, without those of speculation, which versions of a program tell."""
+        return frozenset(name for name in self.fields.values if "spec" not in name)
 
 
 @dataclass(frozen=True)
@@ -131,17 +136,23 @@ class Rows:
         """Add the runs that were kept.
 
         A run without counted drafts next to others that have some was made without speculation, if
-        its benchmark counts drafts. Runs with failed requests are left out: they had less to do.
+        they are of the same model and program: of the same file, or of another file whose fields it
+        has all. Runs with failed requests are left out: they had less to do.
 
         Raises
         ------
         InvalidInput
             If the draft length of a run is not known, or the file contradicts the caller.
         """
-        some = any(run.speculates for _, runs, _ in self._unsettled for run in runs)
+        counted = {
+            (run.program, run.model, run.format): where
+            for where, runs, _ in self._unsettled
+            for run in runs
+            if run.program and run.acceptance_length is not None
+        }
         for where, runs, given in self._unsettled:
             self.where = where
-            here = any(run.speculates for run in runs)
+            here = {(run.program, run.model) for run in runs if run.speculates}
             for run in runs:
                 if isinstance(run.said, str):
                     self._drop(run.said, run)
@@ -150,17 +161,17 @@ class Rows:
                 elif run.failed:
                     self._drop(FAILED, run)
                 elif run.tokens_per_second:
-                    self.add(run, run.concurrency, self._settled(run, run.said, given, here, some))
+                    shown = _shown(run, here, counted if given is ... else {})
+                    self.add(run, run.concurrency, self._settled(run, run.said, given, shown))
                 else:  # an acceptance without its throughput is a run that failed
                     self._drop("without throughput", run)
 
     def _settled(
-        self, run: Run, said: DraftLength, given: DraftLength, here: bool, some: bool
+        self, run: Run, said: DraftLength, given: DraftLength, shown: str | None
     ) -> int | None:
-        """Return a run's draft length; `here` and `some`: this file, or any, has counted drafts."""
-        shows = here or (some and given is ... and run.counts_drafts)
-        if said is ... and not run.speculates and shows:
-            self.assume("in which no drafts were counted had no speculation configured")
+        """Return a run's draft length; `shown`: which file shows that drafts would be counted."""
+        if said is ... and not run.speculates and shown is not None:
+            self.assume(f"in which no drafts were counted had no speculation configured{shown}")
             return None
         settled = given if said is ... else said
         if settled is ...:
@@ -239,6 +250,20 @@ class Rows:
         if len(self._found) >= MAX_READ:
             raise InvalidInput(f"{self.where}: expected at most {MAX_READ:,} runs")
         self._found.append(found)
+
+
+def _shown(
+    run: Run,
+    here: Collection[tuple[str, str]],
+    counted: Mapping[tuple[str, str, frozenset[str]], str],
+) -> str | None:
+    """Return where runs of the same program and model have drafts: empty for the same file."""
+    if (run.program, run.model) in here:
+        return ""
+    for (program, model, names), where in counted.items():
+        if (program, model) == (run.program, run.model) and names <= run.format:
+            return f", as {where} counts them"
+    return None
 
 
 def _of_one(kind: str, wanted: str | None, found: list[_Found]) -> list[_Found]:
