@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from specopt.instances.reading.fields import Fields
@@ -69,9 +69,12 @@ class Run:
         return self.acceptance_length is not None or isinstance(self.said, (int, str))
 
     @property
-    def format(self) -> frozenset[str]:
-        """Names of its fields, without those of speculation, which versions of a program tell."""
-        return frozenset(name for name in self.fields.values if "spec" not in name)
+    def origin(self) -> tuple[str, str, frozenset[str]]:
+        """Its program, its model, and its fields without those of speculation, which differ between
+        versions of the program.
+        """
+        names = frozenset(name for name in self.fields.values if "spec" not in name)
+        return self.program, self.model, names
 
 
 @dataclass(frozen=True)
@@ -136,8 +139,8 @@ class Rows:
         """Add the runs that were kept.
 
         A run without counted drafts next to others that have some was made without speculation, if
-        they are of the same model and program: of the same file, or of another file whose fields it
-        has all. Runs with failed requests are left out: they had less to do.
+        they are of the same model and program: of the same file, or of another file with the same
+        fields. Runs with failed requests are left out: they had less to do.
 
         Raises
         ------
@@ -145,14 +148,14 @@ class Rows:
             If the draft length of a run is not known, or the file contradicts the caller.
         """
         counted = {
-            (run.program, run.model, run.format): where
+            run.origin: where
             for where, runs, _ in self._unsettled
             for run in runs
-            if run.program and run.acceptance_length is not None
+            if run.program and run.acceptance_length
         }
         for where, runs, given in self._unsettled:
             self.where = where
-            here = {(run.program, run.model) for run in runs if run.speculates}
+            here = {run.origin[:2] for run in runs if run.speculates}
             for run in runs:
                 if isinstance(run.said, str):
                     self._drop(run.said, run)
@@ -161,7 +164,8 @@ class Rows:
                 elif run.failed:
                     self._drop(FAILED, run)
                 elif run.tokens_per_second:
-                    shown = _shown(run, here, counted if given is ... else {})
+                    shown = counted.get(run.origin) if given is ... else None
+                    shown = where if run.origin[:2] in here else shown
                     self.add(run, run.concurrency, self._settled(run, run.said, given, shown))
                 else:  # an acceptance without its throughput is a run that failed
                     self._drop("without throughput", run)
@@ -169,9 +173,10 @@ class Rows:
     def _settled(
         self, run: Run, said: DraftLength, given: DraftLength, shown: str | None
     ) -> int | None:
-        """Return a run's draft length; `shown`: which file shows that drafts would be counted."""
+        """Return a run's draft length; `shown`: the file that shows that drafts are counted."""
         if said is ... and not run.speculates and shown is not None:
-            self.assume(f"in which no drafts were counted had no speculation configured{shown}")
+            by = "" if shown == self.where else f", as {shown} counts them"
+            self.assume(f"in which no drafts were counted had no speculation configured{by}")
             return None
         settled = given if said is ... else said
         if settled is ...:
@@ -250,20 +255,6 @@ class Rows:
         if len(self._found) >= MAX_READ:
             raise InvalidInput(f"{self.where}: expected at most {MAX_READ:,} runs")
         self._found.append(found)
-
-
-def _shown(
-    run: Run,
-    here: Collection[tuple[str, str]],
-    counted: Mapping[tuple[str, str, frozenset[str]], str],
-) -> str | None:
-    """Return where runs of the same program and model have drafts: empty for the same file."""
-    if (run.program, run.model) in here:
-        return ""
-    for (program, model, names), where in counted.items():
-        if (program, model) == (run.program, run.model) and names <= run.format:
-            return f", as {where} counts them"
-    return None
 
 
 def _of_one(kind: str, wanted: str | None, found: list[_Found]) -> list[_Found]:

@@ -159,12 +159,10 @@ def plan_rows(result: Result) -> str:
     source = json.dumps(result.plan.to_dict())
     if len(source) > MAX_CHARACTERS:
         source = f"{source[:MAX_CHARACTERS]} ..."
-    many, caption = f"{len(rows):,} rows", "The plan"
-    if len(rows) > COUNTED_ROWS:
-        many, rows = f"more than {COUNTED_ROWS:,} rows", rows[:MAX_ROWS]
-        caption = f"The plan (the first {MAX_ROWS:,} of {many})"
-    content = table(rows, caption)
-    return folded(f"The plan as a table ({many})", content, len(rows) <= MAX_OPEN_ROWS) + folded(
+    many = f"more than {COUNTED_ROWS:,}" if len(rows) > COUNTED_ROWS else f"{len(rows):,}"
+    content = table(rows[:MAX_ROWS], f"The plan, up to {MAX_ROWS:,} rows")
+    title = f"The plan as a table ({many} rows)"
+    return folded(title, content, len(rows) <= MAX_OPEN_ROWS) + folded(
         f"The plan as JSON, up to {MAX_CHARACTERS:,} characters", f"<pre>{text(source)}</pre>"
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -37,10 +38,7 @@ def page_of(sources: tuple[str, ...], problems: Sequence[Problem] = ()) -> Page:
         results = [_result(source) for source in sources]
         for problem in problems:
             if not any(_belongs(result, problem) for result in results):
-                raise InvalidInput(
-                    f"--problem: expected the problem of {' or '.join(sources)}, got another of"
-                    f" {problem.kind} (problem_sha256)"
-                )
+                raise InvalidInput("--problem: belongs to none of the results (problem_sha256)")
         pages = [_page(*one, problems) for one in zip(sources, results, strict=True)]
         return pages[0] if len(pages) == 1 else results_page(pages, sources)
     if problems:
@@ -76,30 +74,26 @@ def _is_result(path: Path) -> bool:
 def _result(source: str) -> Result:
     found = load(source)
     if not isinstance(found, Result):
-        hint = "problem; solve it first: specopt solve FILE -o RESULT"
-        got = hint if isinstance(found, Problem) else "workload"
-        raise InvalidInput(f"{source}: expected a result, got a {got}")
+        raise InvalidInput(
+            f"{source}: expected a result; solve a problem first: specopt solve FILE -o RESULT"
+        )
     return found
 
 
 def _page(source: str, result: Result, problems: Sequence[Problem]) -> Page:
     """Return the page of a result, judged by a given problem or by the one that it names."""
-    for one in problems:
-        if _belongs(result, one):
-            return result_page(result, one, (source,))
-    if not result.problem_file:
-        return result_page(result, None, (source,))
+    given = [one for one in problems if _belongs(result, one)]
+    if given or not result.problem_file:
+        return result_page(result, given[0] if given else None, (source,))
     name = printable(result.problem_file, 240)
     file = Path(source).resolve().parent / result.problem_file
     if not os.path.isfile(file):  # a pipe would wait for a writer
         return result_page(result, None, (source,), f"there is no file {name}")
+    with suppress(SpecoptError, OSError):
+        found = load(file)
+        given = [found] if isinstance(found, Problem) and _belongs(result, found) else []
     missing = f"{name} does not contain the problem that was solved"
-    try:
-        noted = load(file)
-    except (SpecoptError, OSError):
-        noted = None
-    is_known = isinstance(noted, Problem) and _belongs(result, noted)
-    page = result_page(result, noted if is_known else None, (source,), missing)
+    page = result_page(result, given[0] if given else None, (source,), missing)
     return replace(page, noted=[file])
 
 

@@ -353,7 +353,7 @@ def test_several_results_make_one_page(cli: CommandLine) -> None:
     assert check(Path("page.html").read_text()).text.count("Judged again") == 2
     other = json.loads(Path("a.json").read_text()) | {"budget_tokens": 3}
     Path("c.json").write_text(json.dumps(other))
-    cli.refuses(f"{line} c.json", "--problem: expected the problem of ra.json or rb.json, got")
+    cli.refuses(f"{line} c.json", "--problem: belongs to none of the results")
     cli.refuses("report ra.json rb.json -o b.json", "b.json: would overwrite the input")
     Path("moved").mkdir()
     for name in ("ra", "rb"):
@@ -448,10 +448,10 @@ def test_what_makes_no_report_is_refused(tmp_path: Path) -> None:
     other = type(problem).from_dict(problem.to_dict() | {"budget_tokens": 21})
     save(GoodputWorkload([0.9, 0.5], 8), tmp_path / "w.json")
     for names, given_, words in (
-        (["p.json"], (), "expected a result, got a problem"),
-        (["w.json"], (), "w.json: expected a result, got a workload"),
-        (["r.json"], (other,), "expected the problem of .*r.json, got another"),
-        (["r.json", "p.json"], (problem,), "p.json: expected a result, got a problem"),
+        (["p.json"], (), "p.json: expected a result; solve a problem first"),
+        (["w.json"], (), "w.json: expected a result"),
+        (["r.json"], (other,), "--problem: belongs to none of the results"),
+        (["r.json", "p.json"], (problem,), "p.json: expected a result; solve"),
         (["r.json", "empty"], (), "empty"),
         (["empty"], (), "expected a folder that compare wrote, found no records"),
         (["none.csv"], (), "none.csv"),
