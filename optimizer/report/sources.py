@@ -82,19 +82,17 @@ def _result(source: str) -> Result:
 
 def _page(source: str, result: Result, problems: Sequence[Problem]) -> Page:
     """Return the page of a result, judged by a given problem or by the one that it names."""
-    given = [one for one in problems if _belongs(result, one)]
-    if given or not result.problem_file:
-        return result_page(result, given[0] if given else None, (source,))
-    name = printable(result.problem_file, 240)
-    file = Path(source).resolve().parent / result.problem_file
-    if not os.path.isfile(file):  # a pipe would wait for a writer
-        return result_page(result, None, (source,), f"there is no file {name}")
-    with suppress(SpecoptError, OSError):
-        found = load(file)
-        given = [found] if isinstance(found, Problem) and _belongs(result, found) else []
-    missing = f"{name} does not contain the problem that was solved"
-    page = result_page(result, given[0] if given else None, (source,), missing)
-    return replace(page, noted=[file])
+    noted = result.problem_file or ""
+    file = Path(source).resolve().parent / noted
+    missing = f"there is no file {printable(noted, 240)}" if noted else "it names no problem file"
+    known = list(problems)
+    if os.path.isfile(file):  # a pipe would wait for a writer
+        missing = f"{printable(noted, 240)} does not contain the problem that was solved"
+        with suppress(SpecoptError, OSError):
+            known.append(load(file, Problem))
+    same = [one for one in known if _belongs(result, one)]
+    page = result_page(result, same[0] if same else None, (source,), missing)
+    return replace(page, noted=[file] if os.path.isfile(file) else [])
 
 
 def _belongs(result: Result, problem: Problem) -> bool:
