@@ -34,8 +34,8 @@ class Run:
         Draft length, as far as the file says it; a text: why no sweep can hold the run.
     acceptance_length
         Mean tokens of a step, where drafts were counted.
-    counts_drafts
-        Whether the benchmark counts drafts wherever an engine speculates.
+    program
+        Program that counts drafts wherever an engine speculates; empty: it does not.
     failed
         Number of failed requests.
     workload
@@ -55,7 +55,7 @@ class Run:
     concurrency: int | None
     said: DraftLength | str = ...
     acceptance_length: float | None = None
-    counts_drafts: bool = False
+    program: str = ""
     failed: float | None = None
     workload: str = ""
     context_tokens: int = 0
@@ -67,6 +67,14 @@ class Run:
     def speculates(self) -> bool:
         """Whether drafts were counted, or a draft length is said."""
         return self.acceptance_length is not None or isinstance(self.said, (int, str))
+
+    @property
+    def origin(self) -> tuple[str, str, frozenset[str]]:
+        """Its program, its model, and its fields without those of speculation, which differ between
+        versions of the program.
+        """
+        names = frozenset(name for name in self.fields.values if "spec" not in name)
+        return self.program, self.model, names
 
 
 @dataclass(frozen=True)
@@ -131,17 +139,23 @@ class Rows:
         """Add the runs that were kept.
 
         A run without counted drafts next to others that have some was made without speculation, if
-        its benchmark counts drafts. Runs with failed requests are left out: they had less to do.
+        they are of the same model and program: of the same file, or of another file with the same
+        fields. Runs with failed requests are left out: they had less to do.
 
         Raises
         ------
         InvalidInput
             If the draft length of a run is not known, or the file contradicts the caller.
         """
-        some = any(run.speculates for _, runs, _ in self._unsettled for run in runs)
+        counted = {
+            run.origin: where
+            for where, runs, _ in self._unsettled
+            for run in runs
+            if run.program and run.acceptance_length
+        }
         for where, runs, given in self._unsettled:
             self.where = where
-            here = any(run.speculates for run in runs)
+            here = {run.origin[:2] for run in runs if run.speculates}
             for run in runs:
                 if isinstance(run.said, str):
                     self._drop(run.said, run)
@@ -150,17 +164,19 @@ class Rows:
                 elif run.failed:
                     self._drop(FAILED, run)
                 elif run.tokens_per_second:
-                    self.add(run, run.concurrency, self._settled(run, run.said, given, here, some))
+                    shown = counted.get(run.origin) if given is ... else None
+                    shown = where if run.origin[:2] in here else shown
+                    self.add(run, run.concurrency, self._settled(run, run.said, given, shown))
                 else:  # an acceptance without its throughput is a run that failed
                     self._drop("without throughput", run)
 
     def _settled(
-        self, run: Run, said: DraftLength, given: DraftLength, here: bool, some: bool
+        self, run: Run, said: DraftLength, given: DraftLength, shown: str | None
     ) -> int | None:
-        """Return a run's draft length; `here` and `some`: this file, or any, has counted drafts."""
-        shows = here or (some and given is ... and run.counts_drafts)
-        if said is ... and not run.speculates and shows:
-            self.assume("in which no drafts were counted had no speculation configured")
+        """Return a run's draft length; `shown`: the file that shows that drafts are counted."""
+        if said is ... and not run.speculates and shown is not None:
+            by = "" if shown == self.where else f", as {shown} counts them"
+            self.assume(f"in which no drafts were counted had no speculation configured{by}")
             return None
         settled = given if said is ... else said
         if settled is ...:

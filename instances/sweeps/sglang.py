@@ -33,7 +33,7 @@ def sglang_run(fields: Fields) -> Run:
         concurrency=concurrency,
         said=... if steps is None else steps,
         acceptance_length=fields.number("accept_length") or None,
-        counts_drafts=True,
+        program="SGLang",
         workload=fields.text("workload", "dataset_name"),
         context_tokens=context(fields),
         model=server.text("model_path"),

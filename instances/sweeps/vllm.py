@@ -71,7 +71,7 @@ def vllm_run(fields: Fields) -> Run:
         concurrency=concurrency,
         said=_counted(fields) if said is ... else said,
         acceptance_length=fields.number("spec_decode_acceptance_length") or None,
-        counts_drafts=True,
+        program="vLLM",
         failed=fields.number("failed"),
         workload=fields.text("workload", "dataset_name"),
         context_tokens=context(fields),

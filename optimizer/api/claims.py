@@ -17,8 +17,8 @@ from specopt.models.result import Result, Status, Termination
 from specopt.solvers.method import Method
 
 CLOSE = 1e-6
-"""Relative distance of bound and objective up to which a claimed gap of 0 is used, if the problem
-that defines the gap is unknown.
+"""Relative distance of bound and objective up to which a smaller claimed gap is used, if the
+problem that defines the gap is unknown.
 """
 
 
@@ -33,7 +33,7 @@ def without_refuted_claims(
         Result as it was read.
     problem
         Problem of the result; None if unknown. The claimed gap is then used if it depends on the
-        problem's data, unless it is 0 although bound and objective are not close.
+        problem's data, unless it is close to 0 although bound and objective are not close.
     report
         The judge's report on the plan, whose objective replaces the claimed one. Without a report
         the claimed objective is used.
@@ -63,7 +63,7 @@ def without_refuted_claims(
         refuted.append(f"The bound of the file is refuted: it states that {numbers}.")
     elif not has_scale and result.bound not in (None, result.objective):
         is_close = math.isclose(result.bound, result.objective, rel_tol=CLOSE)
-        is_used = result.gap is not None and (result.gap > 0.0 or (result.gap == 0.0 and is_close))
+        is_used = result.gap is not None and result.gap >= 0.0 and (result.gap > CLOSE or is_close)
         proof = Proof(result.bound, result.gap if is_used else None)
     if (
         has_scale

@@ -44,8 +44,11 @@ def report(
     files = problem or []
     for source in (*map(Path, sources), *files):
         check_target(output, source)
-    page = to_html(page_of(tuple(sources), [read_problem(file) for file in files]))
-    write_text(output, page)
-    if has_charts(page) and not can_draw():
+    page = page_of(tuple(sources), [read_problem(file) for file in files])
+    for file in page.noted:
+        check_target(output, file)
+    html = to_html(page)
+    write_text(output, html)
+    if has_charts(html) and not can_draw():
         say(f"charts are replaced by tables: {MISSING}")
     say(f"written to {output}")

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from specopt.kinds.chart import BASE, MISSING, Chart, draw, variables
@@ -44,6 +45,8 @@ class Page:
         Whether the lead is marked as good (True), bad (False) or neither (None).
     row
         Row of this page in the table of a page of several results.
+    noted
+        Problem files that were read because results name them.
     """
 
     title: str
@@ -52,6 +55,7 @@ class Page:
     sources: Sequence[str] = field(default=())
     good: bool | None = None
     row: Mapping[str, Any] = field(default_factory=dict)
+    noted: Sequence[Path] = field(default=())
 
 
 def can_draw() -> bool:

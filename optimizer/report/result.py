@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import islice
 
 from specopt.api.claims import certificate, every_plan_has, without_refuted_claims
@@ -31,26 +32,36 @@ from specopt.report.markup import (
 from specopt.report.page import Page, article, figure
 
 NOT_JUDGED = (
-    "The claims of the file were not checked, because the problem that was solved is not found"
-    " ({}). --problem FILE judges the plan again and draws it."
+    "The claims of the file were not checked, because {}. --problem FILE judges the plan again and"
+    " draws it."
 )
 
 MAX_CHARACTERS = 4000
 """Maximum number of characters of a plan's JSON on a page."""
 
+COUNTED_ROWS = 20 * MAX_ROWS
+"""Number of rows of a plan up to which they are counted."""
+
 
 def results_page(pages: Sequence[Page], sources: tuple[str, ...]) -> Page:
     """Return the page of several results, from the page of each."""
-    proven = sum(page.good is True for page in pages)
+    unchecked = sum(not page.row["judged"] for page in pages)
+    proven = sum(page.good is True and page.row["judged"] for page in pages)
     return Page(
         title=f"{len(pages)} results",
-        lead=[f"{proven} of {len(pages)} plans are proven optimal."],
+        lead=[f"{proven} of {len(pages)} results are proven optimal; not checked: {unchecked}."],
         body=[table([page.row for page in pages], "Results"), *map(article, pages)],
         sources=sources,
+        noted=[file for page in pages for file in page.noted],
     )
 
 
-def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...]) -> Page:
+def result_page(
+    result: Result,
+    problem: Problem | None,
+    sources: tuple[str, ...],
+    missing: str = "it names no problem file",
+) -> Page:
     """Return the page of a result.
 
     Parameters
@@ -61,6 +72,8 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
         Problem of the result; None: its plan and objective are shown as claimed.
     sources
         Files of the result and the problem.
+    missing
+        Why the problem is None.
 
     Raises
     ------
@@ -80,6 +93,8 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
         body.append(section("The plan row by row", plan_rows(result)))
     body.append(section("How it was found", *_run(result)))
     violations = [] if judged is None else judged.violations
+    if violations:
+        result = replace(result, gap=None)
     status = "violated" if violations else result.status.value
     lead = (
         [f"The plan violates its problem: {'; '.join(violations[:5])}."]
@@ -87,7 +102,7 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
         else [*refuted, *certificate(result, problem)]
     )
     if problem is None:
-        lead.append(NOT_JUDGED.format(result.problem_file or "the result names no file"))
+        lead.append(NOT_JUDGED.format(missing))
     elif judged is not None and not violations:
         lead.append("Judged again from the problem's data alone: the plan violates nothing.")
         if not judged.matches:
@@ -112,7 +127,7 @@ def result_page(result: Result, problem: Problem | None, sources: tuple[str, ...
             "status": status,
             "objective": result.objective,
             "bound": result.bound,
-            "gap": None if result.gap is None else percent(result.gap),
+            "gap (%)": None if result.gap is None else 100.0 * result.gap,
             "seconds": result.seconds,
             "judged": judged is not None,
         },
@@ -138,12 +153,16 @@ def plan_rows(result: Result) -> str:
         return ""
     try:
         found = kind_of(result.kind).rows(result.plan)
-        rows = [spaced(row) for row in islice(found, 20 * MAX_ROWS)]
+        rows = [spaced(row) for row in islice(found, COUNTED_ROWS + 1)]
     except InvalidInput as error:
         return paragraph(str(error))
-    source = json.dumps(result.plan.to_dict())[:MAX_CHARACTERS]
-    title, is_open = f"The plan as a table ({len(rows):,} rows)", len(rows) <= MAX_OPEN_ROWS
-    return folded(title, table(rows, "The plan"), is_open) + folded(
+    source = json.dumps(result.plan.to_dict())
+    if len(source) > MAX_CHARACTERS:
+        source = f"{source[:MAX_CHARACTERS]} ..."
+    many = f"more than {COUNTED_ROWS:,}" if len(rows) > COUNTED_ROWS else f"{len(rows):,}"
+    content = table(rows[:MAX_ROWS], f"The plan, up to {MAX_ROWS:,} rows")
+    title = f"The plan as a table ({many} rows)"
+    return folded(title, content, len(rows) <= MAX_OPEN_ROWS) + folded(
         f"The plan as JSON, up to {MAX_CHARACTERS:,} characters", f"<pre>{text(source)}</pre>"
     )
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
-from specopt.models.errors import InvalidInput
+from specopt.models.errors import InvalidInput, SpecoptError
+from specopt.models.fields import printable
 from specopt.models.files import load, read_json
 from specopt.models.problem import Problem
 from specopt.models.result import Result
@@ -21,8 +25,8 @@ def page_of(sources: tuple[str, ...], problems: Sequence[Problem] = ()) -> Page:
     sources
         Results; folders of comparisons; or sweeps, as for `tune`.
     problems
-        Problems of the results, recognised by their digests. If there are none, the problem files
-        noted in the results are read.
+        Problems of the results, recognised by their kinds and digests. For other results, the
+        problem files that they name are read.
 
     Raises
     ------
@@ -31,7 +35,11 @@ def page_of(sources: tuple[str, ...], problems: Sequence[Problem] = ()) -> Page:
     """
     path = Path(sources[0])
     if _is_result(path):
-        pages = [_result(source, problems) for source in sources]
+        results = [_result(source) for source in sources]
+        for problem in problems:
+            if not any(_belongs(result, problem) for result in results):
+                raise InvalidInput("--problem: belongs to none of the results (problem_sha256)")
+        pages = [_page(*one, problems) for one in zip(sources, results, strict=True)]
         return pages[0] if len(pages) == 1 else results_page(pages, sources)
     if problems:
         raise InvalidInput(f"--problem: expected a result, but {path} is not one")
@@ -63,25 +71,30 @@ def _is_result(path: Path) -> bool:
     return "kind" in data
 
 
-def _result(source: str, problems: Sequence[Problem]) -> Page:
+def _result(source: str) -> Result:
     found = load(source)
-    if isinstance(found, Problem):
+    if not isinstance(found, Result):
         raise InvalidInput(
-            f"{source}: expected a result, got a problem; solve it first: specopt solve FILE -o"
-            " RESULT"
+            f"{source}: expected a result; solve a problem first: specopt solve FILE -o RESULT"
         )
-    known = problems or _noted_problem(Path(source), found)
-    same = [one for one in known if found.problem_sha256 in ("", one.sha256)]
-    if problems and not same:
-        raise InvalidInput(f"--problem: {source} belongs to another problem (problem_sha256)")
-    return result_page(found, same[0] if same else None, (source,))
+    return found
 
 
-def _noted_problem(path: Path, result: Result) -> list[Problem]:
-    """Return the problem in the file that a result names, if there is one."""
-    file = path.resolve().parent / (result.problem_file or "")
-    try:
-        found = load(file) if file.is_file() else None  # a pipe would wait for a writer
-    except (InvalidInput, OSError):  # for example a name that is too long
-        return []
-    return [found] if isinstance(found, Problem) else []
+def _page(source: str, result: Result, problems: Sequence[Problem]) -> Page:
+    """Return the page of a result, judged by a given problem or by the one that it names."""
+    noted = result.problem_file or ""
+    file = Path(source).resolve().parent / noted
+    missing = f"there is no file {printable(noted, 240)}" if noted else "it names no problem file"
+    known = list(problems)
+    if os.path.isfile(file):  # a pipe would wait for a writer
+        missing = f"{printable(noted, 240)} does not contain the problem that was solved"
+        with suppress(SpecoptError, OSError):
+            known.append(load(file, Problem))
+    same = [one for one in known if _belongs(result, one)]
+    page = result_page(result, same[0] if same else None, (source,), missing)
+    return replace(page, noted=[file] if os.path.isfile(file) else [])
+
+
+def _belongs(result: Result, problem: Problem) -> bool:
+    """Return whether a problem is, as far as a result says it, the one that was solved."""
+    return problem.kind == result.kind and result.problem_sha256 in ("", problem.sha256)

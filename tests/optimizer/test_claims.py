@@ -4,6 +4,7 @@ comparisons.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -112,6 +113,10 @@ def test_a_gap_that_only_the_problem_gives_is_not_claimed() -> None:
         assert without_refuted_claims(claimed)[0].gap == gap
         assert words in result_page(claimed, None, ()).lead[0]
     assert without_refuted_claims(claimed)[0].status is Status.FEASIBLE
+    tiny = result_of(problem, plan, objective=10.0, bound=20.0, gap=1e-12)
+    assert without_refuted_claims(tiny)[0].gap is None
+    near = dataclasses.replace(tiny, bound=10.000001)
+    assert without_refuted_claims(near)[0].gap == 1e-12
 
 
 def test_without_a_plan_nothing_is_found(cli: CommandLine) -> None:

@@ -85,7 +85,7 @@ def charts(problem: PlacementProblem, plan: PlacementPlan) -> tuple[Chart, ...]:
         ),
         Chart(
             title="Load of the units",
-            note="Mean share of time that the units of a verifier are busy.",
+            note="Share of time that the units of a verifier are busy, mean over the units used.",
             rows=units,
             spec={
                 "height": 36 * len(units),

@@ -154,11 +154,27 @@ def test_what_the_file_does_not_say_comes_from_the_caller(tmp_path: Path) -> Non
     assert points(read_sweep(plain, draft_length=0)) == [(4, 0, 80.0, None)]
     both = [(4, None, 80.0, None), (4, 3, 90.0, 2.5)]
     assert points(read_sweeps([f"{plain}@none", drafted])) == both
-    assert points(read_sweeps([plain, drafted])) == both
+    found = read_sweeps([plain, drafted])
+    assert points(found) == both
+    assert found.notes == (
+        f"{plain}: assumed: 1 run in which no drafts were counted had no speculation configured, as"
+        f" {drafted} counts them",
+    )
     assert points(read_sweeps([f"{plain}@0", drafted]))[0] == (4, 0, 80.0, None)
-    other = write(tmp_path / "other.json", {"benchmarks": [guidellm(AT_4, 80.0)]})
+    older = vllm(4, 80.0)
+    del older["failed"]
+    for document in (
+        {"benchmarks": [guidellm(AT_4, 80.0)]},
+        vllm(4, 80.0, model_id="another/model"),
+        older,
+        sglang(4, 80.0, server_info={"model_path": "a/model"}),
+    ):
+        other = write(tmp_path / "other.json", document)
+        with pytest.raises(InvalidInput, match=re.escape(NO_LENGTH)):
+            read_sweeps([other, drafted])
+    mixed = write(tmp_path / "mixed.json", vllm(4, 80.0), vllm(4, 90.0, 3, model_id="another"))
     with pytest.raises(InvalidInput, match=re.escape(NO_LENGTH)):
-        read_sweeps([other, drafted])
+        read_sweep(mixed)
     with pytest.raises(InvalidInput, match="draft_length: expected 3, as the file says, got 5"):
         read_sweep(drafted, draft_length=5)
     varied = write(tmp_path / "varied.json", vllm(4, 90.0, 3, spec_decode_draft_tokens=170))

@@ -16,15 +16,16 @@ import pytest
 from helpers.command_line import CommandLine
 from helpers.report_cases import PLANS, SWEEP, problem_and_plan, result_of
 
-from specopt import Result, Status, generate, load, save, solve
+from specopt import GoodputWorkload, Result, Status, generate, load, save, solve
 from specopt.api.claims import at_most
 from specopt.commands.shared import problem_file
 from specopt.console.terminal import percent
 from specopt.kinds.view import view_of
-from specopt.models.errors import InvalidInput
+from specopt.models.errors import BrokenPlugin, InvalidInput
 from specopt.models.problem import problem_type
-from specopt.report import markup
+from specopt.report import markup, sources
 from specopt.report import page as pages
+from specopt.report import result as report
 from specopt.report.page import to_html
 from specopt.report.result import result_page
 from specopt.report.sources import page_of
@@ -179,6 +180,8 @@ def test_a_plan_that_violates_has_no_certificate() -> None:
     assert page.good is False
     assert page.lead[0].startswith("The plan violates its problem: ")
     assert "No plan is better" not in to_html(page)
+    assert page.row["gap (%)"] is None
+    assert "<dt>gap" not in page.body[0]
 
 
 def test_a_wrong_objective_is_replaced_by_the_judges() -> None:
@@ -257,7 +260,8 @@ def test_a_result_leads_to_its_problem(cli: CommandLine) -> None:
         if content is not None:
             file.write_text(content)
         assert not judged("report results/r.json", cli)
-        assert "(../problems/p.json)" in Path("page.html").read_text()
+        held = "../problems/p.json does not contain" if content else "no file ../problems/p.json"
+        assert held in Path("page.html").read_text()
         cli("solve same.json -o results/same.json")
         assert judged("report results/same.json --problem same.json", cli)
         file.touch()
@@ -266,6 +270,48 @@ def test_a_result_leads_to_its_problem(cli: CommandLine) -> None:
         printed["problem_file"] = f"../problems/{name}"
         Path("results/r.json").write_text(json.dumps(printed))
         assert not judged("report results/r.json", cli)
+
+
+@pytest.mark.usefixtures("plain")
+def test_only_a_problem_of_the_kind_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that a result without a digest takes no problem of another kind, and that a noted file
+    that cannot be read, or whose name is long, does not prevent the page.
+    """
+    problem, plan = problem_and_plan("draft-allocation/paper-5")
+    save(problem_and_plan("prompt-chunking/paper-4")[0], tmp_path / "p.json")
+    result = tmp_path / "r.json"
+    claimed = result_of(problem, plan, problem_file="p.json")
+    save(dataclasses.replace(claimed, problem_sha256=""), result)
+    assert "p.json does not contain the problem" in page_of((str(result),)).lead[-1]
+    save(problem, tmp_path / "p.json")
+    assert "Judged again" in page_of((str(result),)).lead[-1]
+
+    def read(path: Path | str, *_: object) -> object:
+        if path == str(result):
+            return load(path)
+        raise BrokenPlugin("the plug-in fails")
+
+    monkeypatch.setattr(sources, "load", read)
+    assert "p.json does not contain the problem" in page_of((str(result),)).lead[-1]
+    monkeypatch.undo()
+    save(dataclasses.replace(claimed, problem_file=1000 * "x"), result)
+    assert len(page_of((str(result),)).lead[-1]) < 400
+
+
+def test_long_plans_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests that a page says that a plan has more rows and characters than it counts."""
+    monkeypatch.setattr(report, "COUNTED_ROWS", 7)
+    monkeypatch.setattr(report, "MAX_CHARACTERS", 9)
+    problem, plan = problem_and_plan("draft-allocation/paper-5")
+    html = report.plan_rows(result_of(problem, plan))
+    assert "The plan as a table (more than 7 rows)" in html
+    assert re.search("<pre>.{9,60} [.]{3}</pre>", html)
+    monkeypatch.undo()
+    html = report.plan_rows(result_of(problem, plan))
+    assert "(8 rows)" in html
+    assert " ..." not in html
 
 
 def test_only_files_are_noted(cli: CommandLine) -> None:
@@ -291,7 +337,9 @@ def test_several_results_make_one_page(cli: CommandLine) -> None:
     cli("report ra.json rb.json -o page.html")
     html = Path("page.html").read_text()
     page = check(html)
-    assert page.text.startswith("2 results 2 results 2 of 2 plans are proven optimal.")
+    assert page.text.startswith(
+        "2 results 2 results 2 of 2 results are proven optimal; not checked: 0."
+    )
     assert page.text.count("Judged again") == 2
     names = [name for name, _ in page.elements]
     assert (names.count("article"), names.count("h2"), names.count("h3")) == (2, 2, 6)
@@ -299,11 +347,21 @@ def test_several_results_make_one_page(cli: CommandLine) -> None:
         ("ra", "draft-allocation"),
         ("rb", "prompt-chunking"),
     ]
+    assert page.text.count("gap (%)") == 1
+    line = "report ra.json rb.json -o page.html --problem"
+    cli(f"{line} a.json")
+    assert check(Path("page.html").read_text()).text.count("Judged again") == 2
+    other = json.loads(Path("a.json").read_text()) | {"budget_tokens": 3}
+    Path("c.json").write_text(json.dumps(other))
+    cli.refuses(f"{line} c.json", "--problem: belongs to none of the results")
+    cli.refuses("report ra.json rb.json -o b.json", "b.json: would overwrite the input")
     Path("moved").mkdir()
     for name in ("ra", "rb"):
         Path(f"{name}.json").rename(f"moved/{name}.json")
     line = "report moved/rb.json moved/ra.json --problem a.json -o page.html"
-    cli.refuses(line, "moved/rb.json belongs to another problem")
+    cli(line)
+    text = check(Path("page.html").read_text()).text
+    assert "1 of 2 results are proven optimal; not checked: 1." in text
     cli(f"{line} --problem b.json")
     assert check(Path("page.html").read_text()).text.count("Judged again") == 2
 
@@ -388,17 +446,19 @@ def test_what_makes_no_report_is_refused(tmp_path: Path) -> None:
         json.dumps({"format": "specopt-testbed/1", "kind": "serving-latency"})
     )
     other = type(problem).from_dict(problem.to_dict() | {"budget_tokens": 21})
-    for sources, given_, words in (
-        (["p.json"], (), "expected a result, got a problem"),
-        (["r.json"], (other,), "r.json belongs to another problem .problem_sha256"),
-        (["r.json", "p.json"], (problem,), "p.json: expected a result, got a problem"),
+    save(GoodputWorkload([0.9, 0.5], 8), tmp_path / "w.json")
+    for names, given_, words in (
+        (["p.json"], (), "p.json: expected a result; solve a problem first"),
+        (["w.json"], (), "w.json: expected a result"),
+        (["r.json"], (other,), "--problem: belongs to none of the results"),
+        (["r.json", "p.json"], (problem,), "p.json: expected a result; solve"),
         (["r.json", "empty"], (), "empty"),
         (["empty"], (), "expected a folder that compare wrote, found no records"),
         (["none.csv"], (), "none.csv"),
         (["record.json"], (), "record.json: is a record of the laboratory; make its page"),
     ):
         with pytest.raises(InvalidInput, match=words):
-            page_of(tuple(str(tmp_path / one) for one in sources), given_)
+            page_of(tuple(str(tmp_path / one) for one in names), given_)
     with pytest.raises(InvalidInput, match="--problem: expected a result"):
         page_of((str(SWEEP),), (problem,))
 
