@@ -672,7 +672,7 @@ def test_other_json_is_no_plan(played: type[_Played], cli: CommandLine) -> None:
         for c in (1, 2, 4)
     ]
     Path("runs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert "draft_length: the file does not say it" in cli("validate runs.jsonl", 2).err
+    assert "draft_length: the file does not contain it" in cli("validate runs.jsonl", 2).err
     cli("validate runs.jsonl@2 --loads 2 --draft-length 2")
     several = [
         {"concurrency": 2, "draft_length": 2, "tokens_per_second": 9.0, "drafter": name}
@@ -752,8 +752,8 @@ def test_a_server_without_models_or_with_pages_is_one_line(monkeypatch: pytest.M
     """Tests that no model, HTML and JSON of another shape are said in the words of the API."""
     for said, words in (
         ('{"data": []}', "expected a model, got none"),
-        ("<html>", "expected JSON as OpenAI's API has it"),
-        ("[1]", "expected JSON as OpenAI's API has it"),
+        ("<html>", "expected JSON in the format of OpenAI's API"),
+        ("[1]", "expected JSON in the format of OpenAI's API"),
     ):
         answer = MagicMock(status=200)
         answer.read.return_value = said.encode()
