@@ -21,14 +21,14 @@ def is_profile(data: object) -> TypeGuard[Mapping[str, Any]]:
 
 
 def from_profile(data: Mapping[str, Any], where: str) -> PositionAcceptance:
-    """Return the acceptance that was measured; with counts, also how sure it is.
+    """Return the measured acceptance; if counts are given, also its uncertainty.
 
     A step that yields 1, 2, ... tokens had 0, 1, ... accepted ones.
 
     Raises
     ------
     InvalidInput
-        If it was not measured, or holds no counts.
+        If the acceptance was not measured, or the counts are missing.
     """
     if data.get("measured") is not True:
         raise InvalidInput(f"{where}.measured: expected true, got {describe(data.get('measured'))}")

@@ -54,13 +54,13 @@ def counters(text: str, where: str, model: str | None = None) -> Counters:
     where
         Its file, for messages.
     model
-        The ``model_name`` to take; None: the only one.
+        The ``model_name`` to use; None if there is only one.
 
     Raises
     ------
     InvalidInput
-        If a line is malformed, a counter is missing or comes twice, or there are several models and
-        none is named.
+        If a line is malformed, a counter is missing or occurs twice, or one of several models must
+        be chosen.
     """
     found: dict[str, dict[str, dict[int, float]]] = {}
     seen: set[tuple[str, frozenset[tuple[str, str]]]] = set()
@@ -81,7 +81,7 @@ def counters(text: str, where: str, model: str | None = None) -> Counters:
         if key in seen:
             raise InvalidInput(
                 f"{where}, line {number}: expected one scrape, got {PREFIX}{name} twice with the"
-                " same labels; an earlier scrape goes into a file of its own"
+                " same labels; write an earlier scrape to a separate file"
             )
         seen.add(key)
         value = _value(match["value"], where, number)
@@ -116,8 +116,8 @@ def counters(text: str, where: str, model: str | None = None) -> Counters:
 
 
 def from_scrapes(before: Counters | None, after: Counters, where: str) -> PositionAcceptance:
-    """Return the acceptance between two scrapes, or since the engine's start if there is none
-    before.
+    """Return the acceptance between two scrapes, or since the start of the engine if `before` is
+    None.
 
     Raises
     ------

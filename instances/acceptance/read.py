@@ -1,4 +1,4 @@
-"""Read acceptance by position or by draft length from a file, whatever reported it."""
+"""Read acceptance by position or by draft length from files in any known format."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def read_acceptance(
     mode: str | None = None,
     extrapolate: bool = False,
 ) -> Acceptance:
-    """Return acceptance by draft position, or by draft length, from what an engine reported.
+    """Return acceptance by draft position, or by draft length, from the report of an engine.
 
     Parameters
     ----------
@@ -66,21 +66,21 @@ def read_acceptance(
         ``{"acceptance_rate": alpha}``, or by draft length, ``{"acceptance_lengths": {"1": tokens,
         ...}}``, optionally with ``lower`` and ``upper``.
     before
-        An earlier scrape; the difference counts.
+        An earlier scrape; the difference between both is used.
     model
         The ``model_name`` to take from scrapes of an engine with several, or the model of golden
         lengths.
     mode
         Of golden lengths, such as ``thinking_on``; the subset of an acceptance CSV.
     extrapolate
-        Answer for drafts that were not measured, too: positions beyond the last have its rate,
-        lengths are interpolated and continued.
+        Allow drafts that were not measured: positions beyond the last one have its rate, and
+        lengths are interpolated and extrapolated.
 
     Raises
     ------
     InvalidInput
-        If a file cannot be read or is none of these; the message names what was expected and what
-        came.
+        If a file cannot be read or has another format; the message contains the expected and the
+        actual content.
     """
     found = _read(path, before, model, mode)
     if not extrapolate:

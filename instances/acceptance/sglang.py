@@ -1,7 +1,7 @@
 """SGLang's gauges ``sglang:spec_accept_length`` and ``sglang:spec_accept_rate``: mean tokens of a
 step, and the share of the drafted tokens that were accepted.
 
-Together they tell the draft length K: length = 1 + rate K. What each position accepts is not known.
+Together they determine the draft length K: length = 1 + rate K. Acceptance by position is unknown.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from specopt.models.position_acceptance import PositionAcceptance
 LENGTH = "sglang:spec_accept_length"
 RATE = "sglang:spec_accept_rate"
 WHOLE = 0.1
-"""Largest distance of the draft length from an integer."""
+"""Maximum distance of the draft length from an integer."""
 
 
 def is_gauges(text: str) -> bool:
@@ -26,12 +26,12 @@ def is_gauges(text: str) -> bool:
 
 
 def from_gauges(text: str, where: str) -> PositionAcceptance:
-    """Return one acceptance rate for all positions, of which there are K.
+    """Return one acceptance rate for all K positions.
 
     Raises
     ------
     InvalidInput
-        If a gauge is missing or comes several times, or they tell no draft length.
+        If a gauge is missing or occurs several times, or the draft length is not an integer.
     """
     found = []
     for name in (LENGTH, RATE):

@@ -1,3 +1,3 @@
-"""From what a user has to a problem: what is known goes in, all else comes from a family and is
-named as assumed.
+"""Problems made from a user's data: known values are used, and all others come from a family and
+are reported as assumed.
 """

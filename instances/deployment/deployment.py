@@ -1,5 +1,5 @@
-"""What a user has: two models with measured passes, and perhaps a trace, a link, memory and rates
-of acceptance.
+"""A user's deployment: two models with measured passes, and optionally a trace, a link, memory and
+acceptance rates.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from specopt.models.errors import InvalidInput
 from specopt.models.pass_time import PassTime
 
 DRAFTS = 8
-"""Length at which one rate stands for acceptance by position, unless fewer are known."""
+"""Draft length at which a single rate replaces acceptance by position, unless fewer positions are
+known.
+"""
 
 
 def room(memory_bytes: float, tokens: float, *models: ModelConfig) -> int:
-    """Return how many requests of so many tokens fit beside the weights of models that cache
-    them.
-    """
+    """Return how many requests of a given length fit into memory next to the models' weights."""
     free = memory_bytes - sum(model.weight_bytes for model in models)
     each = max(1.0, tokens) * max(1.0, sum(model.kv_bytes_per_token for model in models))
     return max(0, int(free / each))
@@ -37,15 +37,15 @@ class Fleet:
     Parameters
     ----------
     device
-        How long passes of the draft model take on a client's device.
+        Runtimes of the draft model on a client's device.
     clients
-        That decode at a time.
+        Number of clients that decode concurrently.
     seconds_per_token
-        The most that a token may take.
+        Maximum time per token.
     price_per_second
-        Of a unit of the verifier, and of a drafting server if there may be some.
+        Price of a unit of the verifier, and of a drafting server if these may be used.
     watts
-        Of a unit of the verifier, idle and busy, and of a device that drafts if that is known.
+        Power of a unit of the verifier, idle and busy, and of a device that drafts, if known.
     """
 
     device: Passes | None = None
@@ -57,22 +57,24 @@ class Fleet:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Deployment:
-    """What a user has; None: it is not known.
+    """Data of a user's deployment; None means unknown.
 
     Parameters
     ----------
-    draft, verify
-        The configs of both models.
+    draft
+        Config of the draft model.
+    verify
+        Config of the verify model.
     passes
-        How long their passes take.
+        Measured passes of both models.
     trace
-        Requests.
+        Trace of requests.
     link
-        Between the machine that drafts and the one that verifies.
+        Link between the drafting and the verifying machine.
     memory_bytes
-        Of the machine whose memory a kind of problem asks for.
+        Memory of the machine whose memory the kind of problem limits.
     acceptance
-        By position or length.
+        Acceptance by position or by draft length.
     fleet
         Clients, their devices, and the prices of machines.
     """
@@ -88,13 +90,12 @@ class Deployment:
 
     @property
     def rate(self) -> float | None:
-        """The one acceptance rate that yields as many tokens in a step as what is known by position
-        or length.
+        """The constant acceptance rate that yields as many tokens per step as the known acceptance.
 
         Raises
         ------
         InvalidInput
-            If nothing is known of a single draft.
+            If the acceptance of a single draft is unknown.
         """
         if self.acceptance is None:
             return None
@@ -104,12 +105,12 @@ class Deployment:
             else min(DRAFTS, self.acceptance.max_drafts)
         )
         if most < 1:
-            raise InvalidInput("acceptance: expected what a step with one draft yields, too")
+            raise InvalidInput("acceptance: also give the value for draft length 1")
         return rate_that_yields(float(self.acceptance.expected_tokens(most)[-1]), most)
 
     @property
     def rows(self) -> str:
-        """What the trace is called in a list of sources."""
+        """Name of the trace in a list of sources."""
         assert self.trace is not None, "there is a trace"
         return (
             f"{self.trace.source}, rows {self.trace.start} to"
@@ -117,8 +118,8 @@ class Deployment:
         )
 
     def context(self, passes: PassTime) -> float:
-        """Return the cached tokens of a typical request, as far as passes were measured with
-        them.
+        """Return the number of cached tokens of a typical request, limited to the measured
+        range.
         """
         measured = passes.contexts
         if self.trace is None:

@@ -11,14 +11,14 @@ from specopt.models.fields import Checked, NonNegative, Positive
 
 @dataclass(frozen=True, kw_only=True)
 class Link(Checked):
-    """A link, alike in both directions.
+    """A symmetric link.
 
     Parameters
     ----------
     bits_per_second
-        What all who use it get together.
+        Bandwidth shared by all users of the link.
     round_trip_seconds
-        There and back; None: not known.
+        Round-trip time; None if unknown.
     """
 
     bits_per_second: Positive
@@ -26,12 +26,12 @@ class Link(Checked):
 
     @classmethod
     def parse(cls, text: str, where: str) -> Self:
-        """Return the link that ``MBITS`` or ``MBITS,RTT_MS`` says.
+        """Return the link that is given as ``MBITS`` or ``MBITS,RTT_MS``.
 
         Raises
         ------
         InvalidInput
-            If it says none, or a number is outside its domain.
+            If the text is malformed, or a number is outside its domain.
         """
         megabits, comma, milliseconds = text.partition(",")
         try:

@@ -1,7 +1,7 @@
-"""The CSV of `llama-bench`: a row for each model, prompt and depth, times in nanoseconds.
+"""The CSV output of `llama-bench`: a row per model, prompt and depth, with times in nanoseconds.
 
-A prompt of n tokens (`-p 1,2,3,... -n 0 -d 0,4096`) is a pass of one request with n new tokens. Of
-two models the slower one verifies.
+A prompt of n tokens (`-p 1,2,3,... -n 0 -d 0,4096`) is a pass of one request with n new tokens. If
+there are two models, the slower one is the verify model.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SECONDS = "avg_ns"
 
 
 def columns_by_model(path: StrPath, roles: Iterable[str]) -> dict[str, TableColumns] | None:
-    """Return the columns and rows of each model; None: the table is another one.
+    """Return the columns and rows of each model, or None if the table has another format.
 
     Parameters
     ----------

@@ -1,6 +1,4 @@
-"""Passes of both models as they were measured: the runtimes of a file, or fits to a table of
-`specopt measure`.
-"""
+"""Measured passes of both models: runtimes from a file, or fits to a table of `specopt measure`."""
 
 from __future__ import annotations
 
@@ -30,10 +28,10 @@ COLUMNS = {
     "batch": "batch",
     "cached": "cached_tokens",
 }
-"""Of the tables that `specopt measure` writes."""
+"""Columns of the tables that `specopt measure` writes."""
 
 READS, COMPUTES = 0.7, 0.5
-"""Shares of the peak bandwidth and of the peak operations that passes are taken to reach."""
+"""Assumed shares of the peak bandwidth and of the peak operations that passes reach."""
 
 BAND = (-0.3, 1.0)
 """Limits of passes around that, relative: from all of the bandwidth on."""
@@ -50,7 +48,7 @@ class Passes:
     models
         The configs of "draft" and "verify"; in a table the column `model` has their names.
     data
-        What the file says if it is JSON; None: it is a table.
+        Content of the file if it is JSON; None for a table.
     """
 
     path: str
@@ -64,7 +62,7 @@ class Passes:
         Raises
         ------
         InvalidInput
-            If the file cannot be read, or its models are others.
+            If the file cannot be read, or contains other models.
         """
         if not read_bytes(path).lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
             return cls(path=str(path), models=models)
@@ -87,7 +85,7 @@ class Passes:
 
     @classmethod
     def from_peak(cls, text: str, models: Mapping[str, ModelConfig]) -> Self:
-        """Return the passes that a machine's peaks allow: its share of them, with a wide band.
+        """Return passes estimated from the peak performance of a machine, with a wide band.
 
         Parameters
         ----------
@@ -128,12 +126,12 @@ class Passes:
         return cls(path=f"--peak {text}", models=models, data=data)
 
     def runtimes(self, form: str) -> Mapping[str, Any]:
-        """Return both runtimes as `fit` writes them; those of a table are fitted in a form.
+        """Return both runtimes in the format of `fit`; a form is fitted to a table.
 
         Parameters
         ----------
         form
-            Of `FORMS`, or "table": the passes themselves.
+            One of `FORMS`, or "table" for the passes themselves.
 
         Raises
         ------
@@ -151,7 +149,7 @@ class Passes:
 
     @cached_property
     def times(self) -> dict[str, PassTime]:
-        """Times of passes by model, interpolated in a table where there is one.
+        """Times of passes by model; tables are interpolated.
 
         Raises
         ------
@@ -194,5 +192,5 @@ def _shape(model: Mapping[str, Any]) -> str:
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
-    """Return an object of a file, or an empty one, whose missing fields are refused later."""
+    """Return an object of a file, or an empty one; missing fields are reported later."""
     return value if isinstance(value, Mapping) else {}

@@ -14,23 +14,23 @@ from specopt.models.errors import InvalidInput
 from specopt.models.problem import Problem
 
 MOST = 4
-"""Entries of a column that are shown."""
+"""Maximum number of displayed entries of a column."""
 
 
 @dataclass(frozen=True)
 class Value:
-    """A value that a plan rests on.
+    """A value on which a plan is based.
 
     Parameters
     ----------
     name
         The field.
     text
-        What it is, in short.
+        Short description of the value.
     source
         Where it comes from.
     assumed
-        Whether nothing that the user gave says it.
+        Whether the value does not follow from the user's data.
     """
 
     name: str
@@ -40,28 +40,27 @@ class Value:
 
 
 Given = Mapping[str, tuple[Any, str]]
-"""Of a problem: JSON-like values of fields that are known, and where each comes from."""
+"""Known fields of a problem: JSON-like values and their sources."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """A problem, and where it comes from; fields of the objects in a list are named `list.field`.
+    """A problem and the sources of its fields; fields of objects in a list are named `list.field`.
 
     Parameters
     ----------
     problem
         The problem.
     family
-        What gives the fields that nobody gave.
+        Family that provides the fields that are not given.
     sources
-        By field that is known: where from.
+        Source of each known field.
     measure
-        By field: how to find it out, what matters most first.
+        How to measure each field, the most important one first.
     unused
-        What was given and plays no part, with the reason.
+        Given data that is not used, with the reason.
     guesses
-        By field that is assumed, but not from the family, or left at the format's default: on what
-        grounds.
+        Reason for each assumed value that does not come from the family.
     """
 
     problem: Problem
@@ -81,13 +80,12 @@ class Proposal:
         unused: Sequence[str] = (),
         assumed: Given = MappingProxyType({}),
     ) -> Self:
-        """Return a family's problem with all that is known put in, and what is assumed instead of
-        the family's.
+        """Return the problem of a family with the known fields and the assumed values filled in.
 
         Raises
         ------
         InvalidInput
-            If the problem refuses a value; the message says where it comes from.
+            If the problem rejects a value; the message contains the source of the value.
         """
         data = base.to_dict()
         for path, (value, _) in {**assumed, **given}.items():
@@ -116,8 +114,8 @@ class Proposal:
         ).labelled()
 
     def labelled(self) -> Self:
-        """Return the same with a problem whose notes say what it rests on, and whose name is no
-        family's any more.
+        """Return the proposal with notes on the assumptions in the problem, and without the name of
+        the family.
         """
         assumed = ", ".join(value.name for value in self.values if value.assumed) or "nothing"
         notes = f"Assumed, from {self.family.name}: {assumed}."
@@ -127,9 +125,7 @@ class Proposal:
 
     @property
     def values(self) -> list[Value]:
-        """Every field of the problem that is not at the format's own default, or that there are
-        grounds for.
-        """
+        """Fields of the problem that differ from the default of the format, or have a reason."""
         fields: dict[str, Any] = {}
         for name, value in self.problem.to_dict().items():
             parts = (
@@ -152,7 +148,7 @@ class Proposal:
 
     @property
     def next(self) -> list[str]:
-        """Assumed fields, each with the way to measure it."""
+        """Assumed fields, each with a way to measure it."""
         assumed = {value.name for value in self.values if value.assumed}
         return [f"{name}: {how}" for name, how in self.measure.items() if name in assumed]
 

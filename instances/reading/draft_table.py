@@ -15,7 +15,7 @@ from specopt.models.reading import StrPath
 
 MAX_TOKENS_READ = 10_000_000
 MAX_FEATURE = 1e100
-"""Beyond it squares and ratios of features overflow."""
+"""Maximum size of a feature, because squares and ratios of larger ones overflow."""
 ROUND, OUTCOME = "round", "outcome"
 
 
@@ -28,12 +28,12 @@ def read_draft_log(path: StrPath, features: Sequence[str] = ()) -> DraftLog:
         CSV with a header: `round` (an integer; the tokens of a round in order), `outcome` (1
         accepted, 0 the first rejection, -1 behind it) and columns of numbers.
     features
-        Columns to take as features; none: all others.
+        Columns to use as features; if empty, all other columns.
 
     Raises
     ------
     InvalidInput
-        If the file is no such table, or the tokens of a round are not in order.
+        If the file is not such a table, or the tokens of a round are not in order.
     """
     where = printable(str(path))
     with open_lines(path) as stream:

@@ -16,7 +16,7 @@ _LONGEST_DECIMAL = 60
 
 
 class Fields:
-    """An object of JSON, or a row of a table; what is null, empty or no number (NaN) counts as
+    """An object of JSON, or a row of a table; values that are null, empty or NaN are treated as
     missing.
 
     Parameters
@@ -24,14 +24,14 @@ class Fields:
     where
         The file, for messages.
     place
-        Where the object stands in it; the names of fields follow it in messages.
+        Position of the object in the file, which precedes names of fields in messages.
     data
-        The object; hyphens in its keys count as underscores.
+        The object; hyphens in its keys are read as underscores.
 
     Raises
     ------
     InvalidInput
-        If the data is no object.
+        If the data is not an object.
     """
 
     def __init__(self, where: str, place: str, data: object) -> None:
@@ -45,7 +45,7 @@ class Fields:
         self.values = {str(key).replace("-", "_"): value for key, value in known.items()}
 
     def number(self, *names: str, expected: str = "a number") -> float | None:
-        """Return the first of these fields that is there, as a number; texts may spell it."""
+        """Return the first of these fields that is present, as a number; text is converted."""
         name = next((name for name in names if name in self.values), None)
         if name is None:
             return None
@@ -59,12 +59,12 @@ class Fields:
             raise InvalidInput(f"{self.where}: {self.place}{error}") from None
 
     def numbers(self, names: Mapping[str, str]) -> dict[str, float]:
-        """Return the positive numbers that are there, by the names that they are to have."""
+        """Return the positive numbers that are present, by their new names."""
         found = {name: self.number(field) for name, field in names.items()}
         return {name: value for name, value in found.items() if value}
 
     def integer(self, *names: str, expected: str = "an integer") -> int | None:
-        """Return the first of these fields that is there, as an integer."""
+        """Return the first of these fields that is present, as an integer."""
         value = self.number(*names, expected=expected)
         if value is not None and not value.is_integer():
             name = next(name for name in names if name in self.values)
@@ -72,14 +72,14 @@ class Fields:
         return None if value is None else int(value)
 
     def needed(self, name: str, expected: str = "an integer") -> int:
-        """Return a field that must be there, as an integer."""
+        """Return a required field as an integer."""
         value = self.integer(name, expected=expected)
         if value is None:
             raise self.refuse(name, expected, "")
         return value
 
     def text(self, *names: str) -> str:
-        """Return the first of these fields that is there, as a text; empty: none is."""
+        """Return the first of these fields that is present, as text; empty if all are missing."""
         name = next((name for name in names if name in self.values), None)
         if name is None:
             return ""
@@ -89,11 +89,11 @@ class Fields:
         return value.strip()
 
     def inner(self, name: str) -> Fields:
-        """Return the object of a field; empty: it is missing."""
+        """Return the object in a field; empty if the field is missing."""
         return Fields(self.where, f"{self.place}{name}.", self.values.get(name, {}))
 
     def entries(self, name: str) -> list[Fields]:
-        """Return the objects of a field that holds a list of them."""
+        """Return the objects in a field that contains a list of objects."""
         value = self.values.get(name)
         if not isinstance(value, list):
             raise self.refuse(name, "a list", value)
@@ -102,7 +102,7 @@ class Fields:
         ]
 
     def refuse(self, name: str, expected: str, got: object) -> InvalidInput:
-        """Return the exception that names a field, what was expected there and what came."""
+        """Return the exception that contains the field, the expected and the actual value."""
         place = f"{self.place}{printable(name)}"
         return InvalidInput(f"{self.where}: {place}: expected {expected}, got {describe(got)}")
 
@@ -115,9 +115,9 @@ class Row(Fields):
     where
         The file, for messages.
     line
-        The line that it begins on.
+        Line on which the row begins.
     columns
-        Where each column stands.
+        Position of each column.
     cells
         The cells.
     """
@@ -130,7 +130,7 @@ class Row(Fields):
 
     @property
     def place(self) -> str:  # type: ignore[override]
-        """The line, for messages."""
+        """Line of the row, for messages."""
         return f"line {self.line}, "
 
     @cached_property
@@ -143,7 +143,7 @@ class Row(Fields):
         return self.cells[self.columns[name]].strip()
 
     def within(self, name: str, expected: str, low: float, high: float) -> float:
-        """Return a cell that must hold a number of a range."""
+        """Return a cell that must contain a number in a range."""
         text = self.text_of(name)
         value = decimal(text)
         if value is None or not low <= value <= high:

@@ -12,13 +12,13 @@ from specopt.models.reading import StrPath, read_text
 
 
 def json_documents(path: StrPath) -> list[object]:
-    """Return the documents of a file. NaN and infinities pass: benchmarks write them, readers of
-    fields refuse them.
+    """Return the documents in a file. NaN and infinities are accepted, because benchmarks write
+    them; readers of fields refuse them.
 
     Raises
     ------
     InvalidInput
-        If it cannot be read, or is no JSON in UTF-8; the message names the line.
+        If it cannot be read, or is not JSON in UTF-8; the message contains the line.
     """
     return documents_in(read_text(path), path)
 
@@ -33,16 +33,16 @@ def documents_in(
     text
         One document, or one on each line.
     where
-        What messages call it.
+        Name of the text, for messages.
     known
         Formats that the text may have, for messages; empty: JSON alone.
     parse_constant
-        What becomes of NaN and infinities, as in `json.loads`.
+        Function that converts NaN and infinities, as in `json.loads`.
 
     Raises
     ------
     InvalidInput
-        If it is no JSON; the message names the line.
+        If it is not JSON; the message contains the line.
     """
 
     def parsed(part: str) -> object:

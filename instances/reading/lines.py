@@ -1,4 +1,4 @@
-"""The numbered lines of a text file in UTF-8, without characters that no table contains."""
+"""Numbered lines of a text file in UTF-8; characters that never occur in tables are refused."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ MAX_CHARACTERS = 2**30
 
 @contextmanager
 def open_lines(path: StrPath) -> Iterator[TextIO]:
-    """Open a file for `Lines`: bytes that are no UTF-8 become lone surrogates, so that their line
-    is known.
+    """Open a file for `Lines`: bytes that are not UTF-8 become lone surrogates, so that messages
+    can contain their line.
     """
     with opened(path) as stream:
         yield io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
@@ -69,8 +69,8 @@ class Lines:
     def refuse(
         self, line: int, expected: str, got: object, column: str | None = None
     ) -> InvalidInput:
-        """Return the exception that names a line, a column of it, what was expected there and what
-        came.
+        """Return the exception that contains the line, the column, the expected and the actual
+        value.
         """
         place = f"line {line}" if column is None else f"line {line}, {printable(column)}"
         return InvalidInput(f"{self.where}: {place}: expected {expected}, got {describe(got)}")

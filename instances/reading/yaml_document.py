@@ -37,10 +37,10 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no annotatio
     """
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Return a node that is no alias."""
+        """Return a node, and refuse aliases."""
         if self.check_event(yaml.AliasEvent):
             event = self.peek_event()
-            message = f"alias *{event.anchor}: write out what it stands for"
+            message = f"alias *{event.anchor} is not supported; write its content"
             raise yaml.composer.ComposerError(None, None, message, event.start_mark)
         return super().compose_node(parent, index)
 

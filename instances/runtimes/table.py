@@ -83,7 +83,7 @@ class TableColumns:
         both = set(inputs) & set(self.y)
         if both:
             raise InvalidInput(
-                f"y: expected times, got the column {describe(min(both))}, which is an input, too"
+                f"y: expected times, got the column {describe(min(both))}, which is also an input"
             )
         if self.y_unit is not None and self.y_unit not in UNITS:
             raise InvalidInput(
@@ -333,7 +333,7 @@ class _Reader:
         at = words_of(dict(zip(self.columns.numbers, row, strict=True)))
         return [
             f"rows with the same {at} take from {least[worst]:.4g} s to {most[worst]:.4g} s: "
-            "if they were not measured alike, choose among them with --where"
+            "if they were measured under different conditions, select rows with --where"
         ]
 
     def _refuse(self, text: str) -> InvalidInput:

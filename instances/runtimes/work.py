@@ -82,7 +82,8 @@ def work_of(
         )
     if x_unit is None and "flop" in columns.x[0].lower():
         raise InvalidInput(
-            f"x: the column {columns.x[0]!r} is not in tokens by its name: say the x-unit"
+            f"x: the column {columns.x[0]!r} does not seem to be in tokens; give the unit with"
+            " --x-unit"
         )
     x = table.x[:, 0]
     batch = table.batch

@@ -1,4 +1,4 @@
-"""Reading sweeps, whatever wrote them."""
+"""Read sweeps in any known format."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ READERS = (
     (sglang.KEYS, lambda fields: [sglang.sglang_run(fields)]),
     (vllm.KEYS, lambda fields: [vllm.vllm_run(fields)]),
 )
-"""Fields that tell the results of programs apart, and functions that read them."""
+"""Fields that identify the program that wrote a result, and functions that read its results."""
 
 _HEAD = 4096
-"""Bytes that tell JSON from a table."""
+"""First bytes of JSON, which no table begins with."""
 
 _ACCEPTANCE = "acceptance: give it to --acceptance of `specopt plan` or `specopt export`"
 OTHERS = {
@@ -143,7 +143,7 @@ def _says_it(rows: Rows, given: DraftLength) -> None:
     if given is not ...:
         got = "none" if given is None else given
         raise InvalidInput(
-            f"{rows.where}: draft_length: the file says it; leave out the @{got} after its name"
+            f"{rows.where}: draft_length: the file already contains it; omit @{got} after its name"
         )
 
 

@@ -181,7 +181,7 @@ class Rows:
         settled = given if said is ... else said
         if settled is ...:
             raise InvalidInput(
-                f"{self.where}: {run.fields.place}draft_length: the file does not say it; write"
+                f"{self.where}: {run.fields.place}draft_length: the file does not contain it; write"
                 " FILE@3, or FILE@none for no speculation"
             )
         if (given is not ... and given != settled) or (

@@ -1,4 +1,4 @@
-"""How a command line says a file and the draft length that it was measured with."""
+"""Files on the command line, with the draft length of their measurements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import EllipsisType
 
 NO_SPECULATION = "none"
 DraftLength = int | EllipsisType | None
-"""None: no speculation was configured; ``...``: not said, the file says it."""
+"""Draft length: None without speculation, ``...`` if the file contains it."""
 
 _SUFFIXED = re.compile(rf"(.+)@(\d{{1,6}}|{NO_SPECULATION})", re.ASCII | re.DOTALL)
 

@@ -1,7 +1,7 @@
 """Sweeps as CSV tables with a header, columns in any order.
 
-Unknown columns are left out with a note, unless their name is nearly a known one: `context` would
-tell rows apart.
+Unknown columns are ignored with a note. Columns whose name is similar to a known one are refused,
+because rows may differ in them, as in `context`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def read_csv(lines: Lines, rows: Rows) -> None:
     Raises
     ------
     InvalidInput
-        If a column is missing, unknown or there twice, or a row is malformed; the message names
+        If a column is missing, unknown or occurs twice, or a row is malformed; the message contains
         line and column.
     """
     table = CsvFile(lines)

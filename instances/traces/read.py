@@ -66,7 +66,8 @@ def read_trace(
     if columns or time_unit is not None:
         if format not in (None, PLAIN_CSV.name):
             raise InvalidInput(
-                f"columns, time_unit: expected the format {PLAIN_CSV.name}, got {format}"
+                f"columns and time_unit are valid only with the format {PLAIN_CSV.name}, got"
+                f" {format}"
             )
         chosen = plain_csv(columns, time_unit)
     collected = Rows(start, rows)
@@ -88,7 +89,9 @@ def _recognised(first: str, where: str) -> Format:
         return found[0]
     if found:
         names = " and ".join(one.name for one in found)
-        raise InvalidInput(f"{where}: the columns of {names} are all there; name the format")
+        raise InvalidInput(
+            f"{where}: the file has the columns of {names}; choose one with --format"
+        )
     known = "; ".join(f"{one.name} ({', '.join(one.columns)})" for one in FORMATS.values())
     raise InvalidInput(
         f"{where}: expected the columns of a known trace, got {describe(first.strip())}; known are"

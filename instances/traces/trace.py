@@ -90,7 +90,7 @@ class Trace:
         if not self.guessed_unit:
             return ""
         return (
-            f"{self.source}: nothing says the unit of its times; in {self.guessed_unit}, as they"
+            f"{self.source}: the unit of its times is unknown; in {self.guessed_unit}, as they"
             f" are read, its {len(self)} requests arrive within {self.duration_seconds:g} s; if"
             " that is wrong, `specopt import` takes --format or --time-unit"
         )

@@ -1,5 +1,5 @@
-"""What follows for a deployment from where drafts may come from: each place alone, and where the
-verdict turns.
+"""Advice on where to draft in a deployment: the value of each place, and the break-evens between
+them.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ PLACES = {
     "pool": "on drafting servers",
     "device": "on the devices",
 }
-"""In words; of equal ones the first is the best: it takes the least."""
+"""Places in words. Of equally good places, the first is chosen, because it needs the fewest
+resources.
+"""
 
 MIN_SECONDS, MAX_SECONDS, CLOSE = 1e-4, 10.0, 1.05
-"""Seconds between which break-evens are looked for, and how close a break-even is found, as a
-factor.
+"""Range in seconds in which break-evens are searched, and their relative accuracy as a factor.
 """
 
 MIN_GAIN = 2e-3
-"""Relative gain from which a place counts as better at a break-even."""
+"""Minimum relative gain at which a place is better at a break-even."""
 
 
 def text_of(figure: Figure) -> str:
@@ -56,18 +57,18 @@ def number_of(figure: Figure) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """What follows for a deployment.
+    """Advice for a deployment.
 
     Parameters
     ----------
     figures
-        By place, the best first.
+        Figures of all places, the best first.
     result
-        The best plan that is known, with what the solver proved; None: the problem was not solved.
+        The best known plan with the proof of the solver; None if the problem was not solved.
     lines
-        The same in words, and where it turns.
+        The advice and its break-evens in words.
     measure
-        What to measure because the plan goes beyond what was.
+        Measurements that are missing because the plan exceeds the measured range.
     break_even
         Mean round trip, and seconds of a draft token, up to which devices are best; acceptance rate
         from which drafts pay; None: nowhere.
@@ -80,7 +81,7 @@ class Advice:
     break_even: dict[str, float | None]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON-like data."""
+        """Return the advice as JSON-like data."""
         return {
             "places": [dataclasses.asdict(one) for one in self.figures],
             "lines": list(self.lines),
@@ -89,15 +90,16 @@ class Advice:
 
 
 def advise(known: Deployment, proposal: Proposal, result: Result | None = None) -> Advice:
-    """Return what each place yields with passes as they were measured, where the verdict turns, and
-    the plan that follows.
+    """Return the value of each place with the measured passes, the break-evens and the best plan.
 
     Parameters
     ----------
-    known, proposal
-        What the user has, and the problem made of it.
+    known
+        Deployment of the user.
+    proposal
+        Problem made from the deployment.
     result
-        Of that problem; None: it was not solved.
+        Result of the problem; None if it was not solved.
     """
     problem = proposal.problem
     assert isinstance(problem, PlacementProblem)
@@ -131,7 +133,9 @@ def advise(known: Deployment, proposal: Proposal, result: Result | None = None) 
 
 
 def _as_planned(ranked: list[Figure], result: Result) -> list[Figure]:
-    """Return the places, the one of a plan first: it may take as few units as a better one."""
+    """Return the places with that of the plan first, because it may need as few units as a better
+    one.
+    """
     if not isinstance(result.plan, PlacementPlan):
         return ranked
     places = {one.place for group in result.plan.groups for one in group.clients}
@@ -171,7 +175,7 @@ def _headline(known: Deployment, problem: PlacementProblem, ranked: list[Figure]
 def _best_plan(
     problem: PlacementProblem, judge: PlacementProblem, result: Result, ranked: list[Figure]
 ) -> Result:
-    """Return a result with the best plan by the measured passes: its own, or one place for all.
+    """Return a result with the better plan by the measured passes: its own, or one place for all.
 
     Of equal plans, the one with fewer watts is returned, then the most balanced one.
     """
@@ -280,8 +284,8 @@ def _turns(
 
 
 def _last(holds: Callable[[float], bool], low: float, high: float) -> float | None:
-    """Return where something ceases to hold that holds at `low`, by halving in logarithms; None: it
-    does not there.
+    """Return where a condition that holds at `low` ceases to hold, by bisection on a logarithmic
+    scale, or None if it does not hold at `low`.
     """
     if not holds(low):
         return None
@@ -294,7 +298,7 @@ def _last(holds: Callable[[float], bool], low: float, high: float) -> float | No
 
 
 def _units(known: Deployment, problem: PlacementProblem, result: Result | None) -> list[str]:
-    """Say what all clients take, and that no plan takes fewer units where that is proven."""
+    """Describe the units that all clients need, and whether this number is proven minimal."""
     if (
         result is None
         or not isinstance(result.plan, PlacementPlan)
@@ -332,7 +336,7 @@ def _has_limits(known: Deployment) -> bool:
 
 
 def _beyond(known: Deployment, problem: PlacementProblem, best: Figure) -> str | None:
-    """Say where the best place's passes are larger than those that were measured."""
+    """Report where the passes of the best place are larger than the measured ones."""
     times = known.passes.times["verify"]
     tokens = 1 + best.draft_tokens
     where = (

@@ -33,7 +33,7 @@ class Compare:
         "INSTANCES...", "Problem files, folders, families (KIND/FAMILY), kinds, or library."
     )
     method: list[str] | None = option(
-        "M[:NAME=VALUE,...]", "A method, with options; default: all methods."
+        "M[:NAME=VALUE,...]", "Method, with options; default: all methods."
     )
     time_limit: float = option(
         "S", "Time limit per cell, in seconds.", default=10.0, envvar="SPECOPT_TIME_LIMIT"
@@ -42,7 +42,7 @@ class Compare:
     seed: list[int] | None = option("N", "A seed; may be repeated.")
     instances: int = option("N", "Number of instances per family.", default=5)
     param: list[str] | None = option(
-        "K=V[,V,...]", "A parameter of the families; several values are all used."
+        "K=V[,V,...]", "Parameter of the families; if it has several values, each is used."
     )
     size: str | None = option(
         "SIZE", "Size of the library's instances: small, paper, large, adversarial or real."
@@ -63,7 +63,9 @@ class Compare:
     )
     table: bool = flag("Print tables of earlier results in folders, in Markdown.")
     pairs: bool = flag("With --table: paired tests of all methods instead.")
-    again: bool = flag("Judge every plan in folders again; exit code 1 if a number differs.")
+    again: bool = flag(
+        "Judge every plan in the folders again; the exit code is 1 if a number differs."
+    )
     as_json: AsJson = False
 
 

@@ -24,7 +24,7 @@ from specopt.models.errors import InvalidInput, SpecoptError
 
 def evaluate(
     file: File,
-    result: Annotated[Path, typer.Argument(metavar="RESULT", help="A result file (JSON).")],
+    result: Annotated[Path, typer.Argument(metavar="RESULT", help="Result file (JSON).")],
     acceptance: Annotated[
         str | None,
         typer.Option(metavar="LOW:HIGH", help="Interval of acceptance rates."),

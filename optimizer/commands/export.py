@@ -1,4 +1,4 @@
-"""`specopt export`: what other programs take."""
+"""`specopt export`: write files for other programs."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ if TYPE_CHECKING:
 
 
 class FilesToo(TyperGroup):
-    """The commands, and `specopt export FILE --as lp`: a problem needs no name of a command."""
+    """A command group that also accepts `specopt export FILE --as lp`, without a command name."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command that is meant: `formulation` where a file comes first."""
+        """Return the command to run: `formulation` if the first argument is a file."""
         if args and args[0] not in self.commands and args[0].endswith(".json"):
             args = ["formulation", *args]
         return super().resolve_command(ctx, args)
@@ -65,47 +65,58 @@ Config = Annotated[
     Path | None,
     typer.Option(
         metavar="CONFIG",
-        help="A Hugging Face config.json, to count operations with if FILE has no model.",
+        help="Hugging Face config.json used to count operations if FILE contains no model.",
     ),
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """What the export of an engine takes."""
+    """Arguments and options of the export for an engine."""
 
     context: typer.Context
     runtime: Path = required(
         "FILE",
-        '{"draft": runtime, "verify": runtime} (JSON), as fit --draft --verify writes it,'
-        " optionally with drafter, draft_model, verify_model, context_tokens, step_overhead_seconds"
-        " and zero_draft_cost; or the single fit of a verify model, with --draft-runtime.",
+        'Runtimes {"draft": runtime, "verify": runtime} (JSON), as written by fit --draft'
+        " --verify. The file may also contain drafter, draft_model, verify_model, context_tokens,"
+        " step_overhead_seconds and zero_draft_cost. With --draft-runtime: the single fit of a"
+        " verify model.",
     )
     acceptance: Path = required(
         "FILE",
-        "Scrape of /metrics, acceptance histogram, vllm bench serve, golden acceptance lengths, or"
-        " rates.",
+        "Measured acceptance: a scrape of /metrics, an acceptance histogram, output of vllm bench"
+        " serve, golden acceptance lengths, or acceptance rates.",
     )
     draft_runtime: Path | None = option(
-        "FILE", "The single fit of a draft model, beside that of --runtime."
+        "FILE", "Single fit of the draft model, in addition to that of --runtime."
     )
-    before: Path | None = option("FILE", "An earlier scrape; the difference counts.")
-    model: str | None = option("NAME", "The model_name to take from scrapes, or of golden lengths.")
-    mode: str | None = option("NAME", "The mode to take from golden lengths.")
+    before: Path | None = option(
+        "FILE", "Earlier scrape of /metrics; the difference between both is used."
+    )
+    model: str | None = option(
+        "NAME", "Name of the model to use if scrapes or golden lengths contain several."
+    )
+    mode: str | None = option("NAME", "Mode to use if golden lengths contain several.")
     draft_model: Config = None
     verify_model: Config = None
-    max_batch: int | None = option("B", "Largest batch; default: as measured, at most 256.")
+    max_batch: int | None = option(
+        "B", "Maximum batch size; default: the largest measured, at most 256."
+    )
     max_length: int | None = option(
-        "K", "Longest draft; default: as acceptance is known and measured."
+        "K", "Maximum draft length; default: the longest with known acceptance."
     )
     context_tokens: int | None = option(
-        "N", "Tokens that a request has cached; default: as FILE says."
+        "N", "Number of cached tokens per request; default: the value in FILE."
     )
     loss: float = option(
-        "SHARE", "Goodput that a batch size may lose for fewer ranges.", default=0.01
+        "SHARE",
+        "Maximum loss of goodput per batch size in exchange for fewer ranges.",
+        default=0.01,
     )
-    robust: bool = flag("Best in the worst case inside the limits, and never slower than none.")
-    extrapolate: bool = flag("Go beyond what was measured.")
+    robust: bool = flag(
+        "Maximize goodput in the worst case within the limits; never slower than no speculation."
+    )
+    extrapolate: bool = flag("Allow batch sizes and draft lengths outside the measured range.")
     engine_version: EngineVersion = None
     as_json: AsJson = False
     output: Output = None
@@ -113,8 +124,9 @@ class Table:
 
 @from_fields
 def table(given: Table) -> None:
-    """Compute an engine's drafts per batch size, the goodput-optimal ones, as its own
-    configuration.
+    """Compute the draft lengths with the highest goodput per batch size.
+
+    Writes them as a configuration of the engine.
     """
     from specopt.engines import ENGINES
     from specopt.instances.acceptance import read_acceptance
@@ -149,8 +161,8 @@ def show_speculation_table(
     output: Path | None,
     beside: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write and print a table as an engine's configuration; in JSON with what a caller has to say
-    beside it.
+    """Write and print a table as an engine's configuration; JSON output includes the caller's
+    additional entries.
     """
     config, advice = engine.written(found.schedule(), version)
     if config is not None and not engine.single:  # whose notes say it of their one length
@@ -175,7 +187,7 @@ def show_speculation_table(
 
 
 def _below_none(schedule: Schedule) -> list[str]:
-    """Return the note on batch sizes at which a schedule is slower than no speculation."""
+    """Return a note on the batch sizes at which a schedule is slower than no speculation."""
     runs: list[tuple[int, int, float]] = []
     for batch in schedule.batches:
         drafts = schedule.at(batch)
@@ -191,7 +203,7 @@ def _below_none(schedule: Schedule) -> list[str]:
         f"{low} ({least:.2f}x)" if low == high else f"{low} to {high} (at least {least:.2f}x)"
         for low, high, least in runs
     ]
-    return [f"below no speculation at batch sizes {', '.join(shown)}"] if runs else []
+    return [f"slower than no speculation at batch sizes {', '.join(shown)}"] if runs else []
 
 
 for name in (
@@ -199,20 +211,20 @@ for name in (
     "sglang",
     "tensorrt-llm",
     "llama.cpp",
-):  # of engines.ENGINES, which help need not load
+):  # the names in engines.ENGINES, so that help does not load it
     export.command(name)(table)
 
 
 def _pair(path: Path, draft: Path | None) -> object:
-    """Return the runtimes of a file; a single fit is that of the verify model, beside one of the
+    """Return the runtimes of a file; combine a single fit of the verify model with that of the
     draft model.
     """
     data = read_json(path)
     is_single = isinstance(data, Mapping) and "form" in data
     if draft is not None and not is_single:
         raise InvalidInput(
-            f"--draft-runtime: expected a single fit as --runtime, but {path} has no form of"
-            " its own"
+            f"--draft-runtime: --runtime must then be a single fit, but {path} has no 'form';"
+            " omit --draft-runtime"
         )
     if not is_single:
         return data
@@ -220,8 +232,8 @@ def _pair(path: Path, draft: Path | None) -> object:
 
 
 def _with_models(data: object, path: Path, configs: Mapping[str, Path | None]) -> object:
-    """Return runtimes with the models that the options give, which are to fill gaps, not to
-    contradict the file.
+    """Return runtimes with the models of the options added; refuse models that the file already
+    contains.
     """
     if not isinstance(data, Mapping):
         return data
@@ -232,21 +244,19 @@ def _with_models(data: object, path: Path, configs: Mapping[str, Path | None]) -
         runtime = data.get(name)
         fitted_with = runtime.get("model") if isinstance(runtime, Mapping) else None
         if data.get(f"{name}_model") is not None or fitted_with is not None:
-            raise InvalidInput(
-                f"--{name}-model: expected a file without a {name} model, but {path} has one"
-            )
+            raise InvalidInput(f"--{name}-model: omit it; a {name} model is already in {path}")
         models[f"{name}_model"] = dump(read_decoder(config))
     return {**data, **models}
 
 
-PlanFile = Annotated[Path, typer.Argument(metavar="RESULT", help="A result file (JSON).")]
+PlanFile = Annotated[Path, typer.Argument(metavar="RESULT", help="Result file (JSON).")]
 
 
 @export.command()
 def csv(result: PlanFile, output: Output = None) -> None:
     """Write the plan of a result as CSV.
 
-    A row per task, request, client, chunk or state.
+    The file has one row per task, request, client, chunk or state.
     """
     from specopt.views.plan_table import to_csv
 
@@ -264,18 +274,21 @@ def yaml(result: PlanFile, output: Output = None) -> None:
 @export.command()
 def formulation(
     file: File,
-    form: Annotated[str, typer.Option("--as", metavar="lp|mps", help="The format.")],
+    form: Annotated[str, typer.Option("--as", metavar="lp|mps", help="Format of the file.")],
     output: Annotated[
         Path, typer.Option("-o", "--output", help="Write to this file, all or nothing.")
     ],
     option: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="Of serving-latency: length=L, mechanism=NAME."),
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="Option of the formulation; serving-latency: length=L, mechanism=NAME.",
+        ),
     ] = None,
 ) -> None:
     """Write a problem as a linear program; `specopt export FILE --as lp` does the same.
 
-    Names of sets, variables and constraints are those of the documentation.
+    Sets, variables and constraints have the same names as in the documentation.
     """
     check_target(output, file)
     options = {
@@ -283,7 +296,7 @@ def formulation(
         for name, text in pairs_of(option or (), "--option").items()
     }
     problem = read_problem(file)
-    say("stating and writing the program ...")
+    say("building and writing the linear program ...")
     write_formulation(problem, output, form, **options)
     say(f"written to {output}")
 

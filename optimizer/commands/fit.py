@@ -165,7 +165,7 @@ def _check(given: Fit) -> None:
             "--model": any((given.model, given.draft_model, given.verify_model)),
         }
         if useless := next((option for option, is_given in no_effect.items() if is_given), None):
-            raise InvalidInput(f"{useless} has no effect with --form {FORM}; leave it out")
+            raise InvalidInput(f"{useless} has no effect with --form {FORM}; omit it")
     if given.spread is not None and (given.form != FORM or len(_quantiles(given)) != 2):
         raise InvalidInput(
             f"--spread: expected LOW,HIGH with --form {FORM}, got {given.spread!r} with --form"

@@ -57,7 +57,7 @@ def measure(given: Measure) -> int:
     settings = filled(Settings, given, **lists)
     found = run([read_model_config(path) for path in given.config], settings, verbose=True)
     for line in found.skipped:
-        say(f"left out: {line}")
+        say(f"skipped: {line}")
     if found.rows:
         write_text(given.output, found.to_csv())
         say(f"{len(found.rows)} rows written to {given.output}")

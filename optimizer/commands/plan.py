@@ -1,5 +1,5 @@
-"""`specopt plan`: from two configs and measured passes to a judged plan, or to an engine's
-configuration.
+"""`specopt plan`: make a judged plan or an engine's configuration from two configs and measured
+passes.
 """
 
 from __future__ import annotations
@@ -41,37 +41,38 @@ if TYPE_CHECKING:
     from specopt.solvers.speculation_table.table import SpeculationTable
 
 RATE = 0.7
-"""Acceptance rate that an engine's plan is made at where nobody gives one, and it pays there."""
+"""Acceptance rate assumed for an engine's plan if none is given and speculation pays off at it."""
 
 PRICED = (0.5, 0.9)
-"""Rates between which it lies as a rule."""
+"""Typical range of acceptance rates."""
 
 TASKS = 100
 
 LINK = "The engine drafts beside the verifier. What --link decides, if clients' devices may draft:"
 
 NO_TABLE = (
-    "--runtimes: expected either it or --peak TFLOPS,GB/s, which gives a wide band. A table of"
-    " passes comes from the machine itself: `specopt measure CONFIG -o TABLE`, or `llama-bench -p"
+    "--runtimes: give this option, or --peak TFLOPS,GB/s for a rough estimate. To measure a table"
+    " of passes on the machine: `specopt measure CONFIG -o TABLE`, or `llama-bench -p"
     " 1,2,3,4,5,6,8 -n 0 -o csv` of both models"
 )
 
 FLEET = ("device_runtimes", "clients", "tpot", "price", "power")
-"""Options that say what a fleet of clients has, needs and costs."""
+"""Options that describe the clients: their devices, limits and costs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What `plan` takes."""
+    """Arguments and options of `plan`."""
 
-    draft: Path = required("CONFIG", "The draft model's Hugging Face config.json.")
-    verify: Path = required("CONFIG", "The verify model's.")
+    draft: Path = required("CONFIG", "Hugging Face config.json of the draft model.")
+    verify: Path = required("CONFIG", "Hugging Face config.json of the verify model.")
     runtimes: Path | None = option(
         "FILE|TABLE",
-        "Runtimes as fit writes them (JSON), or a table of measure or of llama-bench (CSV).",
+        "Runtimes written by fit (JSON), or a table written by measure or llama-bench (CSV).",
     )
     peak: str | None = option(
-        "TFLOPS,GB/s", "Instead of --runtimes, with a wide band: what the machine reaches at most."
+        "TFLOPS,GB/s",
+        "Peak performance of the machine; use it without --runtimes, for a rough estimate.",
     )
     for_: str = required(
         "KIND|ENGINE",
@@ -79,26 +80,28 @@ class Plan:
         " sglang, tensorrt-llm or llama.cpp.",
         "--for",
     )
-    trace: Path | None = option("FILE", "Requests, as import reads them.")
-    tasks: int | None = option("N", f"Rows of the trace to take; default: {TASKS}.")
+    trace: Path | None = option("FILE", "Trace of requests, in a format that import accepts.")
+    tasks: int | None = option("N", f"Number of rows of the trace to use; default: {TASKS}.")
     link: str | None = option("MBITS[,RTT_MS]", "Link between the machines that draft and verify.")
     device_runtimes: Path | None = option(
         "FILE|TABLE", "Runtimes of the draft model on clients' devices."
     )
-    clients: int | None = option("N", "Clients that decode at a time.")
-    tpot: float | None = option("MS", "Upper limit of the milliseconds per token.")
+    clients: int | None = option("N", "Number of clients that decode concurrently.")
+    tpot: float | None = option("MS", "Maximum time per token, in milliseconds.")
     price: str | None = option(
-        "VERIFIER[,POOL]", "Price of a machine's hour; with POOL, drafting servers are offered."
+        "VERIFIER[,POOL]", "Price of a machine per hour; with POOL, drafting servers may be used."
     )
     power: str | None = option(
-        "IDLE,BUSY[,DEVICE]", "Watts of a machine, and of a device that drafts."
+        "IDLE,BUSY[,DEVICE]", "Power in watts of a machine, and of a device that drafts."
     )
     memory: float | None = option(
         "GB",
-        "10^9 bytes of the machine that verifies; for serving-latency: of the one that drafts.",
+        "Memory in 10^9 bytes of the verifier's machine; for serving-latency: of the drafter's.",
     )
-    acceptance: Path | None = option("FILE", "Rates of acceptance, as export reads them.")
-    mode: str | None = option("NAME", "The mode to take from golden lengths, or the subset.")
+    acceptance: Path | None = option(
+        "FILE", "Measured acceptance, in a format that export accepts."
+    )
+    mode: str | None = option("NAME", "Mode or subset to use if golden lengths contain several.")
     set_: Replacements = None
     engine_version: EngineVersion = None
     time_limit: Seconds = 60.0
@@ -113,8 +116,8 @@ class Plan:
 def plan(given: Plan) -> int:
     """Make a judged plan from models, runtimes and a link, and list its assumptions.
 
-    For a KIND the result is written as solve does, for an ENGINE as its configuration. Values
-    without an option come from a published setting, listed as assumed.
+    For a KIND, the output is a result file, as for solve; for an ENGINE, it is a configuration.
+    Values without an option are taken from a published setting and listed as assumed.
     """
     from specopt.api.generate import from_deployment
     from specopt.engines import ENGINES
@@ -133,7 +136,7 @@ def plan(given: Plan) -> int:
         for target in (given.output, given.problem):
             check_target(target, source)
     if given.tasks == 0 or (given.tasks is not None and given.trace is None):
-        raise InvalidInput("--tasks: expected an integer >= 1, with --trace")
+        raise InvalidInput("--tasks: with --trace, expected an integer >= 1")
     kinds, for_ = from_deployment(), given.for_
     if for_ not in {*kinds, *ENGINES}:
         raise InvalidInput(f"--for: expected one of {', '.join((*kinds, *ENGINES))}, got {for_!r}")
@@ -222,7 +225,7 @@ def _numbers(option: str, text: str | None, names: str, least: int) -> tuple[flo
     if text is not None and not (
         least <= len(found) <= names.count(",") + 1 and min(found) >= 0.0 and max(found) < math.inf
     ):
-        raise InvalidInput(f"{option}: expected {names}, numbers >= 0, got {text!r}")
+        raise InvalidInput(f"{option}: expected numbers >= 0 for {names}, got {text!r}")
     return found or None
 
 
@@ -242,9 +245,7 @@ def _replaced(proposal: Proposal, values: Sequence[str]) -> Proposal:
 
 
 def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> int:
-    """Solve a proposal's problem, have the result judged,
-    and show both.
-    """
+    """Solve the problem of a proposal, judge the result, and print both."""
     from importlib import import_module
 
     from specopt.api.solve import solve
@@ -291,7 +292,7 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> i
 
 
 def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
-    """Compute an engine's drafts per batch size, and show what they rest on."""
+    """Compute an engine's draft lengths per batch size, and print the data they are based on."""
     from specopt.api.placing import advise
     from specopt.console.terminal import console, sentence
     from specopt.instances.deployment.deployment import room
@@ -307,11 +308,14 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
         most = room(known.memory_bytes, max(times.contexts), known.draft, known.verify)
         if not most:
             raise InvalidInput(
-                "--memory: expected room for the weights of both models and a request beside them"
+                "--memory: too small for the weights of both models and one request; use a larger"
+                " machine or smaller models"
             )
         values.append(
             Value(
-                "largest batch", str(most), "--memory less the weights, over the cache of a request"
+                "largest batch",
+                str(most),
+                "--memory minus the weights, divided by the cache of a request",
             )
         )
 
@@ -335,7 +339,7 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
             Value(
                 "n_predict",
                 str(multiple),
-                f"{given.draft}: vLLM takes multiples of it as draft lengths",
+                f"{given.draft}: vLLM accepts only multiples of it as draft lengths",
             )
         )
     advice = [
@@ -366,7 +370,7 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
 
 
 def _times(known: Deployment) -> tuple[Runtimes, list[Value]]:
-    """Return the times of steps, and what they rest on."""
+    """Return the times of steps, and the values they are based on."""
     from specopt.instances.deployment.proposal import Value
     from specopt.instances.runtimes.measured import FORM
     from specopt.solvers.speculation_table.runtimes import Runtimes
@@ -381,7 +385,9 @@ def _times(known: Deployment) -> tuple[Runtimes, list[Value]]:
         data["context_tokens"] = int(known.context(known.passes.times["verify"]))
     times = Runtimes.from_dict(data, path)
     contexts = ", ".join(f"{one:g}" for one in times.contexts)
-    source = f"mean of {known.rows}, within what was measured" if known.trace is not None else path
+    source = (
+        f"mean of {known.rows}, limited to the measured range" if known.trace is not None else path
+    )
     values.append(
         Value(
             "context_tokens", contexts, source, known.trace is None and "context_tokens" not in data
@@ -398,9 +404,7 @@ def _times(known: Deployment) -> tuple[Runtimes, list[Value]]:
 def _unknown(
     times: Runtimes, made: Callable[[Acceptance], SpeculationTable], multiple: int
 ) -> tuple[Acceptance, Value, dict[str, Any]]:
-    """Return a range of acceptance that nobody measured, with what it means for a plan: for people
-    and as data.
-    """
+    """Return an assumed range of acceptance and its effect on a plan, as text and as data."""
     from specopt.instances.deployment.proposal import Value
     from specopt.models.position_acceptance import PositionAcceptance
     from specopt.solvers.speculation_table.table import break_even
@@ -419,7 +423,7 @@ def _unknown(
 
 
 def _predicted(config: Path) -> int:
-    """Return how many tokens the heads of a config predict; 1 where it names none."""
+    """Return the number of tokens that the heads of a config predict; 1 if it has none."""
     from specopt.models.files import read_json
 
     data = read_json(config)
@@ -438,7 +442,7 @@ def _predicted(config: Path) -> int:
 def _told(
     values: Sequence[Value], unused: Sequence[str], advice: Sequence[str]
 ) -> Mapping[str, Any]:
-    """Return as JSON-like data what a plan rests on."""
+    """Return the values that a plan is based on, as JSON-like data."""
     return {
         "values": [dataclasses.asdict(one) for one in values],
         "unused": list(unused),

@@ -81,7 +81,7 @@ EngineVersion = Annotated[
     str | None,
     typer.Option(
         metavar="V",
-        help="Version of the engine; required for tensorrt-llm, whose keys changed their meaning.",
+        help="Version of the engine; required for tensorrt-llm, where keys changed their meaning.",
     ),
 ]
 Seed = Annotated[int, typer.Option(metavar="N", parser=count, help="Seed of all random numbers.")]

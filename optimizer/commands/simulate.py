@@ -85,7 +85,7 @@ def simulate(given: Simulate) -> None:
     if policy is None and workload is None:
         if result is None:
             raise InvalidInput(
-                "RESULT: required with FILE; or give a KIND with --policy and --workload"
+                "RESULT: required with FILE; alternatively, give KIND with --policy and --workload"
             )
         world, played = read_problem(Path(given.source)), read_result(result)
         title = f"plan by {played.by}"
@@ -94,7 +94,7 @@ def simulate(given: Simulate) -> None:
         except SpecoptError as error:
             raise InvalidInput(f"{result}: {error}") from None
     elif result is not None:
-        raise InvalidInput(f"RESULT: leave out {result} with --policy or --workload")
+        raise InvalidInput(f"RESULT: omit {result} when --policy or --workload is given")
     elif workload is None and Path(given.source).exists():
         world = load(Path(given.source))
         if isinstance(world, Result):

@@ -1,4 +1,6 @@
-"""`specopt tune`: a speculation table from measured throughput, and what to measure next."""
+"""`specopt tune`: compute a speculation table from measured throughput, and choose what to
+measure next.
+"""
 
 from __future__ import annotations
 
@@ -26,62 +28,76 @@ _LONGEST = 5  # draft in question where an engine is driven and nobody says
 
 @dataclass(frozen=True, kw_only=True)
 class Tune:
-    """What `tune` takes."""
+    """Arguments and options of `tune`."""
 
     sweep: list[str] = argument(
         "SWEEP...",
-        "Measured throughput: CSV, vllm bench serve or sweep, GuideLLM, SGLang bench_serving;"
-        " FILE@K or FILE@none where a file does not say the draft length.",
+        "Measured throughput: CSV, or output of vllm bench serve or sweep, GuideLLM or SGLang"
+        " bench_serving. Write FILE@K or FILE@none if a file does not contain the draft length.",
     )
     engine: str = option("E", "vllm, sglang, tensorrt-llm or llama.cpp.", default="vllm")
     engine_version: EngineVersion = None
-    max_batch: int | None = option("B", "Largest batch; default: the largest measured.")
-    max_length: int | None = option("K", "Longest draft; default: the longest measured.")
+    max_batch: int | None = option("B", "Maximum batch size; default: the largest measured.")
+    max_length: int | None = option("K", "Maximum draft length; default: the longest measured.")
     tpot: str | None = option(
-        "MS[@mean|p50|p99]", "Target per output token; chooses what carries most requests."
+        "MS[@mean|p50|p99]",
+        "Target time per output token; maximizes the number of concurrent requests within it.",
     )
-    ttft: float | None = option(
-        "MS", "Upper limit of the mean wait for the first token, with --tpot."
-    )
-    mix: str | None = option("NAME=SHARE,...", "Shares of the generated tokens by workload.")
+    ttft: float | None = option("MS", "Maximum mean time to the first token; requires --tpot.")
+    mix: str | None = option("NAME=SHARE,...", "Shares of the workloads in the generated tokens.")
     price: float | None = option(
-        "COINS", "Price of an engine's hour; prints what a million tokens cost."
+        "COINS", "Price of an engine per hour; adds the cost of a million tokens to the output."
     )
-    per: str | None = option("joule|coin", "Choose by tokens per joule, or per coin of --price.")
+    per: str | None = option(
+        "joule|coin", "Quantity to maximize: tokens per joule, or tokens per coin of --price."
+    )
     memory: float | None = option(
-        "GB", "10^9 bytes, which bound the requests at a time; with the two configs."
+        "GB", "Memory in 10^9 bytes, which limits concurrent requests; requires both configs."
     )
-    draft_config: Path | None = option("CONFIG", "The drafter's Hugging Face config.json.")
-    verify_config: Path | None = option("CONFIG", "The verify model's.")
+    draft_config: Path | None = option("CONFIG", "Hugging Face config.json of the drafter.")
+    verify_config: Path | None = option("CONFIG", "Hugging Face config.json of the verify model.")
     loss: float = option(
-        "SHARE", "Throughput that a batch may lose for fewer ranges.", default=0.01
+        "SHARE",
+        "Maximum loss of throughput per batch size in exchange for fewer ranges.",
+        default=0.01,
     )
     robust: bool = flag(
-        "Best at the lower end of the speed-up; nothing that may be slower, or a limit of the"
-        " batch."
+        "Maximize the lower end of the speed-up; exclude setups that may be slower, or limit the"
+        " batch size."
     )
     weights: Path | None = option(
-        "FILE", "How often each concurrency occurs: JSON {concurrency: weight}."
+        "FILE", "Frequency of each concurrency (JSON): {concurrency: weight}."
     )
-    workload: str | None = option("NAME", "Workload that is served; default: all, in equal shares.")
-    model: str | None = option("NAME", "Model to take from files with several.")
-    draft: str | None = option("NAME", "The drafter to take; default: all, to choose among.")
-    context: int | None = option("TOKENS", "Context that is served; default: all.")
-    ask: bool = flag("Say which points to measure next.")
-    budget: int = option("N", "Upper limit of the points to ask for.", default=4)
-    regret: float = option("SHARE", "Ask until no more than this may be lost.", default=0.02)
-    confidence: float = option("SHARE", "Coverage of the bands.", default=0.9)
+    workload: str | None = option(
+        "NAME", "Workload to optimize for; default: all, in equal shares."
+    )
+    model: str | None = option("NAME", "Name of the model to use if files contain several.")
+    draft: str | None = option(
+        "NAME", "Name of the drafter to use; default: choose the best of all."
+    )
+    context: int | None = option("TOKENS", "Context length to optimize for; default: all.")
+    ask: bool = flag("Print the points to measure next.")
+    budget: int = option("N", "Maximum number of points to ask for.", default=4)
+    regret: float = option(
+        "SHARE", "Maximum loss of throughput at which no more points are asked for.", default=0.02
+    )
+    confidence: float = option("SHARE", "Confidence level of the bands.", default=0.9)
     drive: str | None = option(
-        "COMMAND", "Measure what --ask asks for: starts a server, {k} is its draft length or none."
+        "COMMAND",
+        "Command that starts a server, to measure the points of --ask; {k} is the draft length.",
     )
     endpoint: str = option(
-        "URL", "With --drive: where the server answers.", default="http://127.0.0.1:8000"
+        "URL", "With --drive: URL of the server.", default="http://127.0.0.1:8000"
     )
-    loads: str = option("N,...", "With --drive: concurrencies in question.", default="1,4,16,64")
-    prompts: Path | None = option("FILE", "With --drive: prompts, one a line; default: stories.")
-    tokens: int = option("N", "With --drive: tokens of an answer.", default=256)
-    seconds: float = option("S", "With --drive: how long a load lasts.", default=60.0)
-    extrapolate: bool = flag("Look beyond the measured range, too.")
+    loads: str = option(
+        "N,...", "With --drive: concurrencies that may be measured.", default="1,4,16,64"
+    )
+    prompts: Path | None = option(
+        "FILE", "With --drive: file of prompts, one per line; default: stories."
+    )
+    tokens: int = option("N", "With --drive: number of tokens per answer.", default=256)
+    seconds: float = option("S", "With --drive: duration of a load, in seconds.", default=60.0)
+    extrapolate: bool = flag("Also consider setups outside the measured range.")
     as_json: AsJson = False
     output: Output = None
 
@@ -112,7 +128,7 @@ def tune(given: Tune) -> None:
     front = sweep.front()
     if given.per == "joule":
         if given.tpot is not None:
-            raise InvalidInput("--per: expected coin with --tpot, got joule")
+            raise InvalidInput("--per joule cannot be combined with --tpot; use --per coin")
         sweep = sweep.per_joule()
     goal = _goal(given, sweep, engine)
     if given.ask:
@@ -147,7 +163,7 @@ def tune(given: Tune) -> None:
         more = (
             f"Measure next (to certify a regret of at most {given.regret:.1%}):"
             if points
-            else "Nothing to measure."
+            else "No further measurements are needed."
         )
         typer.echo(f"\n{more}", file=stdout())
         known = {one.point for tuner in options.tuners.values() for one in tuner.measurements}
@@ -199,7 +215,7 @@ def _goal(given: Tune, sweep: Sweep, engine: Engine) -> Goal:
         mix = {name.strip(): float(share) for name, _, share in shares} or None
     except ValueError:
         raise InvalidInput(
-            "--tpot, --mix: expected a number, as in 40, 40@p99 or chat=0.9,code=0.1"
+            "--tpot, --mix: expected numbers, for example 40, 40@p99 or chat=0.9,code=0.1"
         ) from None
     for name, value in (
         ("--price", given.price),
@@ -225,17 +241,18 @@ def _goal(given: Tune, sweep: Sweep, engine: Engine) -> Goal:
 
 
 def _room(given: Tune, sweep: Sweep) -> tuple[int, int]:
-    """Return how many requests fit into the memory without the drafter and with it."""
+    """Return the numbers of requests that fit into memory without and with the drafter."""
     from specopt.instances.checkpoints.model_config import read_model_config
     from specopt.instances.deployment.deployment import room
 
     assert given.memory is not None, "it is given"
     if given.draft_config is None or given.verify_config is None:
-        raise InvalidInput("--memory: expected --draft-config and --verify-config with it")
+        raise InvalidInput("--memory: also give --draft-config and --verify-config")
     tokens = float(given.context or max(condition.context_tokens for condition in sweep.conditions))
     if not tokens:
         raise InvalidInput(
-            "--memory: expected --context, or a sweep with context_tokens: how long requests are"
+            "--memory: the length of requests is unknown; give --context, or a sweep with"
+            " context_tokens"
         )
     tokens += max(one.also.get("output_tokens", 0.0) for one in sweep.measurements)
     verify, draft = read_model_config(given.verify_config), read_model_config(given.draft_config)
@@ -243,15 +260,15 @@ def _room(given: Tune, sweep: Sweep) -> tuple[int, int]:
 
 
 def _costs(given: Tune, data: dict[str, Any]) -> list[str]:
-    """Add to the rows what a million tokens cost, and return the note on it."""
+    """Add the cost of a million tokens to the rows, and return a note on it."""
     if given.price is None or given.per == "joule":
         return []
     for row in [*data["predictions"], *data.get("capacity", ())]:
         if row["tokens_per_second"]:
             row["coins_per_million_tokens"] = given.price / 3600.0 * 1e6 / row["tokens_per_second"]
     return [
-        f"an hour costs {given.price:g} whatever is drafted: most tokens per coin are most tokens"
-        " per second"
+        f"an hour costs {given.price:g} with any draft length, so the most tokens per second are"
+        " also the most tokens per coin"
     ]
 
 
@@ -261,7 +278,7 @@ def _renamed(data: dict[str, Any], unit: str) -> None:
 
 
 def _drive(given: Tune, command: str, engine: Engine) -> None:
-    """Add to the sweep what an engine does, until nothing more is to be measured."""
+    """Measure an engine and add rows to the sweep until no more measurements are needed."""
     from specopt.commands.measure import numbers_of
     from specopt.measuring.client import PROMPTS, Client
     from specopt.measuring.drive import Drive
@@ -271,7 +288,7 @@ def _drive(given: Tune, command: str, engine: Engine) -> None:
 
     if len(given.sweep) != 1:
         raise InvalidInput(
-            "--drive: expected one SWEEP, the CSV file that rows are added to, got"
+            "--drive: expected one SWEEP, the CSV file to which rows are added, got"
             f" {len(given.sweep)}"
         )
     prompts = (
@@ -294,7 +311,7 @@ def _drive(given: Tune, command: str, engine: Engine) -> None:
         measured = Drive(command=command, sweep=sweep, client=client).run(tuner)
     except BaseException:
         if sweep.exists():
-            say(f"{sweep} keeps what was measured; the same command goes on from there")
+            say(f"the measurements so far are in {sweep}; run the same command again to continue")
         raise
     say(f"{measured} loads measured")
 
@@ -304,7 +321,7 @@ def _weights(path: Path) -> dict[int, float]:
 
     data = read_json(path)
     if not isinstance(data, dict) or not all(key.isdecimal() and len(key) < 10 for key in data):
-        raise InvalidInput(f"{path}: expected an object of weights by concurrency")
+        raise InvalidInput(f"{path}: expected an object that maps concurrencies to weights")
     return {int(key): value for key, value in data.items()}
 
 
@@ -322,4 +339,4 @@ def _print_points(points: Sequence[Mapping[str, Any]], known: Sequence[bool] = (
 
     for point, again in zip_longest(points, known):
         text = ", ".join(f"{key} {printable(str(value))}" for key, value in point.items())
-        typer.echo(f"  {text}{' (again: noise decides)' if again else ''}", file=stdout())
+        typer.echo(f"  {text}{' (again, because of noise)' if again else ''}", file=stdout())

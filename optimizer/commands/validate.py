@@ -1,4 +1,4 @@
-"""`specopt validate`: compare a prediction with the user's server."""
+"""`specopt validate`: compare a prediction with measurements of the user's server."""
 
 from __future__ import annotations
 
@@ -27,55 +27,70 @@ MAX_LOADS = 4096
 
 @dataclass(frozen=True, kw_only=True)
 class Validate:
-    """What `validate` takes."""
+    """Arguments and options of `validate`."""
 
     source: list[str] = argument(
         "PLAN|SWEEP...",
-        "What predicts: what tune wrote, or a sweep as it takes it; with --acceptance runtimes as"
-        " plan takes them.",
+        "Prediction to validate: output of tune, or a sweep that tune accepts. With --acceptance:"
+        " runtimes that plan accepts.",
     )
-    endpoint: str = option("URL", "Where the server answers.", default="http://127.0.0.1:8000")
-    model: str | None = option("NAME", "That it serves; default: its first one.")
-    loads: str | None = option("N,...", "Requests at a time; default: those of the prediction.")
+    endpoint: str = option("URL", "URL of the server.", default="http://127.0.0.1:8000")
+    model: str | None = option("NAME", "Name of the model on the server; default: the first one.")
+    loads: str | None = option(
+        "N,...", "Numbers of concurrent requests; default: those of the prediction."
+    )
     draft_length: str | None = option(
-        "K", "Of the running server, or none; default: as its counters have positions."
+        "K", "Draft length of the running server, or none; default: read from its counters."
     )
     prompts: Path | None = option(
-        "FILE", "Prompts, one a line; default: stories, or words as long as --trace says."
+        "FILE",
+        "File of prompts, one per line; default: stories, or words with the lengths in --trace.",
     )
     trace: Path | None = option(
-        "FILE", "Requests, as import reads them: how long prompts and answers are."
+        "FILE",
+        "Trace with the lengths of prompts and answers, in a format that import accepts.",
     )
-    tokens: int = option("N", "Tokens of an answer where no trace says it.", default=256)
-    seconds: float = option("S", "How long a load lasts.", default=60.0)
+    tokens: int = option("N", "Number of tokens per answer, if no trace is given.", default=256)
+    seconds: float = option("S", "Duration of a load, in seconds.", default=60.0)
     requests: int | None = option(
-        "N", "That a load has at most; default: as many as its seconds allow."
+        "N", "Maximum number of requests per load; default: limited only by its duration."
     )
     patience: float = option(
-        "S", "Time limit of a request, from its start to the end of its answer.", default=600.0
+        "S",
+        "Time limit in seconds from the start of a request to the end of its answer.",
+        default=600.0,
     )
     failures: float = option(
-        "SHARE", "Share of the requests of a load that may fail, each tried twice.", default=0.05
+        "SHARE",
+        "Maximum share of failed requests per load; each request is tried twice.",
+        default=0.05,
     )
     load_generator: str = option(
         "own|guidellm|vllm",
-        "What loads it; options of theirs may follow, in the same word.",
+        "Load generator; its options may follow in the same argument.",
         default="own",
     )
     acceptance: Path | None = option(
-        "FILE", "Of runtimes: rates of acceptance, as export reads them."
+        "FILE",
+        "Measured acceptance, in a format that export accepts; for a prediction from runtimes.",
     )
-    draft: str | None = option("NAME", "The drafter to take from a sweep with several.")
-    workload: str | None = option("NAME", "The workload to take.")
+    draft: str | None = option("NAME", "Name of the drafter to use if a sweep contains several.")
+    workload: str | None = option(
+        "NAME", "Name of the workload to use if a sweep contains several."
+    )
     draft_config: Path | None = option(
-        "CONFIG", "Of runtimes: the draft model's Hugging Face config.json."
+        "CONFIG", "Hugging Face config.json of the draft model; for a prediction from runtimes."
     )
-    verify_config: Path | None = option("CONFIG", "The verify model's.")
+    verify_config: Path | None = option(
+        "CONFIG", "Hugging Face config.json of the verify model; for a prediction from runtimes."
+    )
     record: Path = option(
-        "FILE", "Keeps every load; the same command goes on from it.", default=Path("validate.json")
+        "FILE",
+        "File with all measured loads; the same command resumes from it.",
+        default=Path("validate.json"),
     )
     acceptance_output: Path | None = option(
-        "FILE", "Write the measured acceptance, as plan --acceptance takes it."
+        "FILE", "Write the measured acceptance to this file, for plan --acceptance."
     )
     as_json: AsJson = False
     output: Output = None
@@ -83,11 +98,11 @@ class Validate:
 
 @from_fields
 def validate(given: Validate) -> int:
-    """Hold a prediction against your own server, and correct what it rests on.
+    """Compare a prediction with your own server, and correct the data that it is based on.
 
-    Loads an OpenAI-compatible server as predicted, reads acceptance from its /metrics, and prints
-    predicted against measured output, the order of options and what is off. The output is the sweep
-    or the runtimes, corrected, for tune and plan.
+    Runs the predicted loads on an OpenAI-compatible server and reads acceptance from its /metrics.
+    Prints predicted and measured throughput, the ranking of the options, and the largest errors.
+    The output is the corrected sweep or the corrected runtimes, for tune or plan.
     """
     from specopt.measuring.record import Record
     from specopt.models.files import json_text, write_text
@@ -106,8 +121,8 @@ def validate(given: Validate) -> int:
     record = Record.open(given.record, settings)
     if given.prompts is None:
         say(
-            "prompts are synthetic: their acceptance is not that of your work; --prompts takes"
-            " yours"
+            "prompts are synthetic, so their acceptance differs from that of your workload; use"
+            " --prompts for your own"
         )
     try:
         _load(given, prediction, client, record)
@@ -118,8 +133,8 @@ def validate(given: Validate) -> int:
     finally:
         if record.loads:
             say(
-                f"{given.record} keeps {len(record.loads)} loads; the same command goes on from"
-                " there"
+                f"{given.record} contains {len(record.loads)} loads; run the same command again to"
+                " continue"
             )
     data = report(prediction, record.loads)
     if given.as_json:
@@ -141,7 +156,7 @@ def validate(given: Validate) -> int:
 
 
 def _load(given: Validate, prediction: Prediction, client: Client, record: Record) -> None:
-    """Drive the loads that the record lacks."""
+    """Run the loads that are missing from the record."""
     from specopt.measuring.external import External
     from specopt.measuring.record import drive
     from specopt.models.arguments import integer
@@ -158,13 +173,13 @@ def _load(given: Validate, prediction: Prediction, client: Client, record: Recor
         drafts = None if length == "none" else numbers_of("--draft-length", length)[0]
         if positions not in (None, drafts):
             raise InvalidInput(
-                f"--draft-length: expected {positions}, the positions that the server counts, got"
+                f"--draft-length: expected {positions}, as in the counters of the server, got"
                 f" {length}"
             )
     elif positions is None:
         say(
-            f"no counters of drafts at {client.endpoint}/metrics: no drafts are assumed;"
-            " --draft-length K says otherwise"
+            f"{client.endpoint}/metrics has no counters of drafts, so the server is assumed not to"
+            " speculate; give --draft-length K if it does"
         )
     drive(
         record,
@@ -177,7 +192,7 @@ def _load(given: Validate, prediction: Prediction, client: Client, record: Recor
 
 
 def _prediction(given: Validate) -> Prediction:
-    """Return what predicts: runtimes with acceptance, or a sweep."""
+    """Return the prediction: from runtimes and acceptance, or from a sweep."""
     from specopt.instances.acceptance import read_acceptance
     from specopt.instances.checkpoints.model_config import read_model_config
     from specopt.instances.deployment.passes import Passes
@@ -199,7 +214,7 @@ def _prediction(given: Validate) -> Prediction:
 
 
 def _plan(source: str) -> OfSweep | None:
-    """Return the predictions of a result of `tune`; None: it is another file."""
+    """Return the predictions in a result of `tune`, or None for any other file."""
     from specopt.instances.reading.json_documents import json_documents
     from specopt.models.reading import read_bytes
     from specopt.solvers.speculation_table.held import planned
@@ -215,7 +230,9 @@ def _plan(source: str) -> OfSweep | None:
 
 
 def _client(given: Validate) -> Client:
-    """Return a client with the user's prompts, or with synthetic ones of the trace's lengths."""
+    """Return a client with the user's prompts, or with synthetic ones of the same lengths as the
+    trace.
+    """
     from specopt.instances.traces import read_trace
     from specopt.measuring.client import MANY, PROMPTS, Client
     from specopt.models.reading import read_text

@@ -58,7 +58,9 @@ def planned(solver: Solver, problem: Problem) -> Plan | None:
         return None
     if not isinstance(plan, problem.plan_type):
         expected = f"{problem.plan_type.__name__}, a result, its JSON form or None"
-        raise NotConformant(f"returns no plan: expected {expected}, got {describe(plan)}", problem)
+        raise NotConformant(
+            f"did not return a plan: expected {expected}, got {describe(plan)}", problem
+        )
     if violations := verify(problem, plan).violations:
         raise NotConformant(f"violates the problem: {violations[0]}", problem)
     return plan

@@ -1,9 +1,8 @@
-"""A closed-loop client of an OpenAI-compatible server: so many requests at a time, tokens per
-second, acceptance.
+"""A closed-loop client that measures the throughput and acceptance of an OpenAI-compatible server.
 
-Every worker sends its next request when its last one is answered. Tokens count as spread evenly
-over the time of their request; those count that fall into the time in which all workers are served.
-Its parts say how sure their mean is.
+Each worker sends its next request when the previous one is answered. The tokens of a request are
+assumed to be spread evenly over its duration. Only tokens in the period in which all workers are
+served are counted. The variation between parts of this period gives the uncertainty of the mean.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ PROMPTS = tuple(
 MANY = 10**9
 
 MAX_LINE_BYTES = 2**20
-"""Size from which a line of an answer is an error: a server may send one without an end."""
+"""Maximum size of a line of an answer, because a server may send a line that never ends."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +55,7 @@ class Client:
     patience
         Time limit of a request in seconds, from its start to the end of its answer.
     failures
-        Share of the requests of a load that may fail, each tried twice; with more the load fails.
+        Maximum share of failed requests per load; each request is tried twice.
     """
 
     endpoint: str
@@ -86,15 +85,19 @@ class Client:
         number("failures", self.failures, 0, 1)
 
     def models(self) -> list[str]:
-        """Return the names of the models that the server has, at least one."""
+        """Return the names of the server's models; there is at least one."""
         with self._answer("GET", "/v1/models") as answer:
             if found := [str(entry["id"]) for entry in json.loads(answer.read())["data"]]:
                 return found
         raise ServerFailed(f"{self.endpoint}/v1/models: expected a model, got none")
 
     def run(self, concurrency: int) -> Load:
-        """Load the server and return what it did; `ServerFailed` if it fails, or never serves all
-        workers at a time.
+        """Load the server and return the measured load.
+
+        Raises
+        ------
+        ServerFailed
+            If requests fail, or the server never serves all workers concurrently.
         """
         model = self.model or self.models()[0]
         before, until = self.counted(), time.monotonic() + self.seconds
@@ -125,7 +128,8 @@ class Client:
         first, last = max(one[0][1] for one in done), min(one[-1][2] for one in done)
         if first >= last:
             raise ServerFailed(
-                f"at concurrency {concurrency}: requests waited for others; let a load last longer"
+                f"at concurrency {concurrency}: the server never served all requests"
+                " concurrently; use a longer duration"
             )
         sent, begin, end, tokens = np.array([one for several in done for one in several]).T
         shares = np.clip(
@@ -142,8 +146,8 @@ class Client:
         )
 
     def counted(self, before: Sequence[float] = ()) -> tuple[float, ...]:
-        """Return drafts, their tokens and those accepted by position, since before; nothing from a
-        server without.
+        """Return the increase in drafts, drafted tokens and accepted tokens by position, or nothing
+        if the server does not count drafts.
         """
         with suppress(ServerFailed), self._answer("GET", "/metrics") as answer:
             if is_scrape(text := answer.read().decode(errors="replace")):
@@ -162,7 +166,9 @@ class Client:
         return self._request(model, number)
 
     def _request(self, model: str, number: int) -> tuple[float, float, float, int]:
-        """Send a request; return when it was sent, began to come and had come, and its tokens."""
+        """Send a request; return the times of sending, of the first token and of the end, and the
+        number of tokens.
+        """
         prompt, most = (
             self.prompts[number % len(self.prompts)],
             self.max_tokens[number % len(self.max_tokens)],
@@ -195,7 +201,7 @@ class Client:
     def _answer(
         self, verb: str, path: str, body: object = None
     ) -> Iterator[http.client.HTTPResponse]:
-        """Send a request and yield its answer; whatever fails is one `ServerFailed`."""
+        """Send a request and yield its answer; every failure is raised as `ServerFailed`."""
         url = urlsplit(self.endpoint)
         kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
         connection, where = kind(url.netloc, timeout=self.patience), f"{self.endpoint}{path}"
@@ -228,15 +234,13 @@ class Client:
             if time.monotonic() >= until:
                 said = f"no answer within {self.patience:g} s"
             elif isinstance(error, json.JSONDecodeError | LookupError | TypeError | AttributeError):
-                said = "expected JSON as OpenAI's API has it, got something else"
+                said = "expected JSON in the format of OpenAI's API"
             raise ServerFailed(f"{where}: {said[:200]}") from None
 
 
 @contextmanager
 def _ended_in_time(connection: http.client.HTTPConnection, until: float) -> Iterator[None]:
-    """Connect, and end the connection after the enclosed code or when the time is up, whatever
-    still comes.
-    """
+    """Open a connection, and close it after the enclosed code or when the time limit expires."""
     with closing(connection):
         connection.connect()
         limit = threading.Timer(until - time.monotonic(), _end, [connection.sock])

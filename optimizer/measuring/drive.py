@@ -1,7 +1,7 @@
-"""An engine started, loaded and ended by itself, with every draft length that a tuner asks for.
+"""Start, load and stop an engine automatically with every draft length that a tuner requests.
 
-Every load is a row of the sweep as soon as it is measured: nothing is lost where a drive ends, and
-the next one goes on from the rows that are there.
+Each load is added to the sweep as soon as it is measured. If a run is interrupted, the next run
+continues from the rows in the file.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Asks(Protocol):
     measurements: list[Measurement]
 
     def ask(self) -> list[Point]:
-        """Return the next point, or none."""
+        """Return the next point, or None."""
 
     def tell(self, point: Point, tokens_per_second: float, acceptance_length: float | None) -> None:
         """Add a measurement."""
@@ -46,18 +46,18 @@ class Asks(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Drive:
-    """How an engine is measured.
+    """An automatic measurement of an engine.
 
     Parameters
     ----------
     command
-        Starts the server; {k} in it is the draft length, or none without speculation.
+        Command that starts the server; {k} stands for the draft length or none.
     sweep
-        The CSV file that the rows are added to.
+        CSV file to which rows are added.
     client
         Client that loads the server.
     start_seconds
-        Time that the server has to start.
+        Maximum time for the start of the server.
     """
 
     command: str
@@ -72,13 +72,13 @@ class Drive:
             )
 
     def run(self, tuner: Asks) -> int:
-        """Measure until a tuner asks for nothing more; return how many loads were measured.
+        """Measure until a tuner requests no more points; return the number of measured loads.
 
         Raises
         ------
         ServerFailed
-            If the server does not start, or fails under a load; what was measured stands in the
-            sweep.
+            If the server does not start, or fails under a load. The sweep contains all earlier
+            measurements.
         """
         if self.sweep.exists():
             tuner.measurements += read_sweeps([self.sweep]).measurements
@@ -113,18 +113,18 @@ class Drive:
 def serving(
     words: Sequence[str], client: Client, start_seconds: float, name: str
 ) -> Iterator[None]:
-    """Start a server by a command, wait until it answers a client, and end it with all that it
-    started.
+    """Start a server with a command, wait until it responds, and finally stop it with all its child
+    processes.
 
     Raises
     ------
     ServerFailed
-        If it does not start, or fails within; its name and last line are said.
+        If the server does not start or fails; the message contains its name and last line.
     """
     with contextlib.suppress(ServerFailed):
         client.models()
         raise InvalidInput(
-            f"endpoint: expected no server before one is started, got one at {client.endpoint}"
+            f"endpoint: a server is already running at {client.endpoint}; stop it first"
         )
     with tempfile.TemporaryFile() as log:
         try:
@@ -160,7 +160,7 @@ def _wait(server: subprocess.Popen[bytes], client: Client, start_seconds: float)
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:
-    """End a server and all that it started, kindly first."""
+    """Stop a server and its child processes: terminate them, then kill them."""
     for kind in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(server.pid, kind)

@@ -1,6 +1,4 @@
-"""GuideLLM 0.8 and `vllm bench serve`, where installed: called for one load, and the file read that
-they write.
-"""
+"""Use GuideLLM 0.8 or `vllm bench serve`, if installed, to run one load and read its results."""
 
 from __future__ import annotations
 
@@ -21,16 +19,16 @@ from specopt.models.load import Load, name_of
 PROGRAMS = "guidellm", "vllm"
 
 FEWEST = 4
-"""Requests of a load, by request at a time."""
+"""Number of requests of a load per concurrent request."""
 
 
 class External:
-    """A program that loads a server.
+    """An external program that loads a server.
 
     Parameters
     ----------
     command
-        guidellm or vllm, and options of its own that are added.
+        guidellm or vllm, followed by additional options of that program.
     client
         Prompts, lengths and limits of the requests.
     model
@@ -39,7 +37,7 @@ class External:
     Raises
     ------
     InvalidInput
-        If there is no such program.
+        If the program is unknown or not installed.
     """
 
     def __init__(self, command: str, client: Client, model: str) -> None:
@@ -56,7 +54,13 @@ class External:
         self.client, self.model = client, model
 
     def run(self, concurrency: int, length: int | None, speed: float) -> Load:
-        """Load the server at an expected output; `ServerFailed` if the program fails."""
+        """Load the server, given its expected throughput, and return the measured load.
+
+        Raises
+        ------
+        ServerFailed
+            If the program fails.
+        """
         client, base = self.client, self.client.endpoint.rstrip("/").removesuffix("/v1")
         tokens = round(sum(client.max_tokens) / len(client.max_tokens))
         most = max(FEWEST * concurrency, math.ceil(speed * client.seconds / tokens))
@@ -100,7 +104,7 @@ class External:
             measured = read_sweeps([f"{result}@{name_of(length)}"]).measurements
             if not measured:
                 raise ServerFailed(
-                    f"at concurrency {concurrency}: {self.program} measured no output"
+                    f"at concurrency {concurrency}: {self.program} reported no throughput"
                 )
             found = measured[0]
         return Load(
@@ -114,8 +118,8 @@ class External:
     def _words(
         self, base: str, concurrency: int, tokens: int, count: int, asked: Path, result: Path
     ) -> list[str]:
-        """Return what the program is called with. GuideLLM ends with its prompts, or when its time
-        is up.
+        """Return the arguments of the program. GuideLLM stops after its last prompt, or when its
+        time limit expires.
         """
         if self.program == "vllm":
             return shlex.split(

@@ -9,7 +9,7 @@ from specopt.models.errors import SpecoptError
 
 
 class OutOfMemory(SpecoptError):
-    """A pass did not fit, though its estimate did."""
+    """A pass did not fit into memory, although its estimate did."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,20 +33,20 @@ class ForwardPass:
 
     @property
     def logit_positions(self) -> int:
-        """Positions of each sequence that are scored: every one in a verification, else the
-        last.
+        """Number of scored positions per sequence: all in a verification, otherwise only the
+        last one.
         """
         return self.new_tokens if self.phase == "verify" else 1
 
     def flops_per_task(self, config: ModelConfig) -> int:
-        """Operations per sequence, as the exact cost model counts them."""
+        """Number of operations per sequence according to the exact cost model."""
         shape, new = config.exact, self.new_tokens
         pairs = new * (self.cached_tokens + new)
         flops = shape.flops_per_token * new + shape.flops_per_token_pair * pairs
         return flops + shape.flops_per_logit * self.logit_positions
 
     def memory_bytes(self, config: ModelConfig, value_bytes: int) -> int:
-        """Bytes of cache and largest activations: an estimate from above for the plain kernels."""
+        """Upper estimate of the bytes of cache and largest activations, for plain kernels."""
         shape, new, total = config.exact, self.new_tokens, self.cached_tokens + self.new_tokens
         cache = 2 * shape.layers * shape.kv_heads * shape.head_dim * total
         attention = (2 * shape.heads + 4 * shape.kv_heads) * shape.head_dim

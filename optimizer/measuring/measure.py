@@ -1,7 +1,6 @@
-"""Measured runtimes: forward passes of decoders with random weights, timed on whatever device is
-there.
+"""Measured runtimes: forward passes of decoders with random weights, timed on the available device.
 
-The table feeds fits of runtimes. Nothing here imports torch but `measure` itself, when it runs.
+Runtime models are fitted to the table. Only `measure` imports torch, when it is called.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ from specopt.models.files import csv_text
 
 DEVICES = ("auto", "cpu", "cuda")
 DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2}
-"""Data types that passes are timed in, and their bytes per value."""
+"""Data types of passes, and their bytes per value."""
 
 MEMORY_SHARE = 0.9
-"""Share of the free memory that an estimate may take, because estimates leave out the memory of
+"""Maximum share of the free memory for an estimate, because estimates exclude the memory of
 libraries.
 """
 
@@ -48,11 +47,11 @@ class Settings:
     repeats, warm_up
         Passes that count per row, and passes before them that do not.
     dtype
-        One of `DTYPES`; by default float32 on a CPU, on a GPU the config's own or bfloat16.
+        One of `DTYPES`; default: float32 on a CPU, and the type of the config or bfloat16 on a GPU.
     device
         One of `DEVICES`.
     threads
-        Threads of a CPU; by default as torch chooses.
+        Number of CPU threads; default: the choice of torch.
     seed
         Seed of weights, caches and tokens.
     graphs
@@ -97,7 +96,7 @@ class Settings:
 
     @property
     def passes(self) -> tuple[ForwardPass, ...]:
-        """Every combination, batches innermost."""
+        """All combinations; the batch size varies fastest."""
         return tuple(
             ForwardPass(batch=batch, new_tokens=new, cached_tokens=cached)
             for cached in self.cached_tokens
@@ -108,7 +107,9 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """Measured rows by column, what was left out and why, and whether the user stopped it."""
+    """Measured columns, skipped passes with reasons, and whether the user stopped the
+    measurement.
+    """
 
     rows: tuple[dict[str, Any], ...]
     skipped: tuple[str, ...]
@@ -116,8 +117,8 @@ class Measurement:
 
     @property
     def unsteady(self) -> int:
-        """Number of rows that vary so much over their repeats that something else must have used
-        the device.
+        """Number of rows whose repeats vary so much that another program must have used the
+        device.
         """
         return sum(row["seconds_p90"] > STEADY_RATIO * row["seconds_p10"] for row in self.rows)
 
@@ -140,10 +141,10 @@ class Timer(Protocol):
     version: str
 
     def free_bytes(self) -> int | None:
-        """Return the memory that is free on the device; None where nothing tells."""
+        """Return the free memory of the device, or None if it is unknown."""
 
     def load(self, config: ModelConfig, dtype: str) -> None:
-        """Put a decoder of this shape on the device."""
+        """Create a decoder of this shape on the device."""
 
     def seconds(self, work: ForwardPass, *, repeats: int, warm_up: int) -> list[float]:
         """Return the seconds of each pass."""
@@ -154,8 +155,8 @@ def measure(
 ) -> Measurement:
     """Time forward passes of decoders of these shapes.
 
-    Passes that do not fit the memory, by estimate or in fact, are left out and named. Ctrl-C ends
-    the measurement with the rows so far.
+    Passes that do not fit into memory are skipped and reported. After Ctrl-C, the rows measured so
+    far are returned.
 
     Parameters
     ----------
@@ -171,9 +172,9 @@ def measure(
     MissingDependency
         If torch is not installed.
     InvalidInput
-        If the device is not there.
+        If the device is not available.
     Unsupported
-        If a decoder of such a shape cannot be made.
+        If decoders of this shape are not supported.
     """
     settings = settings or Settings()
     torch = library("torch", "measuring needs PyTorch: pip install 'specopt[measure]'")
@@ -195,7 +196,7 @@ def measure(
 def measure_with(
     timer: Timer, configs: Sequence[ModelConfig], settings: Settings, *, verbose: bool = False
 ) -> Measurement:
-    """Time forward passes with a timer of one's own; see `measure`."""
+    """Time forward passes with a given timer; see `measure`."""
     rows: list[dict[str, Any]] = []
     skipped: list[str] = []
     interrupted = False

@@ -1,4 +1,4 @@
-"""Loads that are driven and kept one by one."""
+"""Record of measured loads, which is saved after every load."""
 
 from __future__ import annotations
 
@@ -19,21 +19,25 @@ from specopt.models.position_acceptance import PositionAcceptance
 
 @dataclass(frozen=True)
 class Record:
-    """The measured loads; only loads with the same `settings` are comparable."""
+    """Measured loads with the same `settings`, so that they are comparable."""
 
     settings: str
     loads: list[Seen] = field(default_factory=list)
 
     @classmethod
     def open(cls, path: Path, settings: str) -> Record:
-        """Return the record in a file, or an empty one; `InvalidInput` if the file is none, or of
-        other settings.
+        """Return the record in a file, or an empty record if the file does not exist.
+
+        Raises
+        ------
+        InvalidInput
+            If the file is not a record, or has other settings.
         """
         found: Record = read(cls, read_json(path), str(path)) if path.exists() else cls(settings)
         if found.settings != settings:
             raise InvalidInput(
-                f"{path}: expected loads of {settings}; got {found.settings}; --record takes"
-                " another file"
+                f"{path}: expected loads of {settings}; got {found.settings}; choose"
+                " another file with --record"
             )
         for number, one in enumerate(found.loads):
             if any(one.load.counted):
@@ -54,28 +58,27 @@ def drive(
     length: int | None,
     other: External | None,
 ) -> None:
-    """Measure loads that a record lacks, by the client or by another program, and write the record
-    after each.
+    """Measure the loads that are missing from a record, and write the record after each load.
 
     Parameters
     ----------
     record
-        Record that loads are added to.
+        Record to which loads are added.
     path
         File of the record.
     client
         Client that loads the server.
     length
-        Draft length that the server is configured with.
+        Draft length of the server's configuration.
     other
         Program that loads the server instead of the client.
     speeds
-        Expected output by load.
+        Expected throughput by load.
 
     Raises
     ------
     ServerFailed
-        If the server fails under a load; the record keeps what was measured.
+        If the server fails under a load; the record contains all earlier loads.
     """
     known = {one.concurrency for one in record.loads if one.configured == length}
     for load, speed in speeds.items():

@@ -1,8 +1,8 @@
 """A dense decoder with random weights in PyTorch, of any shape that
 `specopt.instances.checkpoints.model_config` reads.
 
-It exists to be timed: what it computes is what such a decoder computes (a test compares it with a
-plain one), but its weights mean nothing. Imported only where torch is installed.
+It is used for timing only: it computes the same operations as a trained decoder of that shape, but
+its weights are random. This module requires torch.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Tensor = Any  # torch's types are not known where it is not installed
 
 
 Weights = tuple[Tensor | None, Tensor | None]
-"""Weight and bias of a norm, or of a linear map."""
+"""Weight and bias of a norm or a linear map."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +62,7 @@ class TorchDecoder:
 
     def __init__(self, config: ModelConfig, *, device: Any, dtype: Any, seed: int = 0) -> None:
         if config.projected:
-            raise Unsupported(f"{config.name}: embeddings behind a projection cannot be measured")
+            raise Unsupported(f"{config.name}: models with projected embeddings cannot be measured")
         shape, layout = self.shape, self.layout = config.exact, config.layout
         self.device, self.dtype = device, dtype
         self._random = torch.Generator(device=device)
@@ -224,7 +224,7 @@ class TorchDecoder:
 
 
 def _rotated(x: Tensor, rotation: tuple[Tensor, Tensor], first: int) -> Tensor:
-    """Turn the halves of each head by the angle of its position."""
+    """Rotate the halves of each head by the angle of its position."""
     cosine, sine = (part[first : first + x.shape[2]] for part in rotation)
     half = cosine.shape[-1]
     left, right, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]

@@ -1,6 +1,6 @@
-"""Timing forward passes of `TorchDecoder`: events on a GPU, the clock on a CPU.
+"""Timer of forward passes of `TorchDecoder`: events on a GPU, the system clock on a CPU.
 
-Imported only where torch is installed.
+This module requires torch.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from specopt.models.errors import InvalidInput
 from specopt.models.memory import free_memory
 
 COLD_PASSES = 20
-"""Further passes of a decoder that was just loaded: threads, libraries and clocks take their time
-to start.
+"""Number of additional warm-up passes after a decoder is loaded, because threads, libraries and
+clocks start slowly.
 """
 
 
 class TorchTimer:
-    """Times passes on one device.
+    """Timer of passes on one device.
 
     Parameters
     ----------
     device
         ``auto`` (a CUDA device if there is one), ``cpu`` or ``cuda``.
     threads
-        Number of threads of a CPU; None: torch chooses.
+        Number of CPU threads; None for the choice of torch.
     seed
         Seed of weights, caches and tokens.
     graphs
@@ -62,7 +62,7 @@ class TorchTimer:
         self._cold = False
 
     def free_bytes(self) -> int | None:
-        """Return the memory that is free on the device; None where nothing tells."""
+        """Return the free memory of the device, or None if it is unknown."""
         if self.kind == "cuda":
             torch.cuda.empty_cache()
             return int(torch.cuda.mem_get_info()[0])
@@ -70,12 +70,12 @@ class TorchTimer:
         return None if free == math.inf else int(free)
 
     def load(self, config: ModelConfig, dtype: str) -> None:
-        """Put a decoder of this shape on the device; the one before goes.
+        """Create a decoder of this shape on the device, and delete the previous one.
 
         Raises
         ------
         OutOfMemory
-            If its weights do not fit after all.
+            If its weights do not fit into memory.
         """
         self._decoder = None
         with _memory():
@@ -85,17 +85,17 @@ class TorchTimer:
         self._cold = True
 
     def seconds(self, work: ForwardPass, *, repeats: int, warm_up: int) -> list[float]:
-        """Return the seconds of `repeats` passes, after `warm_up` ones that do not count.
+        """Return the times of `repeats` passes, in seconds, after `warm_up` untimed ones.
 
-        The first call after `load` takes `COLD_PASSES` more of those, unless `warm_up` is 0.
+        The first call after `load` runs `COLD_PASSES` more untimed passes, unless `warm_up` is 0.
 
         Raises
         ------
         OutOfMemory
-            If cache or activations do not fit after all.
+            If the cache or the activations do not fit into memory.
         """
         decoder = self._decoder
-        assert decoder is not None, "load first"
+        assert decoder is not None, "no decoder is loaded; call `load` first"
         with _memory(), torch.inference_mode():
             total = work.cached_tokens + work.new_tokens
             random = torch.Generator(device=decoder.device)
@@ -161,7 +161,7 @@ def _on_cpu(one: Any, repeats: int) -> list[float]:
 
 @contextmanager
 def _memory() -> Iterator[None]:
-    """Turn torch's several ways of running out of memory into one."""
+    """Raise `OutOfMemory` for each of the errors with which torch reports it."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:

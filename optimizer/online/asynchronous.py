@@ -80,11 +80,12 @@ class AsyncScheduler(Generic[Draft, Verdict]):
     ) -> None:
         if scheduler.pending or scheduler.running:
             raise InvalidInput(
-                "scheduler: it has requests whose verdicts are not awaited; use a new scheduler"
+                "scheduler: it already has requests whose verdicts are not awaited; use a new"
+                " scheduler"
             )
         if drop is None and scheduler.cache_memory_bytes is not None:
             raise InvalidInput(
-                "drop: required, because the scheduler's cache of prefixes is bounded"
+                "drop: required, because the scheduler has a bounded cache of prefixes"
             )
         if not (
             inspect.iscoroutinefunction(verify)

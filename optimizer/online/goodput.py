@@ -549,7 +549,7 @@ class GoodputScheduler(Online):
         number = self._last_round if round is None else integer("round", round, 0)
         if number not in self._rounds:
             if round is None:
-                raise InvalidInput("observe: no round is open; call allocate first")
+                raise InvalidInput("observe: no round is open; call `allocate()` first")
             raise InvalidInput(
                 f"round: expected a round with missing reports, got {describe(round)}"
             )

@@ -208,7 +208,7 @@ class ServingScheduler(Online):
             If a step is running.
         """
         if self._running is not None:
-            raise InvalidInput("next_step: a step is running; call complete first")
+            raise InvalidInput("next_step: a step is still running; call `complete()` first")
         if not self._tasks:
             return Step((), 0.0)
         keys = list(self._tasks)
@@ -249,7 +249,7 @@ class ServingScheduler(Online):
             domain.
         """
         if self._running is None:
-            raise InvalidInput("complete: no step is running; call next_step first")
+            raise InvalidInput("complete: no step is running; call `next_step()` first")
         tokens = {
             key_of("gained", key): number("gained", n, 0, MAX_TOKENS)
             for key, n in (gained or {}).items()

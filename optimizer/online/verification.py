@@ -464,7 +464,7 @@ class VerificationScheduler(Online):
         """
         now = number("now", now, -LARGEST, LARGEST)
         if self._running and now <= self._deadline_of_running:
-            raise InvalidInput("next_batch: a batch is running; call complete first")
+            raise InvalidInput("next_batch: a batch is still running; call `complete()` first")
         rows = self._rows
         if 2 * rows.gone > rows.count:  # at half of all rows: the cost per row is constant
             rows.compact()

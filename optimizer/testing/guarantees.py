@@ -57,7 +57,10 @@ def check_method(method: Method, problems: Iterable[Problem] | None = None) -> N
     """
     chosen = problems_of_library(method, "small") if problems is None else list(problems)
     if not chosen:
-        raise InvalidInput(f"problems: there is none that {method.name} can solve; give some")
+        raise InvalidInput(
+            f"problems: {method.name} cannot solve any of the default problems; specify some that"
+            " it can"
+        )
     check_declaration(method)
     for problem in chosen:
         case = Case(method, problem)

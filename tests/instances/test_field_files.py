@@ -71,7 +71,7 @@ def test_speculators_performance() -> None:
     assert "their rate times their latency" in " ".join(
         read_sweeps([f"{FIELD / 'speculators-perf_results.csv'}@3"]).notes
     )
-    with pytest.raises(InvalidInput, match="line 2, draft_length: the file does not say it"):
+    with pytest.raises(InvalidInput, match="line 2, draft_length: the file does not contain it"):
         rows("speculators-perf_results.csv")
 
 
@@ -81,7 +81,9 @@ def test_speed_bench_of_llama_cpp() -> None:
         ("coding", 1, 4, 84.54, None),
         ("math", 1, 4, 69.47, None),
     ]
-    with pytest.raises(InvalidInput, match=r"summary\[0\].draft_length: the file does not say it"):
+    with pytest.raises(
+        InvalidInput, match=r"summary\[0\].draft_length: the file does not contain it"
+    ):
         rows("llama-speed-bench.json")
 
 

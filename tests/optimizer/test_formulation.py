@@ -162,7 +162,7 @@ def test_what_takes_no_memory_has_a_program(form: str, cli: CommandLine) -> None
     assert {solve(problem, method.name).objective for method in specopt.methods(problem)} == {3.0}
     printed = cli(f"export {file} --as {form} -o program")
     assert printed.out == "" and len(printed.err.splitlines()) == 2
-    assert printed.err.startswith("stating and writing the program ...\n")
+    assert printed.err.startswith("building and writing the linear program ...\n")
 
 
 def test_what_nothing_can_be_chosen_of_has_a_program(tmp_path: Path) -> None:

@@ -224,12 +224,12 @@ def test_the_page_says_what_is_assumed_and_what_comes_next(trace: str, cli: Comm
         ("--for draft-control", "--for: expected one of serving-latency, "),
         ("--for vllm --link fast", "--link: expected MBITS or MBITS,RTT_MS"),
         ("--for vllm --link -3", "--link: expected MBITS or MBITS,RTT_MS"),
-        ("--for vllm --tasks 3", "--tasks: expected an integer >= 1, with --trace"),
+        ("--for vllm --tasks 3", "--tasks: with --trace, expected an integer >= 1"),
         (
             "--for vllm --set bandwidth_hz=1",
             "--set: expected a kind of problem, got --for vllm",
         ),
-        ("--for vllm --memory 0.1", "--memory: expected room for the weights"),
+        ("--for vllm --memory 0.1", "--memory: too small for the weights"),
         ("--for vllm --memory -1", "--memory: expected"),
         ("--for tensorrt-llm", "version"),
         (
@@ -295,7 +295,7 @@ def test_single_fits_feed_export(tmp_path: Path, cli: CommandLine) -> None:
     assert said[0] == said[1]
     cli.refuses(
         f"export vllm {both} --runtime {paths['pair']} --acceptance {rates}",
-        "--draft-runtime: expected a single fit as --runtime",
+        "--draft-runtime: --runtime must then be a single fit",
     )
     cli.refuses(
         f"export vllm --runtime {paths['verify']} --acceptance {rates}",
@@ -311,7 +311,7 @@ def test_without_a_table_of_passes(cli: CommandLine) -> None:
     """
     said = cli(f"plan {MODELS} --for vllm", 2).err
     assert "`specopt measure CONFIG -o TABLE`" in said and "--peak TFLOPS,GB/s" in said
-    cli.refuses(f"plan {HAVE} --peak 10,200 --for vllm", "expected either it or --peak")
+    cli.refuses(f"plan {HAVE} --peak 10,200 --for vllm", "give this option, or --peak")
     for wrong in ("10", "10,0", "fast,200", "10,200,1"):
         cli.refuses(f"plan {MODELS} --peak {wrong} --for vllm", "--peak: expected")
     data = planned(cli, f"{MODELS} --peak 10,200 --for vllm")

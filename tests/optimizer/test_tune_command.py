@@ -95,7 +95,7 @@ def test_what_to_measure_next(sweep: str, tmp_path: Path, cli: CommandLine) -> N
     one its corners.
     """
     shown = cli(f"tune {sweep} --ask").out
-    assert "draft_length 4" in shown and "Nothing to measure" not in shown
+    assert "draft_length 4" in shown and "No further measurements are needed" not in shown
     asked = cli(f"tune {sweep} --ask --max-length 3").out.partition("Measure next")[2]
     assert "draft_length 2" in asked and "draft_length 4" not in asked
     thin = tmp_path / "thin.csv"
@@ -176,7 +176,9 @@ def test_drafters_classes_and_energy_in_json(cli: CommandLine) -> None:
     assert "tokens_per_second" not in none
     assert found["ranges"] == [[1, 1, 2]]
     assert [row["draft_length"] for row in found["front"]] == [2]
-    cli.refuses(f"tune {DRAFTERS} --per joule --tpot 20", "expected coin with --tpot, got joule")
+    cli.refuses(
+        f"tune {DRAFTERS} --per joule --tpot 20", "--per joule cannot be combined with --tpot"
+    )
 
 
 def test_a_price_and_a_memory(sweep: str, cli: CommandLine) -> None:

@@ -136,7 +136,7 @@ def test_units_in_names(tmp_path: Path, name: str) -> None:
         ({"y": ("",)}, "y: expected names"),
         ({"x": ("a", "a")}, "'a' twice"),
         ({"x": ("a",), "cached": "a"}, "'a' twice"),
-        ({"x": ("seconds",)}, "'seconds', which is an input, too"),
+        ({"x": ("seconds",)}, "'seconds', which is also an input"),
         ({"y_unit": "h"}, "y_unit: expected one of s, ms, us"),
         ({"repeat": -1}, "repeat: expected an integer"),
         ({"repeats": {"a": True}}, "repeat of a: expected an integer"),

@@ -74,7 +74,7 @@ def test_operations_of_the_table(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
-        ({"x": ("flops",)}, {}, "'flops' is not in tokens by its name: say the x-unit"),
+        ({"x": ("flops",)}, {}, "'flops' does not seem to be in tokens; give the unit with"),
         ({"x": ("new", "cached")}, {}, "x: expected one column, or three"),
         (
             {"x": ("new", "cached", "flops")},

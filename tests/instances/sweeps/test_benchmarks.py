@@ -17,7 +17,7 @@ from specopt.instances.sweeps import read_sweeps
 from specopt.models.errors import InvalidInput
 from specopt.models.sweep import Condition, Measurement, Point, Setup, Sweep
 
-NO_LENGTH = "draft_length: the file does not say it"
+NO_LENGTH = "draft_length: the file does not contain it"
 AT_4 = {"type_": "concurrent", "streams": 4}
 SGLANG = """{"max_concurrency": 8, "output_throughput": 9.0, "mean_e2e_latency_ms": 9.0,
 "accept_length": 2, "server_info": %s}"""

@@ -186,7 +186,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
             read_sweep(path)
     path = tmp_path / "sweep.csv"
     path.write_text(PLAIN)
-    with pytest.raises(InvalidInput, match="draft_length: the file says it; leave out the @3"):
+    with pytest.raises(InvalidInput, match="draft_length: the file already contains it; omit @3"):
         read_sweep(path, draft_length=3)
 
 

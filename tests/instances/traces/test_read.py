@@ -299,7 +299,5 @@ def test_files_that_cannot_be_read(path: Path, tmp_path: Path) -> None:
         match="format: expected one of azure, burstgpt, mooncake, bailian, vidur, csv, got 'xml'",
     ):
         read_trace(path, "xml")
-    with pytest.raises(
-        InvalidInput, match="columns, time_unit: expected the format csv, got azure"
-    ):
+    with pytest.raises(InvalidInput, match="only with the format csv, got azure"):
         read_trace(path, "azure", columns={"arrival": "t"})

@@ -301,7 +301,7 @@ def test_command_without_memory(timer: FakeTimer, cli: CommandLine) -> None:
     """Tests that nothing is written, and the reason said, where nothing fits."""
     timer.free = 1000
     err = cli(f"{COMMAND} {OPTIONS}", 2).err
-    assert "left out: tiny: its weights do not fit" in err and "no pass fits into memory" in err
+    assert "skipped: tiny: its weights do not fit" in err and "no pass fits into memory" in err
     assert not Path("table.csv").exists()
 
 

@@ -367,7 +367,7 @@ def test_ctrl_c_keeps_what_was_measured(played: type[_Played], cli: CommandLine)
     played.left = 2
     shown = cli("validate sweep.csv --draft-length 2 --json -o corrected.csv", 130)
     assert [row["concurrency"] for row in shown.json["loads"]] == [1, 2]
-    assert "validate.json keeps 2 loads" in shown.err
+    assert "validate.json contains 2 loads" in shown.err
     assert read_sweeps(["corrected.csv"]).draft_lengths == (1, 2, 3)
     played.left = 3
     assert len(cli("validate sweep.csv --draft-length 2 --json").json["loads"]) == len(LOADS)
@@ -622,7 +622,7 @@ def test_a_draft_length_that_the_server_denies_is_refused(
 ) -> None:
     """Tests that a server that counts two positions drafts two tokens, whatever the user says."""
     played.positions = (10.0, 20.0, 5.0, 2.0)
-    words = f"--draft-length: expected 2, the positions that the server counts, got {said}"
+    words = f"--draft-length: expected 2, as in the counters of the server, got {said}"
     assert words in cli(f"validate sweep.csv --draft-length {said}", 2).err
     cli("validate sweep.csv --draft-length 2")
 
@@ -633,7 +633,7 @@ def test_a_server_without_counters_is_taken_not_to_draft(
     """Tests that it is said that no drafts are assumed, unless the user says the length or the
     server counts.
     """
-    said = "no counters of drafts at http://127.0.0.1:8000/metrics: no drafts are assumed"
+    said = "http://127.0.0.1:8000/metrics has no counters of drafts"
     assert said in cli("validate sweep.csv --loads 1").err
     assert said not in cli("validate sweep.csv --loads 1 --draft-length 2").err
     played.positions = (10.0, 20.0, 5.0, 2.0)
@@ -672,7 +672,7 @@ def test_other_json_is_no_plan(played: type[_Played], cli: CommandLine) -> None:
         for c in (1, 2, 4)
     ]
     Path("runs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    assert "draft_length: the file does not say it" in cli("validate runs.jsonl", 2).err
+    assert "draft_length: the file does not contain it" in cli("validate runs.jsonl", 2).err
     cli("validate runs.jsonl@2 --loads 2 --draft-length 2")
     several = [
         {"concurrency": 2, "draft_length": 2, "tokens_per_second": 9.0, "drafter": name}
@@ -752,8 +752,8 @@ def test_a_server_without_models_or_with_pages_is_one_line(monkeypatch: pytest.M
     """Tests that no model, HTML and JSON of another shape are said in the words of the API."""
     for said, words in (
         ('{"data": []}', "expected a model, got none"),
-        ("<html>", "expected JSON as OpenAI's API has it"),
-        ("[1]", "expected JSON as OpenAI's API has it"),
+        ("<html>", "expected JSON in the format of OpenAI's API"),
+        ("[1]", "expected JSON in the format of OpenAI's API"),
     ):
         answer = MagicMock(status=200)
         answer.read.return_value = said.encode()

@@ -395,7 +395,7 @@ def test_bad_input(arguments: dict[str, Any], message: str) -> None:
 def test_bad_calls() -> None:
     """Tests that observing nothing, removing nobody and restoring nonsense are refused."""
     scheduler = GoodputScheduler(2, 4)
-    with pytest.raises(InvalidInput, match="no round is open; call allocate first"):
+    with pytest.raises(InvalidInput, match="no round is open; call `allocate"):
         scheduler.observe([0, 0])
     with pytest.raises(InvalidInput, match="expected one of the clients, got 'x'"):
         scheduler.leave("x")

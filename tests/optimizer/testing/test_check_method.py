@@ -86,7 +86,7 @@ def test_a_method_that_keeps_its_promises_passes() -> None:
     pass.
     """
     check_method(FirstComeFirstServed(skip=True))
-    with pytest.raises(InvalidInput, match="problems: there is none that fcfs can solve"):
+    with pytest.raises(InvalidInput, match="problems: fcfs cannot solve any of the default"):
         check_method(FirstComeFirstServed(), [])
 
 

@@ -85,7 +85,8 @@ def test_a_heuristic_passes_as_such(tmp_path: Path) -> None:
         pytest.param(vandal, "changes the problem", marks=pytest.mark.nightly),
         (
             strange,
-            "returns no plan: expected VerificationBatchPlan, a result, its JSON form or None",
+            "did not return a plan: expected VerificationBatchPlan, a result, its JSON form or"
+            " None",
         ),
     ],
 )

@@ -235,7 +235,7 @@ def test_refusals() -> None:
         with pytest.raises(InvalidInput, match=words):
             call()
     scheduler.next_step()
-    with pytest.raises(InvalidInput, match="next_step: a step is running; call complete first"):
+    with pytest.raises(InvalidInput, match="next_step: a step is still running; call `complete"):
         scheduler.next_step()
     with pytest.raises(InvalidInput, match="complete: expected tasks of the running step, got 'b'"):
         scheduler.complete({"b": 1})
