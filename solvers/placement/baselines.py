@@ -29,7 +29,7 @@ class OnePlace(SimplePlacement):
 
 @dataclass(frozen=True)
 class NoDrafts(OnePlace):
-    """Nobody drafts."""
+    """Serves all clients without drafts."""
 
     name = "none"
     place = "none"

@@ -23,7 +23,7 @@ length are met.
 
 @dataclass(frozen=True)
 class BruteForcePlacement(PlacementSearch):
-    """All patterns, unit after unit."""
+    """Enumerates all patterns, one unit at a time."""
 
     name = "brute-force"
     exact = True

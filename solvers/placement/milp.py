@@ -28,7 +28,7 @@ UNITS = 100.0
 
 @dataclass(frozen=True)
 class MilpPlacement(ByProgram, PlacementSearch):
-    """One whole number per pattern of a unit: how often it is used."""
+    """An integer program that counts the units with each pattern."""
 
     name = "milp"
     source = "own; a cutting-stock program over patterns, Pyomo and HiGHS"
