@@ -12,8 +12,8 @@ PAGE = ROOT / "docs/questions.md"
 DATA, FIELD = "tests/data/sweeps", "tests/data/field"
 HEAD = """# Questions
 
-Each question is followed by the command that answers it, and by parts of its output (`...` marks
-the rest). Run the commands in the root of a checkout. `tests/data/sweeps/README.md` lists the
+Each question is followed by the command that answers it and by excerpts of the output (`...` marks
+omissions). Run the commands from the root of a checkout. `tests/data/sweeps/README.md` lists the
 sources of the data.
 """
 NGRAM, DRAFT = "laboratory/engine/ngram.csv", "laboratory/engine/draft-model.csv"
