@@ -138,9 +138,9 @@ class Rows:
     def settle(self) -> None:
         """Add the runs that were kept.
 
-        A run without counted drafts next to others that have some was made without speculation, if
-        they are of the same model and program: of the same file, or of another file with the same
-        fields. Runs with failed requests are left out: they had less to do.
+        A run without counted drafts counts as no speculation if another run of the same model and
+        program has counted drafts. That run is in the same file, or in another file with the same
+        fields. Runs with failed requests are omitted because they had less to do.
 
         Raises
         ------
