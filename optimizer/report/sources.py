@@ -89,7 +89,8 @@ def _page(source: str, result: Result, problems: Sequence[Problem]) -> Page:
     if os.path.isfile(file):  # a pipe would wait for a writer
         missing = f"{printable(noted, 240)} does not contain the problem that was solved"
         with suppress(SpecoptError, OSError):
-            known.append(load(file, Problem))
+            found = load(file)
+            known += [found] if isinstance(found, Problem) else []
     same = [one for one in known if _belongs(result, one)]
     page = result_page(result, same[0] if same else None, (source,), missing)
     return replace(page, noted=[file] if os.path.isfile(file) else [])
