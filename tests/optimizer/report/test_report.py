@@ -288,7 +288,7 @@ def test_only_a_problem_of_the_kind_is_taken(
     save(problem, tmp_path / "p.json")
     assert "Judged again" in page_of((str(result),)).lead[-1]
 
-    def read(path: Path | str, *_: object) -> object:
+    def read(path: Path | str) -> object:
         if path == str(result):
             return load(path)
         raise BrokenPlugin("the plug-in fails")
