@@ -225,7 +225,7 @@ def _numbers(option: str, text: str | None, names: str, least: int) -> tuple[flo
     if text is not None and not (
         least <= len(found) <= names.count(",") + 1 and min(found) >= 0.0 and max(found) < math.inf
     ):
-        raise InvalidInput(f"{option}: expected numbers >= 0 for {names}, got {text!r}")
+        raise InvalidInput(f"{option}: expected {names}, all numbers >= 0, got {text!r}")
     return found or None
 
 

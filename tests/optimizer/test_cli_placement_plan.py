@@ -352,7 +352,7 @@ def test_nobody_can_be_served(simple: str, cli: CommandLine) -> None:
         ("--tpot 0", "--tpot: expected"),
         (
             "--tpot 50 --price cheap",
-            "--price: expected numbers >= 0 for VERIFIER[,POOL], got 'cheap'",
+            "--price: expected VERIFIER[,POOL], all numbers >= 0, got 'cheap'",
         ),
         ("--tpot 50 --price 1,2,3", "--price: expected VERIFIER[,POOL]"),
         ("--tpot 50 --price nan", "--price: expected VERIFIER[,POOL]"),
