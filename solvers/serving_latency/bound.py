@@ -94,7 +94,7 @@ def rebatching_bound(prepared: Prepared, budget: Budget) -> float:
 
 def seconds_to_bound(prepared: Prepared, length: int) -> float:
     """Return about how many seconds `summed_bound` takes."""
-    return _SECONDS_PER_STEP * prepared.batch_steps(prepared.outputs, length)
+    return 0.0 if prepared.tabled else _SECONDS_PER_STEP * stages(prepared, length).steps.max()
 
 
 def summed_bound(prepared: Prepared, length: int, alone: bool = False) -> float:

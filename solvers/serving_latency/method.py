@@ -120,11 +120,11 @@ def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
     best = math.inf
     for alone in (False, True):
         for length in prepared.lengths[:MAX_LENGTHS]:
-            seconds = seconds_to_bound(prepared, length)
-            if best < math.inf and seconds > _PART_OF_TIME * budget.remaining:
-                return
             bound = 0.0
             if prepared.problem is budget.problem:
+                seconds = seconds_to_bound(prepared, length)
+                if best < math.inf and seconds > _PART_OF_TIME * budget.remaining:
+                    return
                 bound = prepared.communication_seconds + summed_bound(prepared, length, alone)
             if bound < best:
                 chosen = [[k] for k in range(prepared.tasks)] if alone else batches
