@@ -1,6 +1,4 @@
-"""Methods: frozen dataclasses with typed options, and class attributes that describe their
-abilities.
-"""
+"""Methods: frozen values with typed options, and class data that describe their abilities."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ from specopt.solvers.budget import MEMORY_LIMIT, Budget, shortage
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The result of a method, with its plan and bound before they are judged.
+    """What a method returns: its plan and bound, before the judge has seen them.
 
     Parameters
     ----------
@@ -28,10 +26,10 @@ class Outcome:
     bound
         A valid bound on the objective of every plan, or None.
     termination
-        Why the method stopped. If it was not stopped, `solve` decides from plan and bound whether
-        it has converged or is exhausted.
+        Why the method stopped. Whether a method that was not stopped has converged or is exhausted,
+        `solve` decides by plan and bound.
     stats
-        Counters to report.
+        Counters worth showing.
     explanation, conflict
         Why there is no plan, in the user's terms, and as data.
     """
@@ -46,12 +44,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Condition:
-    """A requirement of a method on a problem.
+    """What a method asks of a problem.
 
     Parameters
     ----------
     takes
-        The accepted problems, in the user's terms, such as "rates per round".
+        What it takes, in the user's terms: "rates per round".
     clash
         Given method and problem, what the problem has instead ("rates per second"), or None if it
         complies.
@@ -72,7 +70,7 @@ def only(field: str, value: Any, words: str) -> Condition:
 
 
 def at_most(limit: int, unit: str, count: Callable[[Any, Any], float], hint: str = "") -> Condition:
-    """Return the condition that a problem does not exceed a size limit.
+    """Return the condition that a problem is no larger than a limit.
 
     Parameters
     ----------
@@ -81,7 +79,7 @@ def at_most(limit: int, unit: str, count: Callable[[Any, Any], float], hint: str
     count
         Given method and problem, the number; infinity where it is not worth counting on.
     hint
-        How to make the problem smaller.
+        What would make it smaller.
     """
 
     def clash(method: Any, problem: Any) -> str | None:
@@ -95,23 +93,23 @@ def at_most(limit: int, unit: str, count: Callable[[Any, Any], float], hint: str
 
 @dataclass(frozen=True)
 class Method(ABC):
-    """Base class of methods, which solve one kind of problem. Options are the fields of a subclass.
+    """A way to solve one kind of problem; options are the fields of the subclass.
 
     Attributes
     ----------
     name, solves
         The method's name and the problem class that it takes.
     exact
-        Whether it proves its plan optimal if it has enough time.
+        Whether it proves its plan optimal when it has time enough.
     may_fail
-        Whether it may find no plan although one exists. It then explains why.
+        Whether it may find no plan where there is one; it then says why.
     source, guarantee, complexity
         Its origin, its guarantee and its cost.
     supports_warm_start
         Whether it makes use of an earlier result. Every method honours the other keywords of
         `solve`.
     takes
-        Requirements on a problem in addition to its size.
+        What it asks of a problem besides its size.
     max_size, size_unit, size_hint
         Largest problem that it takes, or None; the unit that `size_of` counts; how to make a
         problem smaller, if there is a way.
@@ -147,21 +145,19 @@ class Method(ABC):
         """Return the size that `max_size` limits; infinity where it is beyond that and not worth
         counting on.
         """
-        raise NotImplementedError(f"{self.name}: a method with max_size must define size_of")
+        raise NotImplementedError(f"{self.name}: a method with a max_size says what it counts")
 
     @classmethod
     def conditions(cls) -> tuple[Condition, ...]:
-        """Return all requirements of this method on a problem, which are its size limit and
-        `takes`.
-        """
+        """Return all that this method asks of a problem: its size, and `takes`."""
         if cls.max_size is None:
             return cls.takes
         return (at_most(cls.max_size, cls.size_unit, cls.size_of, cls.size_hint), *cls.takes)
 
     def bytes_needed(self, problem: Any) -> dict[str, float]:
-        """Return the minimum bytes that the method needs, by the fields that determine them.
+        """Return the bytes that the method holds in any case, by the fields that set them.
 
-        Memory that depends on the values is requested from `Budget.hold` during the run.
+        What depends on the numbers themselves it asks of `Budget.hold` on its way.
         """
         parts = (
             {self.size_unit: self.bytes_per_part * self.size_of(problem)}
@@ -171,19 +167,19 @@ class Method(ABC):
         return {"all fields": self.bytes_per_number * problem.numbers} | parts
 
     def seconds_needed(self, problem: Any) -> dict[str, float]:
-        """Return the approximate minimum seconds that the method takes without interruption, by the
-        fields that determine them.
+        """Return about the seconds that the method takes at least and cannot interrupt, by what
+        sets them.
         """
         return {}
 
     def refusal(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> str | None:
-        """Return why this method cannot solve a problem of its kind within a memory limit, or None
+        """Return why this method cannot take a problem of its kind within a memory limit, or None
         if it can.
         """
         for condition in self.conditions():
             clash = condition.clash(self, problem)
             if clash is not None:
-                return f"it has {clash}, but the method accepts {condition.takes}"
+                return f"it has {clash}, the method takes {condition.takes}"
         needs = self.bytes_needed(problem)
         return shortage(max(needs, key=needs.__getitem__), sum(needs.values()), memory_limit)
 

@@ -1,4 +1,6 @@
-"""The statuses of HiGHS, Pyomo and CVXPY, mapped to our terminations."""
+"""The statuses of HiGHS, Pyomo and CVXPY: each means one of our terminations, for all who call
+these solvers.
+"""
 
 from __future__ import annotations
 

@@ -45,7 +45,9 @@ Choice = tuple[Partition, tuple[int, ...]]  # batches in order, and the speculat
 
 @dataclass(frozen=True)
 class EveryStep(ContinuousServingMethod):
-    """Dynamic programming over all ordered partitions and all speculation lengths of every step."""
+    """All ordered partitions and all speculation lengths of every step, by what they leave to be
+    done.
+    """
 
     name = "every-step"
     exact = True

@@ -223,7 +223,9 @@ class PhaseBuilder:
 
 @dataclass(frozen=True)
 class Rebatching(ContinuousServingMethod):
-    """Form new batches whenever a task finishes or joins, and use the best speculation length."""
+    """Batches formed again wherever a task finishes or joins; the best of all speculation
+    lengths.
+    """
 
     name = "rebatching"
     source = "own; shortest paths and Johnson's rule at every event"

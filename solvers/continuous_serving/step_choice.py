@@ -1,4 +1,5 @@
-"""Choose one step of online serving: which tasks draft, how many tokens, and in which batches.
+"""The choice of one step of serving as tasks come and go: who drafts, how many tokens, and in which
+batches.
 
 Output lengths are not known: how long tasks stay is learned from those that have finished.
 """
@@ -18,10 +19,10 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.prepare import prepare
 
 USUAL_TOKENS = 256.0
-"""Expected output length before any task has finished."""
+"""Output length that is expected before any task has finished."""
 
 WEIGHT = 8.0
-"""Weight of `USUAL_TOKENS`, as a number of finished tasks."""
+"""Number of finished tasks whose lengths count as much as `USUAL_TOKENS`."""
 
 
 class Task(NamedTuple):

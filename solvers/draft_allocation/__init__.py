@@ -19,7 +19,7 @@ PLAIN_TOKENS = 50_000
 
 @dataclass(frozen=True)
 class AutoAllocation(Auto):
-    """The method `water-level`, whose plan is proven optimal."""
+    """The water level, which is proven."""
 
     solves = DraftAllocationProblem
     order = (WaterLevel, Greedy)

@@ -16,10 +16,10 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class BruteForceControl(DraftControlMethod):
-    """Enumerate all policies with one array of E[N] and one of E[T]; transient states use their
-    best action at the rate found.
+    """All policies, by one array of E[N] and one of E[T]; a transient state takes its best action
+    at the rate found.
 
-    The other methods are tested against it, because it makes no assumptions.
+    Nothing is assumed, so it is the oracle of the other methods.
     """
 
     name = "brute-force"

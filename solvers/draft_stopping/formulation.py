@@ -1,4 +1,4 @@
-"""A readable reference for draft stopping: a linear program over the histories of scores."""
+"""Draft stopping as a linear program over the histories of scores, written to be read."""
 
 from __future__ import annotations
 

@@ -18,9 +18,7 @@ from specopt.solvers.fair_goodput.tokens_per_round import TokensPerRound
 
 @dataclass(frozen=True)
 class AutoGoodput(Auto):
-    """The dual method for rates per round. For rates per second, the best single round or a mixture
-    of rounds.
-    """
+    """The dual of rates per round; per second the best single round, or a mixture of rounds."""
 
     solves = FairGoodputProblem
     order = (Dual, ThresholdGreedy, ColumnGeneration)

@@ -14,7 +14,7 @@ from specopt.solvers.placement.refined import Refined
 
 @dataclass(frozen=True)
 class AutoPlacement(Auto):
-    """The method `refined`, which starts from simple plans and has a bound."""
+    """The refined method, which has a bound and starts from the simple plans."""
 
     solves = PlacementProblem
     order = (Refined,)

@@ -1,4 +1,4 @@
-"""Choose how often each pattern is used, by an integer program that HiGHS solves."""
+"""How often each pattern is used: the integer program over patterns, solved by HiGHS."""
 
 from __future__ import annotations
 

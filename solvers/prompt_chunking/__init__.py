@@ -21,7 +21,7 @@ from specopt.solvers.prompt_chunking.milp import MilpChunking
 
 @dataclass(frozen=True)
 class AutoChunking(Auto):
-    """The method `deadline`, followed by `exact`."""
+    """Chunks by a deadline and a local search, then the search that brackets the least deadline."""
 
     solves = PromptChunkingProblem
     order = (Deadline, ExactChunking)

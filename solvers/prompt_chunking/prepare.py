@@ -1,4 +1,4 @@
-"""A problem as arrays for the kernels."""
+"""A problem as the arrays that the kernels take."""
 
 from __future__ import annotations
 

@@ -64,8 +64,7 @@ _HEAT, _HEAT_OF_MANY = 0.01, 3e-5  # relative worsening that annealing starts wi
 
 @dataclass(frozen=True)
 class LengthAware(ServingLatencyMethod):
-    """Find plans by shortest paths over several task orders, then improve them by simulated
-    annealing.
+    """Shortest paths over several orders, then simulated annealing.
 
     Parameters
     ----------

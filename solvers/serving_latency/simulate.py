@@ -40,8 +40,7 @@ _DRAWS_PER_CALL = 20_000_000  # about a tenth of a second
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LatencySimulation(ReplaySimulation):
-    """The distribution of the real serving latency of a plan, together with the latency of the
-    model.
+    """The distribution of the real serving latency of a plan, next to the model's number.
 
     Parameters
     ----------
@@ -75,7 +74,7 @@ class LatencySimulation(ReplaySimulation):
         facts = super().facts | {"model steps": str(self.model_steps)}
         if self.known_model != self.model:
             facts["known lengths"] = (
-                f"{self.known_model:.6g}, mean / model {self.known_ratio:.4f}, with each task's own"
+                f"{self.known_model:.6g}, mean / model {self.known_ratio:.4f}, each task its own"
                 " output length"
             )
         if self.drop_finished:
@@ -122,7 +121,7 @@ def simulate(
     clash = ONE_RATE.clash(None, problem) or GIVEN.clash(None, problem)
     if clash:
         raise Unsupported(
-            f"simulate requires given output lengths and one acceptance rate, got {clash}"
+            f"simulate plays batches of given output lengths at one acceptance rate, not {clash}"
         )
     mechanism = problem.mechanism_of(plan)
     known = dataclasses.replace(problem, output_lengths="known").evaluate(plan).objective

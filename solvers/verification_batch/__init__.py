@@ -20,12 +20,14 @@ from specopt.solvers.verification_batch.sweep import Sweep
 from specopt.solvers.verification_batch.threshold import Threshold
 
 SWEPT = range(3000, 10_000)
-"""Numbers of requests for which `sweep` finds a good plan much earlier than `threshold`."""
+"""Requests among which the sweep's plan comes well before the first good one of `threshold`."""
 
 
 @dataclass(frozen=True)
 class AutoBatch(Auto):
-    """The method `threshold`, preceded by the fast method `sweep` if there are many requests."""
+    """Thresholds, each bounded and settled; among many requests behind a sweep, whose plan is there
+    at once.
+    """
 
     solves = VerificationBatchProblem
     order = (Sweep, Threshold)

@@ -13,7 +13,9 @@ from specopt.solvers.verification_batch.prepare import Prepared
 
 @dataclass(frozen=True)
 class BruteForceBatch(VerificationBatchMethod):
-    """Enumerate all subsets. The judge decides if rounding matters."""
+    """All subsets, one by one; where last digits matter, the judge decides. The oracle of the
+    others.
+    """
 
     name = "brute-force"
     exact = True

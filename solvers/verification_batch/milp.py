@@ -1,5 +1,5 @@
-"""A readable reference for one epoch of problem (13)-(15) of paper 2: an integer program, stated in
-Pyomo and solved by HiGHS.
+"""One epoch of problem (13)-(15) of paper 2 as an integer program, to be read; Pyomo states it,
+HiGHS solves it.
 
 Nothing is assumed about thresholds: every request has its own row for its own deadline.
 """
@@ -31,8 +31,7 @@ UNITS = 1e4
 
 @dataclass(frozen=True)
 class MilpBatch(ByProgram, VerificationBatchMethod):
-    """An integer program with one binary per request, one row for the memory, and one row per
-    deadline.
+    """One binary per request, one row for the memory, one per request for its deadline.
 
     The rows bear the judge's tolerance, and HiGHS may exceed them by its own: its program contains
     every batch that the judge admits, so that its bound holds. A solution that the judge refuses
