@@ -278,7 +278,7 @@ def test_refusals() -> None:
     play(body)
     scheduler = VerificationScheduler(TABLE_12)
     scheduler.submit(1, **request())
-    with pytest.raises(InvalidInput, match="it has requests whose verdicts"):
+    with pytest.raises(InvalidInput, match="it already has requests whose verdicts"):
         AsyncScheduler(scheduler, doubled)
 
 

@@ -257,7 +257,7 @@ def test_misuse_is_refused() -> None:
     scheduler.update(1, new_tokens=205, cached_tokens=0)
     batch = scheduler.next_batch(10.0)
     assert batch.seconds == pytest.approx(TABLE_12.seconds(np.array([205]), np.array([0])))
-    with pytest.raises(InvalidInput, match="a batch is running"):
+    with pytest.raises(InvalidInput, match="a batch is still running"):
         scheduler.next_batch(10.0)
     with pytest.raises(InvalidInput, match="keys of the running batch"):
         scheduler.complete([2])
@@ -332,7 +332,7 @@ def test_a_batch_that_never_ends_wedges_nothing() -> None:
     for key in "ab":
         submit(scheduler, key)
     lost = scheduler.next_batch(10.0)
-    with pytest.raises(InvalidInput, match="a batch is running"):
+    with pytest.raises(InvalidInput, match="a batch is still running"):
         scheduler.next_batch(10.0 + lost.seconds + 0.9)
     submit(scheduler, "c")
     again = scheduler.next_batch(10.0 + lost.seconds + 1.1)
