@@ -277,7 +277,7 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> i
             None if report is None else {"feasible": report.feasible, "objective": report.objective}
         )
         own = {"problem": problem.to_dict(), "result": result.to_dict(), "judged": judged}
-        print_json({**own, **more, **_told(proposal.values, proposal.unused, following)})
+        print_json({**own, **more, **_basis(proposal.values, proposal.unused, following)})
     else:
         for text in said.lines if advice is not None else ():
             sentence(out, text)
@@ -358,7 +358,8 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
     show = (found, rates, engine, given.engine_version, given.as_json, given.output)
     if given.as_json:
         show_speculation_table(
-            *show, {**({"link": list(link)} if link else {}), **_told(values, (), advice), **beside}
+            *show,
+            {**({"link": list(link)} if link else {}), **_basis(values, (), advice), **beside},
         )
         return
     out = console()
@@ -439,7 +440,7 @@ def _predicted(config: Path) -> int:
     return counts[0] if counts and isinstance(counts[0], int) else 1
 
 
-def _told(
+def _basis(
     values: Sequence[Value], unused: Sequence[str], advice: Sequence[str]
 ) -> Mapping[str, Any]:
     """Return the values that a plan is based on, as JSON-like data."""

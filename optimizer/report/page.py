@@ -46,7 +46,7 @@ class Page:
     row
         Row of this page in the table of a page of several results.
     noted
-        Problem files that were read because results name them.
+        Existing problem files that the results name.
     """
 
     title: str

@@ -84,17 +84,17 @@ def _page(source: str, result: Result, problems: Sequence[Problem]) -> Page:
     """Return the page of a result, judged by a given problem or by the one that it names."""
     noted = result.problem_file or ""
     file = Path(source).resolve().parent / noted
+    is_there = os.path.isfile(file)  # a pipe would wait for a writer
+    same = [one for one in problems if _belongs(result, one)]
     missing = f"there is no file {printable(noted, 240)}" if noted else "it names no problem file"
-    known = list(problems)
-    if os.path.isfile(file):  # a pipe would wait for a writer
+    if is_there and not same:
         missing = f"{printable(noted, 240)} does not contain the problem that was solved"
         with suppress(SpecoptError, OSError):
             found = load(file)
-            if isinstance(found, Problem):
-                known.append(found)
-    same = [one for one in known if _belongs(result, one)]
+            if isinstance(found, Problem) and _belongs(result, found):
+                same.append(found)
     page = result_page(result, same[0] if same else None, (source,), missing)
-    return replace(page, noted=[file] if os.path.isfile(file) else [])
+    return replace(page, noted=[file] if is_there else [])
 
 
 def _belongs(result: Result, problem: Problem) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem, Schedule
 from specopt.models.fields import Ints, PositiveInt
 from specopt.solvers.budget import Budget
-from specopt.solvers.fair_goodput.method import NO_LEAST_RATES, FairGoodputMethod
+from specopt.solvers.fair_goodput.method import NO_MIN_RATES, FairGoodputMethod
 from specopt.solvers.fair_goodput.rounds import declared, equal_drafts, in_time, mixture
 from specopt.solvers.method import Outcome
 
@@ -20,7 +20,7 @@ class Baseline(FairGoodputMethod):
     """Base of the baselines, which have no bound."""
 
     guarantee = "none"
-    takes = (NO_LEAST_RATES,)
+    takes = (NO_MIN_RATES,)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Offer the plan of the rule."""

@@ -11,7 +11,7 @@ from specopt.models.fair_goodput.problem import FairGoodputProblem
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.method import (
-    NO_LEAST_RATES,
+    NO_MIN_RATES,
     FairGoodputMethod,
     drafts_at_most,
     offer_first_plan,
@@ -29,7 +29,7 @@ class BestConstant(FairGoodputMethod):
     source = "own; greedy on the utility's gains, per second under every end of drafting"
     guarantee = "best among the plans that never change"
     complexity = "O(N log C) per level of gain, 60 levels; O((N C)^2) at worst per second"
-    takes = (NO_LEAST_RATES, drafts_at_most(1_000_000))
+    takes = (NO_MIN_RATES, drafts_at_most(1_000_000))
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Find the allocation by greedy: the gains of a client's tokens fall."""

@@ -13,7 +13,7 @@ from specopt.solvers.method import Condition, Method, Outcome, at_most, only
 PER_ROUND = only("per", "round", "rates per {}")
 PER_SECOND = only("per", "second", "rates per {}")
 WEIGHTED_SUM = only("fairness", 0.0, "fairness {:g}")
-NO_LEAST_RATES = Condition(
+NO_MIN_RATES = Condition(
     "no minimum rates",
     lambda method, problem: None if problem.min_goodput is None else "minimum rates",
 )

@@ -11,7 +11,7 @@ import numpy as np
 from specopt.models.fair_goodput.problem import FairGoodputProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.method import (
-    NO_LEAST_RATES,
+    NO_MIN_RATES,
     PER_SECOND,
     WEIGHTED_SUM,
     FairGoodputMethod,
@@ -30,7 +30,7 @@ class ThresholdGreedy(FairGoodputMethod):
     source = "own; Eq. 5 of paper 5 under every cap on the duration of a round"
     guarantee = "optimal"
     complexity = "O(E log E) for E draft tokens that may pay, some ten times"
-    takes = (PER_SECOND, NO_LEAST_RATES, WEIGHTED_SUM)
+    takes = (PER_SECOND, NO_MIN_RATES, WEIGHTED_SUM)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Find the best single round; mixing rounds cannot raise a weighted sum."""

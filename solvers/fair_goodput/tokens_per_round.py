@@ -15,7 +15,7 @@ from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProb
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.dual import optimise
 from specopt.solvers.fair_goodput.method import (
-    NO_LEAST_RATES,
+    NO_MIN_RATES,
     PER_SECOND,
     FairGoodputMethod,
     offer_first_plan,
@@ -44,7 +44,7 @@ class TokensPerRound(FairGoodputMethod):
     complexity = "that of `dual`"
     takes = (
         PER_SECOND,
-        NO_LEAST_RATES,
+        NO_MIN_RATES,
         Condition("a utility of rates per round within it", _out_of_range),
     )
 

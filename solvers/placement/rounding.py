@@ -75,14 +75,12 @@ def _groups(
     """Give the linear programs of the best boxes, with the options that matter there."""
     prepared, kernels = relaxation.prepared, relaxation.prepared.kernels
     covers = {cover.side: cover for cover in relaxation.covers}
+    of_sides = [relaxation.prices(side, duals) for side in prepared.sides]
 
     def priced(column: Column) -> float:
-        side = prepared.sides[column.side]
-        prices = relaxation.prices(side, duals)
+        verifier, prices = prepared.sides[column.side].verifier, of_sides[column.side]
         served = sum(amount * float(prices[option]) for option, amount in column.amounts)
-        return (
-            column.value - served - relaxation.unit_price(side.verifier, duals[1], column.is_full)
-        )
+        return column.value - served - relaxation.unit_price(verifier, duals[1], column.is_full)
 
     best: dict[Key, float] = {}
     used: dict[Key, set[int]] = {}
