@@ -6,6 +6,7 @@ Commands import other modules when they run, so that `specopt --help` responds i
 from __future__ import annotations
 
 import contextlib
+import errno
 import sys
 import traceback
 import warnings
@@ -29,6 +30,7 @@ from specopt.models.errors import (
     RefutedProof,
     SpecoptError,
 )
+from specopt.models.fields import printable
 
 app = typer.Typer(
     name="specopt",
@@ -93,6 +95,9 @@ def run(arguments: Sequence[str]) -> int:
         return _fail("not enough memory", BAD_INPUT)
     except OSError as error:
         discard(sys.stdout)
+        if error.errno == errno.ENAMETOOLONG:
+            name = printable(str(error.filename), 240)
+            return _fail(f"{name}: this name is too long for a file", BAD_INPUT)
         return _fail(f"cannot write the output ({error.strerror or error})", UNWRITTEN)
     except Exception as error:
         explain = getattr(error, "format_message", None)  # bad usage, as typer reports it

@@ -97,6 +97,21 @@ def test_bad_usage(cli: CommandLine, line: str, word: str) -> None:
     cli.refuses(line, word, f"see {' '.join(command)}")
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "solve {}",
+        "evaluate {} {}",
+        "report {} -o page.html",
+        "validate {}",
+        "plan --draft {0} --verify {0} --for vllm",
+    ],
+)
+def test_a_name_that_is_too_long(cli: CommandLine, line: str) -> None:
+    """Tests that a name that no file can have is bad usage, not a failure of the output."""
+    cli.refuses(line.replace("{0}", "{}").format(*2 * [600 * "x" + ".json"]), "name", "too long")
+
+
 # ---------------------------------------------------------------------------- solve
 
 
