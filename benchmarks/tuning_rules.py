@@ -604,7 +604,7 @@ def families(smoke: bool) -> dict[str, list[Case]]:
                 own = [p for p in table if p.condition.workload == workload]
                 hidden = [p for p in own if p.draft_length not in (None, length)]
                 found[TRANSFERS].append(case(hidden))
-    return {name: cases[: 3 if smoke else None] for name, cases in found.items()}
+    return {name: cases[: 3 if smoke else None] for name, cases in found.items() if cases}
 
 
 def chosen_by(kept: dict[Point, Measurement], condition: Condition) -> int | None:

@@ -53,7 +53,7 @@ from specopt.solvers.serving_latency.stages import Stages, stages
 
 _ENTRIES = 3_000_000  # batches rated per speculation length, about: more ranges are taken together
 _ENTRIES_PER_CALL = 500_000
-_SECONDS_PER_STEP = 3e-7  # of `summed_bound`, for each decoding step
+_SECONDS_PER_STEP = 5e-7  # of `summed_bound`, for each decoding step
 _SECONDS_PER_ENTRY = 2e-8, 2e-7  # of runtimes with one piece, with several, roughly
 
 

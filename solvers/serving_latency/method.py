@@ -121,9 +121,8 @@ def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
     for alone in (False, True):
         for length in prepared.lengths[:MAX_LENGTHS]:
             bound = 0.0
-            if prepared.problem is budget.problem:
-                seconds = seconds_to_bound(prepared, length)
-                if best < math.inf and seconds > _PART_OF_TIME * budget.remaining:
+            if best < math.inf and prepared.problem is budget.problem:
+                if seconds_to_bound(prepared, length) > _PART_OF_TIME * budget.remaining:
                     return
                 bound = prepared.communication_seconds + summed_bound(prepared, length, alone)
             if bound < best:
