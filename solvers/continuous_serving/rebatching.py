@@ -242,6 +242,8 @@ class Rebatching(ContinuousServingMethod):
         for prepared in able:
             former, shares = Former(prepared, budget), arrival_shares(prepared)
             for outputs in planned_outputs(problem, (1.0, 0.5)):
+                if budget.is_proven(0.0):
+                    break
                 self._play(PhaseBuilder(former, outputs, shares), budget)
         bound = _bound(able, budget) if budget.bound is None else budget.bound
         return Outcome(plan=budget.incumbent, bound=bound)
@@ -265,6 +267,8 @@ class Rebatching(ContinuousServingMethod):
                 break
         if problem.arrival_seconds is not None and problem.objective == "mean_latency":
             for patience in PATIENCE:
+                if budget.is_proven(0.0):
+                    return
                 _, plan = builder.plan(lengths[: MAX_LENGTHS if few else 1], budget, patience)
                 offer_if_feasible(problem, plan, budget)
 

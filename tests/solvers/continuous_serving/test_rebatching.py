@@ -228,7 +228,7 @@ def test_first_plan_is_the_best_trivial_one(family: str) -> None:
 
 def test_prompts_wait_for_short_ones() -> None:
     """Tests that long prompts are admitted last, and that the bound counts prompts."""
-    found = solve(load_saved("continuous-serving/mooncake/llama-K50-arrivals"))
+    found = solve(load_saved("continuous-serving/mooncake/llama-K50-arrivals"), gap=0.55)
     assert found.objective <= 20.8
     assert found.bound >= 8.4
 
