@@ -32,6 +32,7 @@ at other loads or workloads."""
 
 _REFITS = 24  # without most of a row, at most
 _OWN = 3  # times that a miss of the table itself counts
+_OWN_LOAD = 2  # the same for misses at a withheld load: those of one load are much alike
 
 Rows = Mapping[tuple[Place, int], Collection[int | None]]
 """Draft lengths that are known, by place and load."""
@@ -93,10 +94,11 @@ class Bands:
         missed = dict(zip(hidden, values - [self._speeds[p] for p in hidden], strict=True))
         for point, miss in missed.items():
             far = sum(_distances(point, rows))
-            self._misses[kind] += [abs(float(miss)) / far] * _OWN if far else []
+            times = _OWN_LOAD if kind == "load" else _OWN
+            self._misses[kind] += [abs(float(miss)) / far] * times if far else []
             base = missed.get(Point(point.condition, None))
             if kind == "load" and base is not None and point.draft_length is not None:
-                self._misses["gain"] += [abs(float(miss - base)) / far] * _OWN
+                self._misses["gain"] += [abs(float(miss - base)) / far] * _OWN_LOAD
 
 
 def _rows(points: Iterable[Point]) -> Rows:
