@@ -189,7 +189,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("files", "tests"),
     [
-        ("tests/test_size.py", "budget"),
+        pytest.param("tests/test_size.py", "budget", marks=pytest.mark.nightly),
         pytest.param("tests/test_conformance.py", "verification-batch", marks=pytest.mark.nightly),
         pytest.param(
             "tests/docs/test_pages.py tests/solvers/test_same_work.py",

@@ -5,6 +5,7 @@ few others.
 from __future__ import annotations
 
 import ast
+import re
 import sys
 import textwrap
 from functools import cache
@@ -16,6 +17,9 @@ from helpers.size import ROOT, budget, sizes, tokens_of
 PRODUCT = ("optimizer", "models", "solvers", "instances")
 MAX_TOKENS, MAX_KERNEL_TOKENS = 800, 1000
 """Tokens of code of a function: how it is formatted does not matter."""
+
+WORDS_AND_SIGNS = re.compile(r"\w+|[^\w\s]")
+"""No source has more tokens than matches of this pattern, which is faster than a tokenizer."""
 
 MAX_ROOMS, MAX_IMPORTS = 16, 66
 
@@ -32,7 +36,7 @@ fields of one problem, drawn one after the other.
 
 def test_every_folder_keeps_its_budget() -> None:
     """Tests that no folder of the product has more tokens than pyproject.toml allows."""
-    found = sizes()
+    found = sizes(PRODUCT)
     assert set(budget()) == set(PRODUCT)
     over = {name: (found[name], most) for name, most in budget().items() if found[name] > most}
     assert over == {}, "delete first, or raise the budget with a sentence in the changelog"
@@ -75,7 +79,7 @@ def test_functions_are_short() -> None:
     found = set()
     for path, function, source in _functions():
         limit = MAX_KERNEL_TOKENS if "/kernels/" in path else MAX_TOKENS
-        if len(source) > limit and tokens_of(source) > limit:  # a token has a character or more
+        if len(WORDS_AND_SIGNS.findall(source)) > limit and tokens_of(source) > limit:
             found.add((path, function.name))
     assert found == STILL_LONG
 

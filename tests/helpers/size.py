@@ -6,6 +6,7 @@ import io
 import subprocess
 import tokenize
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -34,10 +35,10 @@ def tokens_of(source: str) -> int:
     return total
 
 
-def sizes() -> dict[str, int]:
-    """Return the tokens of the tracked Python files of every folder of the checkout's root."""
+def sizes(folders: Iterable[str] = ("*",)) -> dict[str, int]:
+    """Return the tokens of the tracked Python files of folders of the checkout, by folder."""
     found: dict[str, int] = {}
-    command = ["git", "ls-files", "*/*.py"]
+    command = ["git", "ls-files", *(f"{folder}/*.py" for folder in folders)]
     for name in subprocess.check_output(command, cwd=ROOT, text=True).splitlines():
         path = ROOT / name
         if path.exists():  # else it is removed, but not yet committed
