@@ -197,6 +197,7 @@ def measure_with(
     timer: Timer, configs: Sequence[ModelConfig], settings: Settings, *, verbose: bool = False
 ) -> Measurement:
     """Time forward passes with a given timer; see `measure`."""
+    _ = [config.exact for config in configs]  # refuse all other models before anything is timed
     rows: list[dict[str, Any]] = []
     skipped: list[str] = []
     interrupted = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import sys
@@ -18,7 +19,7 @@ from hypothesis import strategies as st
 from strategies.model_config import configs
 
 import specopt.measuring.measure as module
-from specopt import InvalidInput, MissingDependency
+from specopt import InvalidInput, MissingDependency, Unsupported
 from specopt.instances.checkpoints.model_config import ModelConfig, parse_model_config
 from specopt.measuring.forward_pass import ForwardPass, OutOfMemory
 from specopt.measuring.measure import Settings, measure, measure_with
@@ -238,6 +239,14 @@ def test_weights_that_do_not_fit() -> None:
     assert [name for name, _ in timer.loaded] == [TINY.name]
     assert len(found.rows) == 8
     assert found.skipped == ("large: its weights do not fit, 0.0257 GB in float32 of 0.004 GB",)
+
+
+def test_what_no_cost_model_describes_is_refused_first() -> None:
+    """Tests that nothing is timed before a model is refused that has no operations to count."""
+    timer, sparse = FakeTimer(), dataclasses.replace(TINY, dense=None)
+    with pytest.raises(Unsupported, match="count tokens instead"):
+        measure_with(timer, [TINY, sparse], SMALL)
+    assert timer.timed == []
 
 
 def test_running_out_in_spite_of_the_estimate() -> None:
