@@ -86,7 +86,7 @@ def test_extrapolation_by_hand() -> None:
             lambda: AcceptanceLengths(
                 lengths=(1,), tokens=np.array([1.5]), lower=np.array([1.6]), upper=np.array([1.7])
             ),
-            "on both sides",
+            "lower <= tokens <= upper",
         ),
     ],
 )

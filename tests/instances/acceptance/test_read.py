@@ -95,7 +95,7 @@ def test_engines_add_up_and_models_are_told_apart(tmp_path: Path) -> None:
             "vllm:spec_decode_num_drafts_total 3",
             "accepted_tokens_per_pos_total for the positions 0, 1",
         ),
-        (None, scrape(10, 20, [5, 6]), "do not rise with the position"),
+        (None, scrape(10, 20, [5, 6]), "increase with the position"),
         (
             None,
             scrape(10, 21, [5, 4]),
@@ -282,7 +282,7 @@ def test_lengths_of_ones_own(tmp_path: Path) -> None:
         ("acceptance_lengths: {1: 1.5}\nlower: {2: 1.4}", "lower: expected the draft lengths 1"),
         ("acceptance_lengths: {1: 1.5}\nrates: 3", "unknown field 'rates'"),
         ("acceptance_lengths: 3", "expected mean tokens by draft length, got 3"),
-        ("acceptance_lengths: {1: 1.5}\nlower: {1: 1.6}", "expected limits on both sides"),
+        ("acceptance_lengths: {1: 1.5}\nlower: {1: 1.6}", "expected lower <= tokens <= upper"),
     ],
 )
 def test_bad_lengths_are_named(tmp_path: Path, content: str, message: str) -> None:
@@ -347,7 +347,7 @@ def test_rates_of_ones_own(tmp_path: Path) -> None:
             "per_position_acceptance_rates: expected a list of rates, got None",
         ),
         ('{"acceptance_rate": true}', r"acceptance_rate: expected numbers in \[0, 1\]"),
-        ('{"acceptance_rate": NaN}', "NaN is not a number of JSON"),
+        ('{"acceptance_rate": NaN}', "NaN is not a valid JSON number"),
         ('{"acceptance_rates": [0.5], "levels": 1}', "unknown field 'levels'"),
         (
             '{"acceptance_histogram_by_draft_length": 3}',

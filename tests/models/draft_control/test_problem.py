@@ -242,8 +242,8 @@ def test_objects_are_checked_too() -> None:
         (
             {"uplink_bits_per_second": 3e-308},
             (
-                "uplink_bits_per_second: expected iterations whose seconds are floating-point"
-                " numbers > 0, got from 1.0"
+                "uplink_bits_per_second: iterations must take a finite number of seconds"
+                " > 0, got 1.0"
             ),
         ),
     ],

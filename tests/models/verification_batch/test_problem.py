@@ -78,9 +78,9 @@ def test_estimator_by_hand() -> None:
     ("batch", "message"),
     [
         ((0, 1), "batch: takes 0.725 s, request 0 is due in 0.5 s (at 1.5 s)"),
-        ((0, 1, 2), "batch: needs 12 bytes of memory, 10 are available"),
+        ((0, 1, 2), "batch: needs 12 bytes of memory, but only 10 are available"),
         ((1, 3), "batch[1]: expected a request below 3, got 3"),
-        ((1, 1), "batch[1]: request 1 is in the batch already"),
+        ((1, 1), "batch[1]: request 1 is already in the batch"),
     ],
 )
 def test_violations(batch: tuple[int, ...], message: str) -> None:

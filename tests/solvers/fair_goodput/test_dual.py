@@ -112,7 +112,7 @@ def test_least_rates_already_met_change_nothing(problem: FairGoodputProblem) -> 
     [
         (
             [0.0, 1.5, 0.0],
-            "client 1 needs 1.5 tokens per round, and gains at most 1.33325 with 6 draft tokens",
+            "client 1 needs 1.5 tokens per round, but gets at most 1.33325 with 6 draft tokens",
         ),
         (
             [1.9, 0.0, 2.9],
