@@ -146,8 +146,7 @@ class Measurement:
         if self.tokens_per_second is None and (self.acceptance_length is None or not length):
             raise InvalidInput(
                 "output_tokens_per_second: required field is missing, because there is no"
-                " acceptance"
-                " length"
+                " acceptance length to predict it from"
             )
 
 

@@ -161,7 +161,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: specopt.verify(latency(), solved(allocation())),
-        "kind: expected 'serving-latency', as the problem, got 'draft",
+        "kind: expected 'serving-latency', the kind of the problem, got 'draft",
     ),
     (
         lambda: specopt.generate("draft-allocation/unifrom"),

@@ -43,7 +43,9 @@ class TokensPerRound(FairGoodputMethod):
     takes = (
         PER_SECOND,
         NO_MIN_RATES,
-        Condition("a utility of rates per round within this range", _out_of_range),
+        Condition(
+            "a utility of rates per round in the range of floating-point numbers", _out_of_range
+        ),
     )
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:

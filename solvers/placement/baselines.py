@@ -53,7 +53,7 @@ class AllDevice(OnePlace):
 
 @dataclass(frozen=True)
 class GreedyPlacement(SimplePlacement):
-    """Place one client at a time, or a few if there are many, without draft units."""
+    """Place one client at a time (a few at a time if there are many), without draft units."""
 
     name = "greedy"
     source = "own"

@@ -78,7 +78,10 @@ def test_limits_of_the_yield_hold_it() -> None:
             lambda: PositionAcceptance.from_counts([1.0], [1.0], level=1.0),
             "level: expected a confidence",
         ),
-        (lambda: PositionAcceptance.constant(0.5, 0.6, 0.7), "both sides"),
+        (
+            lambda: PositionAcceptance.constant(0.5, 0.6, 0.7),
+            "lower, upper: expected lower <= rates <= upper",
+        ),
     ],
 )
 def test_bad_input_is_named(make: object, message: str) -> None:

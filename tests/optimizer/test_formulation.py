@@ -136,7 +136,7 @@ def test_fairness_next_to_1_is_refused(fairness: float) -> None:
     """
     problem: Any = generate("fair-goodput/paper-5", clients=3, budget=6, seed=1)
     with pytest.raises(
-        Unsupported, match=r"formulation: at fairness .* take 1, or a fairness that differs"
+        Unsupported, match=r"formulation: at fairness .* use 1, or a fairness that differs"
     ):
         formulation(dataclasses.replace(problem, fairness=fairness))
 

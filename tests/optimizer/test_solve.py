@@ -412,7 +412,7 @@ def test_what_memory_cannot_hold_is_refused() -> None:
     problem = specopt.PromptChunkingProblem.from_dict(small | {"pipeline_length": 10_000_000})
     with pytest.raises(
         Unsupported,
-        match=r"pipeline_length need 7\.\d+e\+10 bytes of memory, the limit is 2\.147e\+09",
+        match=r"pipeline_length need 7\.\d+e\+10 bytes of memory, but the limit is 2\.147e\+09",
     ):
         specopt.solve(problem, "deadline")
     with pytest.raises(

@@ -88,13 +88,13 @@ def advice(
     elif goal.robust and not schedule.speculates:
         holds = int(np.cumprod(answers.value[:, 1:] > 0.0, axis=0).sum(axis=0).max())
         known_safe = (
-            f"drafts are safe up to {grid.sizes[holds - 1]} requests at a time"
+            f"drafts are safe up to {grid.sizes[holds - 1]} requests at a time; beyond that,"
             if holds
-            else "drafts are not safe at any load"
+            else "drafts are not safe at any load:"
         )
         yield (
-            f"{known_safe}: at more, every draft length may be slower than no speculation, and"
-            " a limit on the batch would make requests wait"
+            f"{known_safe} every draft length may be slower than no speculation, and a limit on"
+            " the batch would make requests wait"
         )
     if goal.tpot_seconds is not None and tuning.carries:
         most = max(range(len(every)), key=lambda i: worth[i])
@@ -104,8 +104,7 @@ def advice(
             yield (
                 f"capacity is largest with {_words(tuning.name)}: {tuning.carries} requests;"
                 f" throughput is largest with {_words(name)}: {worth[most]:.3f}x of {base},"
-                f" compared"
-                f" with {tuning.score:.3f}x, but at most {fewer} requests"
+                f" compared with {tuning.score:.3f}x, but at most {fewer} requests"
             )
     yield from _unmeasured(predictor, answers, cases, tuning)
     yield from _contexts(predictor, answers, cases, schedule)
@@ -147,9 +146,8 @@ def _unmeasured(
         if k is not None and k not in taken:
             mean, low, high = found[k]
             yield (
-                f"K = {k} has a predicted speed-up of {mean:.2f}x ({low:.2f} to {high:.2f})"
-                f" over the"
-                " loads but was not measured: measure it"
+                f"K = {k} has a predicted speed-up of {mean:.2f}x ({low:.2f} to {high:.2f}) over"
+                " the loads but was not measured: measure it"
             )
     if set(taken) - {None, 0, *measured}:
         one = max(k or 0 for k in taken if k not in measured)
@@ -172,7 +170,7 @@ def _flip(
         + (
             f": the table pays off if it costs less than {flat:.1%}"
             if flat > 0
-            else ": the table does not pay off at any cost"
+            else ": the table does not pay off, whatever it costs"
         )
         + f" (reports: {prices.table.source})"
     )

@@ -105,8 +105,8 @@ def _chosen(
     every = answers.all()
     if not every:
         raise InvalidInput(
-            "sweep: no draft length, nor no speculation, was measured at every load; measure one at"
-            " every load"
+            "sweep: neither a draft length nor running without speculation was measured at every"
+            " load; measure one of them at every load"
         )
     capacity: tuple[Capacity, ...] = ()
     if goal.tpot_seconds is not None or goal.room is not None:

@@ -95,7 +95,7 @@ def test_engines_add_up_and_models_are_told_apart(tmp_path: Path) -> None:
             "vllm:spec_decode_num_drafts_total 3",
             "accepted_tokens_per_pos_total for the positions 0, 1",
         ),
-        (None, scrape(10, 20, [5, 6]), "increase with the position"),
+        (None, scrape(10, 20, [5, 6]), "do not rise with the position"),
         (
             None,
             scrape(10, 21, [5, 4]),
@@ -226,7 +226,7 @@ def test_golden_lengths(tmp_path: Path) -> None:
     assert isinstance(found, AcceptanceLengths)
     assert found.expected_tokens(3).tolist() == [1.0, 1.84, 2.51, 2.47]
     assert "2.51 tokens with 2 drafts and 2.47 with 3" in found.notes[0]
-    with pytest.raises(InvalidInput, match="measured for drafts of 1, 3 tokens, not 2"):
+    with pytest.raises(InvalidInput, match="measured for drafts of 1, 3 tokens, but not of 2"):
         read_acceptance(path, mode="thinking_off").expected_tokens(3)
     wider = read_acceptance(path, mode="thinking_off", extrapolate=True)
     assert wider.expected_tokens(3) == pytest.approx([1.0, 1.92, 2.46, 3.0])

@@ -191,14 +191,14 @@ def test_verification_by_length() -> None:
             {"draft_lengths": [0, 2], "verify_seconds": 0.0},
             (
                 "verify_seconds: expected a number > 0, because an iteration without drafts would"
-                " take no time in states[0], got 0.0"
+                " otherwise take no time in states[0], got 0.0"
             ),
         ),
         (
             {"draft_lengths": [0, 2], "verify_seconds": [0.0, 1.0, 1.0]},
             (
                 "verify_seconds: expected a number > 0, because an iteration without drafts would"
-                " take no time in states[0], got 0.0"
+                " otherwise take no time in states[0], got 0.0"
             ),
         ),
         (

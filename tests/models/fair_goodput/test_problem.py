@@ -382,7 +382,7 @@ def test_tokens_are_counted_exactly() -> None:
             "schedule",
         )
         assert rich.violations(declared(rich, schedule)) == (
-            [f"schedule[1]: {most + 1} draft tokens, {most} are allowed"] if more else []
+            [f"schedule[1]: {most + 1} draft tokens, at most {most} are allowed"] if more else []
         )
 
 

@@ -180,7 +180,7 @@ def test_the_staircase() -> None:
         ({"spread": [-1.0] * 24}, r"file.table.spread\[0\]: expected float >= 0.0"),
         (
             {"batch": [1] * 23 + [3]},
-            "file.table: expected a complete grid, .* missing, the first at batch = ",
+            "file.table: expected a complete grid with one row .* missing, the first at batch = ",
         ),
         ({"secs": []}, "file.table.secs: unknown field"),
     ],

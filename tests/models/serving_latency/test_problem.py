@@ -295,7 +295,7 @@ GRID = {"batch": [1, 1, 2, 2], "new_tokens": [1, 3, 1, 3], "cached_tokens": [0] 
             {"draft_runtime": {"passes": GRID | {"seconds": [1.0, 2.0, 3.0, 1.5]}}},
             (
                 "draft_runtime.passes.seconds: times must not decrease as the batch size, new"
-                " cached tokens grow"
+                " tokens or cached tokens increase; the relative distance to the closest monotone"
             ),
         ),
         (

@@ -104,7 +104,7 @@ def test_cheaper_drafters_draft_more() -> None:
         ({"type": "eagle"}, "runtime.drafter.type: expected one of .*, got 'eagle'"),
         (
             {"type": "head", "seconds": 1},
-            "runtime.drafter: unknown field 'seconds'; head takes type",
+            "runtime.drafter: unknown field 'seconds'; the fields of head are type",
         ),
         (
             {"type": "ngram", "seconds_per_step": -1},

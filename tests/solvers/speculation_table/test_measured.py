@@ -155,7 +155,10 @@ def test_contexts_that_were_measured_count_alike() -> None:
     verifies = {(batch, new, context): 0.02 + 1e-4 * context for batch, new, context in grid}
     data = {"draft": table_of(dict.fromkeys(grid, 0.001)), "verify": table_of(verifies)}
     assert Runtimes.from_dict(data).contexts == (0.0, 200.0)
-    assert "contexts of 0, 200 tokens" in Runtimes.from_dict(data).notes[0]
+    assert (
+        "the measured contexts (0, 200 tokens) are weighted equally"
+        in Runtimes.from_dict(data).notes[0]
+    )
     alone, _ = Runtimes.from_dict({**data, "context_tokens": 50}).seconds(4, 3)
     assert alone == pytest.approx(np.full((1, 4, 1), 0.025))
 

@@ -36,7 +36,7 @@ def test_speedups_need_a_row_per_batch() -> None:
     for batches in ((1, 2), (1, 2, 2), ()):
         with pytest.raises(InvalidInput, match="speedups: expected one row"):
             Schedule(ranges=((1, 4, 1),), batches=batches, speedups=SPEEDUPS)
-    with pytest.raises(InvalidInput, match="and a weight"):
+    with pytest.raises(InvalidInput, match="and one weight per batch"):
         Schedule(ranges=((1, 4, 1),), batches=(1, 2, 3), speedups=SPEEDUPS, weights=np.ones(2))
 
 

@@ -146,7 +146,7 @@ def test_seconds_per_flop_without_a_model_are_noted() -> None:
     table = speculation_table(
         Runtimes.from_dict(times), PositionAcceptance.constant(0.8), max_batch=8
     )
-    assert [note for note in table.notes if "is used per token" in note] == [table.notes[0]]
+    assert [note for note in table.notes if "is applied per token" in note] == [table.notes[0]]
     assert table.notes[0].startswith("verify: seconds_per_flop")
 
 

@@ -186,7 +186,7 @@ def test_robust_ends_where_drafts_may_be_slower() -> None:
     assert _decide(sweep).schedule.speculates
     found = _decide(sweep, robust=True)
     assert found.schedule.ranges == ((1, 16, None),)
-    assert any("hold up to" in note for note in found.notes)
+    assert any("drafts are safe up to" in note for note in found.notes)
     assert _decide(sweep, robust=True, max_batch=4).schedule.ranges == ((1, 4, 2),)
 
 
@@ -499,9 +499,11 @@ def test_contexts_that_disagree_are_named() -> None:
             )
         )
 
-    (note,) = [note for note in _decide(sweep(110.0)).notes if "flips" in note]
+    (note,) = [
+        note for note in _decide(sweep(110.0)).notes if "best choice depends on them" in note
+    ]
     assert "0.79x" in note and "1.10x" in note and "--context" in note
-    assert not any("flips" in note for note in _decide(sweep(85.0)).notes)
+    assert not any("depends on them" in note for note in _decide(sweep(85.0)).notes)
 
 
 def test_between_measured_contexts_seconds_are_linear() -> None:
