@@ -258,5 +258,5 @@ def test_infeasible_plans_are_refused(small: ServingLatencyProblem) -> None:
     other = solve(generate("serving-latency/paper-1", tasks=5, seed=9), "no-batching")
     with pytest.raises(InvalidInput, match="another problem"):
         specopt.simulate(small, other)
-    with pytest.raises(InvalidInput, match="got none"):
+    with pytest.raises(InvalidInput, match="plan: the result has no plan"):
         specopt.simulate(small, dataclasses.replace(other, problem_sha256=small.sha256, plan=None))
