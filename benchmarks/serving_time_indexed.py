@@ -1,9 +1,10 @@
-"""A time-indexed linear program for serving as tasks arrive: how far it is from the best policy,
-and what it takes.
+"""A time-indexed linear program for serving as tasks arrive: its distance from the best policy, and
+its cost.
 
-``python -P benchmarks/serving_time_indexed.py [TASKS [SECONDS [RATE]]]``: tasks, length of an
-interval, requests per second. Tasks may end in parts. It lets no runs of a step overlap, so it is
-no bound on plans, but above that of the same program in which they do.
+``python -P benchmarks/serving_time_indexed.py [TASKS [SECONDS [RATE]]]``: number of tasks, length
+of an interval, and requests per second. Tasks may end in parts. The program does not let runs of a
+step overlap, so it is not a bound on plans, but its value is at least that of the same program with
+overlap.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ LONGEST = 10.0  # seconds that a task may be present
 
 
 class Program:
-    """Rows a x <= b of a linear program, added one by one."""
+    """Rows a x <= b of a linear program, which are added one by one."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[np.ndarray, np.ndarray]] = []
@@ -35,12 +36,12 @@ class Program:
         self.variables = 0
 
     def new(self, *shape: int) -> np.ndarray:
-        """Return variables, by number."""
+        """Return the indices of new variables."""
         first, self.variables = self.variables, self.variables + int(np.prod(shape))
         return np.arange(first, self.variables).reshape(shape)
 
     def at_most(self, limit: float, *terms: tuple[np.ndarray, object]) -> None:
-        """Demand that a sum over (variables, coefficients) is at most a limit."""
+        """Require that a sum over (variables, coefficients) is at most a limit."""
         columns = np.concatenate([np.ravel(which) for which, _ in terms])
         values = np.concatenate(
             [np.broadcast_to(by, np.shape(which)).ravel() for which, by in terms]
@@ -49,7 +50,7 @@ class Program:
         self.limits.append(limit)
 
     def least(self, cost: np.ndarray, bounds: np.ndarray) -> float:
-        """Return the least cost."""
+        """Return the minimum cost."""
         rows = np.repeat(
             np.arange(len(self.entries)), [len(columns) for columns, _ in self.entries]
         )
@@ -63,7 +64,9 @@ class Program:
 
 
 def time_indexed(problem: ContinuousServingProblem, seconds: float) -> tuple[float, int]:
-    """Return the least mean latency of tasks that may end in parts, and the number of variables."""
+    """Return the minimum mean latency of tasks that may end in parts, and the number of
+    variables.
+    """
     prepared = prepare(problem, "sequential")
     tokens = np.array([problem.tokens_per_step(length)[0] for length in LENGTHS])
     arrival = (problem.arrival_seconds - problem.arrival_seconds.min())[prepared.order]
