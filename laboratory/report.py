@@ -551,7 +551,7 @@ def repetition(name: str) -> float | None:
 
 @cache
 def sweeps_carried() -> dict[str, list[Carried]]:
-    """Return the number of clients served in sweeps with enough concurrencies."""
+    """Return the points of the sweeps with enough concurrencies, by file name."""
     return {path.name: carried(read_sweeps([path])) for path in SWEEPS}
 
 
