@@ -30,7 +30,7 @@ app = typer.Typer(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; what cannot be done is one message on stderr."""
+    """Run one command and return its exit code. An error is reported as one message on stderr."""
     try:
         app(list(arguments), prog_name="testbed")
     except SystemExit as ended:

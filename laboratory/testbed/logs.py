@@ -63,7 +63,7 @@ class Recording:
 
 
 class _Heard:
-    """A model that remembers the logits it gave."""
+    """A model that stores the logits that it returned."""
 
     def __init__(self, model: Llama) -> None:
         self.model = model
@@ -76,7 +76,7 @@ class _Heard:
         return self.heard[-1]
 
     def take(self) -> Floats:
-        """Return what was heard since the last call, position behind position."""
+        """Return the logits stored since the last call, joined along positions."""
         heard, self.heard = self.heard, []
         return np.concatenate(heard, axis=1)
 
@@ -99,11 +99,11 @@ def record(
     asked, tokens
         The prompts, and the tokens of each.
     first
-        Number of the first prompt; its successors follow.
+        Index of the first prompt. The others have the next indices.
     stop
-        The token that ends an answer.
+        Token that ends an answer.
     how
-        What to record.
+        Settings of the recording.
 
     Returns
     -------

@@ -26,7 +26,7 @@ class Undrafted:
     Parameters
     ----------
     kind, scene, quantity
-        What is compared; scene None: the same in all scenes.
+        Kind, scene and quantity. Scene None means that the values are the same in all scenes.
     drafted
         Medians of the worst and the best plan with drafts.
     undrafted
