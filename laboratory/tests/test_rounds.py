@@ -43,8 +43,8 @@ def test_rounds_have_the_output_law(quantise_first: bool) -> None:
 
 
 def test_rounds_that_are_certain() -> None:
-    """Tests rounds with certain outcomes: all drafts accepted, the first one rejected, and no
-    drafts.
+    """Tests that rounds with certain outcomes have them: all drafts accepted, the first one
+    rejected, and no drafts.
     """
     rng = np.random.default_rng(0)
     point = np.eye(3)
