@@ -171,7 +171,7 @@ def commands() -> dict[str, list[str]]:
         for words in shown
         for line in (words, f"{words} --json")
         if not line.startswith("front")
-        or line.endswith("--json")  # its text says what each point took
+        or line.endswith("--json")  # its text contains the time of each point
     }
     for problem in sorted(path.name for path in EXAMPLES[1].glob("latency-*.json")):
         solved = f"solve {problem} --method algorithm-1 -o result.json"
@@ -231,7 +231,7 @@ def answer(case: str) -> tuple[Any, float]:
 
 def _printed(case: str) -> tuple[Any, float]:
     """Return the output of the commands of a case, run in the folder of the examples."""
-    from papers.run import main  # of benchmarks/papers, which is no command
+    from papers.run import main  # of benchmarks/papers, which is not a command
 
     from specopt.commands import cli
 
@@ -361,14 +361,14 @@ def record(file: Path, wanted: Sequence[str], limit: float, jobs: int) -> int:
         return 2
     missing = [case for case in cases(wanted) if case not in known]
     kinds = {case.partition("/")[0] for case in missing} & {kind.name for kind in KINDS}
-    if kinds:  # compiling is no part of a case
+    if kinds:  # compilation is not part of a case
         subprocess.run(
             [sys.executable, "-P", "-m", "specopt", "-q", "warmup", *sorted(kinds)], check=True
         )
     simulated = {case.split()[1]: case for case in missing if case.startswith("simulate ")}
     with contextlib.closing(Answerer()) as worker:
         for case in simulated.values():
-            worker.answer(case, None)  # compiles what simulations of the kind need
+            worker.answer(case, None)  # compiles the code for simulations of the kind
 
     def ask(worker: Answerer, case: str) -> dict[str, Any]:
         found = worker.answer(case, limit)
@@ -472,9 +472,7 @@ def differences_of(before: Any, now: Any, tolerance: float, place: str = "") -> 
         else:
             for number, (one, other) in enumerate(zip(before, now, strict=True)):
                 yield from differences_of(one, other, tolerance, f"{place}[{number}]")
-    elif before != now and not (
-        before != before and now != now
-    ):  # a number that is none is equal to itself here
+    elif before != now and not (before != before and now != now):  # NaN is equal to itself here
         are_numbers = isinstance(before, float) and isinstance(now, float)
         if not (are_numbers and math.isclose(before, now, rel_tol=tolerance, abs_tol=0.0)):
             yield f"{place} {before!r} -> {now!r}"

@@ -32,7 +32,7 @@ from specopt.models.fields import Floats
 from specopt.models.verification_batch.workload import VerificationWorkload
 
 _PROMPT_BINS = 32
-# tokens that fewer responses reach do not count: too little work, and a bound all the same
+# tokens that fewer responses reach are ignored, which reduces the work and keeps the bound valid
 _RARE = 1e-6
 
 
@@ -103,7 +103,7 @@ def _work(
     computed again.
     """
     time = workload.estimator
-    # a prompt counts as the shortest of its bin
+    # a prompt is rounded down to the shortest of its bin
     longer = _longer(
         workload.prompt_median_tokens, workload.prompt_sigma, workload.most_prompt_tokens
     )
@@ -136,7 +136,7 @@ def _window(workload: VerificationWorkload) -> Floats:
     rows = []
     states = {
         (True, 0): 1.0
-    }  # whether all were right so far, and how many before the first wrong one
+    }  # whether all were correct so far, and the number before the first incorrect one
     for i, rate in enumerate(workload.acceptance_rates.tolist()):
         following: dict[tuple[bool, int], float] = {}
         for (intact, accepted), chance in states.items():

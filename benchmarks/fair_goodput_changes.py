@@ -69,7 +69,7 @@ class Rival(ABC):
         fast.allocate(
             1.0 / table[:, 1], np.minimum(self.rates(table), 0.999), self.budget, None, drafts
         )
-        for i in np.flatnonzero(table[:, 5] >= 50):  # a probe, at the cost of whoever has most
+        for i in np.flatnonzero(table[:, 5] >= 50):  # a probe from the client with the most drafts
             if drafts[i] == 0:
                 drafts[drafts.argmax()] -= 1
                 drafts[i] = 1
@@ -241,7 +241,7 @@ def play(
     draw = np.random.default_rng(seed)
     due: dict[
         int, dict[int, Reports]
-    ] = {}  # by the round in which they arrive, and the round that they are of
+    ] = {}  # by the round of arrival, with the round that they describe
     gains: list[Floats] = []
     for turn in range(spans[-1][1]):
         for comes, client in changes.get(turn, ()):

@@ -207,9 +207,8 @@ def places(smoke: bool) -> list[Row]:
     close in the judge's values.
     """
     random = np.random.default_rng(2)
-    found: list[
-        tuple[bool, float, float]
-    ] = []  # whether it is named, what is lost, how close the second is
+    # whether it is the judge's choice, the loss, and the gap to the second
+    found: list[tuple[bool, float, float]] = []
     confused: Counter[str] = Counter()
     while len(found) < (2 if smoke else CHOICES):
         data = _problem(random, [_count(random, 128.0)])

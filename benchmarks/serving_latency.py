@@ -148,7 +148,7 @@ def wide(smoke: bool) -> list[Row]:
             drafted, verified = (
                 random.uniform(0.5, 2.0),
                 1.0,
-            )  # seconds that each stage takes in all, overheads apart
+            )  # total seconds of each stage, without overheads
             flops = [
                 model.flops_per_token * int(problem.input_tokens.sum())
                 for model in (problem.draft, problem.verify)

@@ -49,7 +49,7 @@ TRACES = {
 stretching, and draft memory, which has to be large enough for the longest prompts.
 """
 
-BITS_PER_TOKEN = 32.0  # prompts travel as numbers of tokens: what is compared is the serving
+BITS_PER_TOKEN = 32.0  # prompts are sent as token ids, because serving is compared, not links
 FIXED = (2, 4)
 """Speculation lengths of first-come batching. The better one is used, in hindsight."""
 

@@ -24,7 +24,7 @@ from specopt.solvers.serving_prices import operations
 
 LENGTHS = np.array([0, 1, 2, 3, 4, 5, 6, 8, 10])
 BITS_PER_TOKEN = 32.0  # as in `serving_online`
-LONGEST = 10.0  # seconds that a task may be present
+LONGEST = 10.0  # maximum seconds of a task in the system
 
 
 class Program:
@@ -84,7 +84,7 @@ def time_indexed(problem: ContinuousServingProblem, seconds: float) -> tuple[flo
         draft_slope * (first_draft - draft)[:, -1],
         verify_slope * (first_verify - verify)[:, 0],
     )
-    own = verify_pass + LENGTHS * draft_pass + work  # of a step that serves nobody else
+    own = verify_pass + LENGTHS * draft_pass + work  # of a step that serves no other task
     drafts = np.where(LENGTHS > 0, taken_in[:, None], 0.0)
     alone = prompt + (own / tokens * outputs[:, None] + drafts).min(axis=1)
 
@@ -111,7 +111,7 @@ def time_indexed(problem: ContinuousServingProblem, seconds: float) -> tuple[flo
             program.at_most(0.0, (served[j], own[k]), *own_terms, (present[j], -seconds))
             program.at_most(
                 -outputs[k], (served[: j + 1], -tokens), (later, -outputs[k])
-            )  # what has left has its tokens
+            )  # finished tasks have all of their tokens
             program.at_most(-1.0, (prompts[: j + 1], -1.0), (later, -1.0))
             every = 1.0 / (
                 outputs[k] / tokens[1:]
@@ -125,7 +125,7 @@ def time_indexed(problem: ContinuousServingProblem, seconds: float) -> tuple[flo
     for present, least in presence:
         cost[present] = seconds / len(presence)
         bounds[present, 0], bounds[present, 1] = least, 1.0
-    early = (ready % seconds).mean()  # of the first interval, before a task was there
+    early = (ready % seconds).mean()  # of the first interval, before the task arrived
     return program.least(cost, bounds) - early + float((ready - arrival).mean()), program.variables
 
 

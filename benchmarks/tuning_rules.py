@@ -44,9 +44,9 @@ OWN = (
     "instances/data/measured/vllm-cpu-ngram.csv",
 )
 WAYS = 25
-ANCHOR = 0.93  # throughput with 0 drafts against none
+ANCHOR = 0.93  # throughput with 0 drafts relative to no speculation
 CONFIDENCE = 0.9
-LEVEL = 0.01  # of the test that a table's coverage is too low
+LEVEL = 0.01  # level of the test for low coverage of a table
 DRAWS = 2_000
 KEPT, INSIDE, ANY = (
     "ends of K kept",
@@ -402,7 +402,7 @@ def score(table: Table, truth: Table, method: Method, most: int) -> Score:
             found.cells.setdefault(wanted[k], []).append(
                 (bool(abs(seen[k] - mean[k]) <= half[k]), 2.0 * half[k])
             )
-        # what is measured counts as measured
+        # measured points keep their measured values
         mean = np.where(hidden, mean, seen)
         known = [p.draft_length for p in way.kept if p.draft_length]
         outside = [
@@ -553,7 +553,7 @@ def withheld(smoke: bool) -> list[Row]:
 # ---------------------------------------------------------------- families
 
 LEVELS = (0.5, 0.8, 0.9)
-TOLERANCE = 6.0  # of a coverage, in points of per cent
+TOLERANCE = 6.0  # of a coverage, in percentage points
 LOADS, LENGTHS, ALONE, TRANSFERS = (
     "several loads, loads withheld",
     "several loads, lengths withheld",

@@ -31,7 +31,7 @@ ROUNDS = (
     ("acceptance 0.85", mixed_classes(acceptance_rate=0.85)),
 )
 CACHES = (
-    # prompts, acceptance, classes, GB of cache, target: the first four rows are those of the issue
+    # prompts, acceptance, classes, GB of cache, target
     (150.0, 0.73, (2.0, 4.0, 6.0, 8.0), None, 1.7),
     (150.0, 0.73, (2.0, 4.0, 6.0, 8.0), 20.0, 1.55),
     (150.0, 0.73, (2.0, 4.0, 6.0, 8.0), 12.0, 1.3),

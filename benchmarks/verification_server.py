@@ -47,7 +47,7 @@ def costs(smoke: bool) -> list[Row]:
     rows = []
     for policy in POLICIES:
         if policy == "per-epoch":
-            continue  # quadratic: no policy for that many
+            continue  # quadratic, so not for so many requests
         for room in (None, 40 * GIGABYTE) if policy == "slack" else (None,):
             taken = [_call_seconds(policy, size, 5 if smoke else 100, room) for size in sizes]
             (decision, late), (cancel, _) = taken[-1]

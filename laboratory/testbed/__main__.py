@@ -167,7 +167,7 @@ def page(
     found, names = [read_record(path) for path in record], tuple(map(str, record))
     try:
         made = page_of(found, names)
-    except Exception as error:  # our own records are no format that is checked field by field
+    except Exception as error:  # our own records are not checked field by field
         why = error if isinstance(error, InvalidInput) else f"{type(error).__name__}: {error}"
         raise InvalidInput(
             f"{', '.join(names)}: expected laboratory records that are whole: {why}"

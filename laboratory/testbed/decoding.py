@@ -254,7 +254,7 @@ class Rows:
     def __init__(self) -> None:
         self._places: dict[
             int, tuple[Any, list[int], int]
-        ] = {}  # of each task: its batch, whose tasks, its row
+        ] = {}  # by task: its batch, the tasks of that batch, and its row
 
     def place(self, tasks: list[int], side: Any) -> None:
         """Store the tasks as the rows of a side."""

@@ -86,7 +86,7 @@ class Channel:
         self._arrived: queue.SimpleQueue[tuple[float, bytes] | None] = queue.SimpleQueue()
         self._waiting: list[
             tuple[float, int, dict[str, Any]]
-        ] = []  # a heap: by when they are due, then as they came
+        ] = []  # a heap, by due time and then by arrival
         self._taken, self._closed = 0, False
         self._thread = threading.Thread(target=self._take, daemon=True)
         self._thread.start()
@@ -136,7 +136,7 @@ class Channel:
             If the other end has closed.
         """
         while (wait := self._due() - time.monotonic()) > 0.0:
-            with contextlib.suppress(queue.Empty):  # one that is due earlier may come
+            with contextlib.suppress(queue.Empty):  # a message that is due earlier may arrive
                 self._keep(self._arrived.get(timeout=wait))
         return self.take()[1]
 

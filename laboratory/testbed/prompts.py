@@ -55,9 +55,8 @@ def prompts(per_kind: int, *, training: bool, seed: int = 0) -> tuple[Prompt, ..
     integer("seed", seed, 0)
     found: dict[str, list[str]] = {}
     for number, kind in enumerate(KINDS):
-        random = np.random.default_rng(
-            (seed, number)
-        )  # each its own, so that more prompts begin like fewer
+        # separate for each kind, so that a longer list begins with a shorter one
+        random = np.random.default_rng((seed, number))
         texts = found[kind] = list[str]()
         for _ in range(_MAX_DRAWS * per_kind):
             if len(texts) == per_kind:

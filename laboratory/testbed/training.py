@@ -262,7 +262,7 @@ def _hidden(student: Any, batch: Sequence[Answer]) -> tuple[Tensor, Tensor]:
         learnt[row, answer.start - 1 : count] = True
     with torch.autocast(
         "cpu", torch.bfloat16
-    ):  # rows end in padding, which causal layers do not see
+    ):  # rows end with padding, which does not affect causal layers
         hidden = student(input_ids=tokens, use_cache=False).last_hidden_state
     return hidden[learnt].float(), torch.cat([answer.states for answer in batch])
 

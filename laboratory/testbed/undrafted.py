@@ -75,7 +75,7 @@ def _rounds(record: Mapping[str, Any]) -> list[Undrafted]:
     """Return tokens per second of the rounds in which policies draft nothing, so that nothing is
     uploaded.
     """
-    rows: list[tuple[int, float]] = []  # of each such round the play and its seconds
+    rows: list[tuple[int, float]] = []  # for each such round, the play and its seconds
     for trial in record["trials"]:
         lengths = [
             trial["plan"]["policy"][state]["draft_length"]

@@ -181,7 +181,7 @@ def test_replayed_devices_send_when_they_would_have(overlap: bool, second: float
         (
             11.0,
             {"task": 0, "accepted": 1, "token": 8, "drafted": 1},
-        ),  # another token than was guessed
+        ),  # a token that differs from the guess
         (12.0, {"task": 0, "accepted": 0, "token": 7, "drafted": 1}),  # a draft was wrong
         (12.0, {"over": True}),
     ]
@@ -247,7 +247,7 @@ def test_acceptance_by_position_counts_guesses() -> None:
         {"draft_tokens": 2, "accepted": [[2, 1]], "rounds": [[{"hit": True}, {"hit": False}, {}]]},
     ]
     assert by_position(devices, 2, alike=False) == pytest.approx([4 / 5, 2 / 4, 1.0])
-    looked = [3 / 3 + 2 / 2, 2 / 3 + 2 / 2, 1 / 2]  # a round counts as its prompt's share
+    looked = [3 / 3 + 2 / 2, 2 / 3 + 2 / 2, 1 / 2]  # a round is weighted by the share of its prompt
     accepted = [2 / 3 + 2 / 2, 1 / 3 + 1 / 2, 1 / 2]
     assert by_position(devices, 2, alike=True) == pytest.approx(np.divide(accepted, looked))
 

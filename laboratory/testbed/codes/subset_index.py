@@ -62,7 +62,7 @@ def subset_at(index: int, size: int, universe: int) -> list[int]:
             coefficient * (size + 1) // below if members else 0
         )  # C(below - 1, size), if C(below, size + 1) is known
         if members and run <= index:
-            below, coefficient = below - 1, run  # a run of neighbours costs no search
+            below, coefficient = below - 1, run  # consecutive members need no search
         else:
             below, coefficient = _largest_below(below, index, size)
         members.append(below)

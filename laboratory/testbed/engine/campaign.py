@@ -115,7 +115,7 @@ def _measure_all(work: Path, todo: list[tuple[str, Mapping[str, Any] | None]], l
     for repetition in range(1, 1 + REPETITIONS):
         for name, setting in todo[
             :: 1 if repetition % 2 else -1
-        ]:  # what drifts hits the first as often as the last
+        ]:  # so that drift affects the first settings as much as the last
             if time.monotonic() < last:
                 measure(work, name, setting, repetition)
 

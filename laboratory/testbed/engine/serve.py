@@ -76,7 +76,7 @@ def serve(folder: Path, setting: Mapping[str, Any] | None, *, alone: bool) -> di
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "machine": {"processor": processor(), "cores": len(os.sched_getaffinity(0))},
         "environment": ENVIRONMENT,
-        "threads": 1,  # after every load `_serve` has looked
+        "threads": 1,  # `_serve` has checked it after every load
         "speculative_config": setting,
         "loads": [_serve(engine, load, str(number)) for number, load in enumerate(loads)],
     }
@@ -97,7 +97,7 @@ def _serve(llm: Any, load: Load, name: str) -> dict[str, Any]:
 
     from testbed.checkpoints import prompt_tokens
 
-    torch.set_num_threads(1)  # whatever set another number while the engine started
+    torch.set_num_threads(1)  # even if another number was set while the engine started
     engine, before = llm.llm_engine, _counters(llm)
     waiting = [
         (f"{name}-{number}", {"prompt_token_ids": prompt_tokens(prompt.text)}, count)

@@ -339,7 +339,7 @@ def carry_out(
     settings = parse(Settings, data["settings"], "settings")
     number = 1 + sum(
         len(one["measured"]) for one in data["trials"]
-    )  # those beforehand are number 0
+    )  # the batches measured beforehand have number 0
     random = np.random.default_rng((settings.seed, len(settings.loads), number))
     ragged = measure_ragged(laboratory, settings, random, settings.between)
 

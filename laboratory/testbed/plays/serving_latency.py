@@ -174,7 +174,7 @@ class _Tasks(Rows):
         length = max(length for _, _, lengths in order.phases for length in lengths)
         room = max(map(len, order.prompts)) + (max(order.outputs) + 1) * (
             length + 1
-        )  # a step gives one token at least
+        )  # a step yields at least one token
         for tasks in order.phases[0][1]:
             self.place(
                 tasks,

@@ -111,7 +111,7 @@ def _of(log: RecordedDrafts, costs: Costs, kind: Kind, history: bool) -> Stoppin
     table = _features(log, history)
     part = (
         np.unique(log.prompt, return_inverse=True)[1] // 8 % PARTS
-    )  # blocks of 8 prompts have one of each kind
+    )  # blocks of 8 prompts contain one of each kind
     train, tune, test = (_log(log, table, part == number) for number in range(PARTS))
     predictor = fit_predictor(train, kind)
     bins = score_bins(predictor, tune)
