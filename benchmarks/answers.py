@@ -1,16 +1,17 @@
-"""Record what specopt answers, and list what differs after a change that must not change it.
+"""Record the answers of specopt, and list the differences after a change that must not change them.
 
     python benchmarks/answers.py record FILE [WHAT ...] [--seconds S] [--jobs N]
     python benchmarks/answers.py check FILE [WHAT ...] [--small] [--tolerance R] [--jobs N]
 
-A case is a method on an instance of the library (objective, bound, status and digests of the plan),
-the default method of an instance, or a command on the shipped examples (what it prints). WHAT is
-the beginning of cases: a kind, an instance, an instance and a method, a command. No time limit is
-given: a case whose process had to be stopped after S seconds is recorded as unfinished and never
-checked, nor is one that answered differently when it was asked twice. `record` goes on where it was
-left. Seconds and versions are left out of what is printed.
+A case is one of three things: a method on an instance of the library (objective, bound, status and
+digests of the plan), the default method of an instance, or a command on the shipped examples (its
+printed output). WHAT is the beginning of case names: a kind, an instance, an instance and a method,
+or a command. No time limit is set. A case whose process had to be stopped after S seconds is
+recorded as unfinished and never checked. The same holds for a case with two different answers in
+two runs. `record` continues where an earlier run stopped. Seconds and versions are removed from the
+printed output.
 
-FILE has a line of JSON per case: `case`, and `answer` and `seconds` (of the processor), or
+FILE contains a line of JSON per case: `case`, and either `answer` and `seconds` (processor time) or
 `left_out` with the reason.
 """
 
@@ -61,21 +62,22 @@ RENAMED = (
     ),
     (r"^reproduce theorems", "papers theorems"),
 )
-"""Patterns of old names of cases, and their new names: `check` asks for the new ones."""
+"""Patterns of old case names, and their new names. `check` runs the new names."""
 
 EXAMPLES = (ROOT / "instances" / "data" / "measured", ROOT / "tests" / "data")
 SEED = 0
 SMALL_SECONDS = 0.2
 TWICE_SECONDS = 5.0
-"""A case that takes less is asked twice when it is recorded."""
+"""A case that takes less time than this is run twice when it is recorded."""
 PATIENCE = 5.0
-"""How many times as long as at recording a check waits: other work may share the machine."""
+"""A check waits this many times as long as the recording, because other work may share the machine.
+"""
 DEFAULT = "(default)"
 DIGITS = 6
-"""Of the numbers of a plan, where a tolerance is given."""
+"""Number of digits of the numbers of a plan that are compared if a tolerance is given."""
 
 SPENT = re.compile(r"solved in|, [\d.]+ s$")
-"""Lines of text that say what a run took."""
+"""Lines of text that report the time a run took."""
 
 NUMBER = re.compile(r"(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 
@@ -88,7 +90,7 @@ SHORT = {
 }
 """Parameters that make a simulation of a kind short."""
 VARYING = ("seconds", "fixed_seconds", "preparing_seconds", "versions", "stats")
-"""Fields of printed JSON that say what a run took, and where."""
+"""Fields of printed JSON that report the time a run took, or where it ran."""
 
 PASSES = "cpu-pair.csv --x new_tokens --y seconds_median --batch batch --cached cached_tokens"
 ALONE, PAIR = "--where model=verify-100m", "--draft model=draft-15m --verify model=verify-100m"
@@ -103,12 +105,12 @@ FRONTS = {
     "format-1/placement.problem.json": "classes.round_trip_seconds.verifier --values [0.01],[0.2]",
     "format-1/draft-control.problem.json": "states.uplink_bits_per_second --values 1e4,1e6",
 }
-"""Problems, and fields that they are solved along."""
+"""Problems, and the fields along which they are solved."""
 
 
 def commands() -> dict[str, list[str]]:
-    """Return the commands of every printed case: what the last of them prints, the others
-    prepare.
+    """Return the commands of every printed case. The output of the last one is recorded; the others
+    prepare it.
     """
     fits = [
         f"{PASSES} {PAIR}",
@@ -169,7 +171,7 @@ def commands() -> dict[str, list[str]]:
         for words in shown
         for line in (words, f"{words} --json")
         if not line.startswith("front")
-        or line.endswith("--json")  # its text says what each point took
+        or line.endswith("--json")  # its text contains the time of each point
     }
     for problem in sorted(path.name for path in EXAMPLES[1].glob("latency-*.json")):
         solved = f"solve {problem} --method algorithm-1 -o result.json"
@@ -185,7 +187,7 @@ def commands() -> dict[str, list[str]]:
 
 
 def cases(wanted: Sequence[str]) -> Iterator[str]:
-    """Yield the cases that begin with what is wanted; all of them where nothing is."""
+    """Yield the cases whose names begin with a wanted text, or all cases if nothing is wanted."""
 
     def is_wanted(case: str) -> bool:
         return not wanted or case.startswith(tuple(wanted))
@@ -198,7 +200,7 @@ def cases(wanted: Sequence[str]) -> Iterator[str]:
 
 
 def answer(case: str) -> tuple[Any, float]:
-    """Return the answer of a case, and the seconds that it took."""
+    """Return the answer of a case, and its processor seconds."""
     instance, _, method = case.partition(" ")
     try:
         if instance.partition("/")[0] not in [kind.name for kind in KINDS]:
@@ -228,8 +230,8 @@ def answer(case: str) -> tuple[Any, float]:
 
 
 def _printed(case: str) -> tuple[Any, float]:
-    """Return what the commands of a case print, in the folder of the examples."""
-    from papers.run import main  # of benchmarks/papers, which is no command
+    """Return the output of the commands of a case, run in the folder of the examples."""
+    from papers.run import main  # of benchmarks/papers, which is not a command
 
     from specopt.commands import cli
 
@@ -251,7 +253,7 @@ def _printed(case: str) -> tuple[Any, float]:
 
 
 def _steady(data: Any) -> Any:
-    """Return JSON without what a run took; measured seconds are lists, and stay."""
+    """Return JSON without the time that a run took. Measured seconds are lists and are kept."""
     if isinstance(data, dict):
         return {
             name: _steady(value)
@@ -274,14 +276,16 @@ def _digest(data: Any) -> str:
 
 
 class Answerer(Worker):
-    """A process that answers cases in a folder with the examples, and is replaced where it has to
-    be stopped.
+    """A process that answers cases in a folder with the examples. It is replaced if it has to be
+    stopped.
     """
 
     command = (sys.executable, "-P", str(Path(__file__).resolve()), "answer")
 
     def answer(self, case: str, limit: float | None) -> tuple[Any, float] | None:
-        """Return answer and seconds of a case, or None if it did not end within the limit."""
+        """Return the answer of a case and its seconds, or None if it did not end within the
+        limit.
+        """
         try:
             found, seconds = self.ask(case, limit)
         except TimedOut:
@@ -292,7 +296,7 @@ class Answerer(Worker):
 
 
 def serve() -> int:
-    """Answer the cases that the parent asks for; what else is printed goes nowhere."""
+    """Answer the cases that the parent sends. Other printed output is discarded."""
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         for examples in EXAMPLES:
@@ -305,7 +309,7 @@ def serve() -> int:
 def all_answers(
     asked: Sequence[str], jobs: int, ask: Callable[[Answerer, str], dict[str, Any]]
 ) -> Iterator[dict[str, Any]]:
-    """Yield what `ask` makes of each case, as they end, from several workers."""
+    """Yield the result of `ask` for each case, in the order of completion, from several workers."""
     os.environ.update(COLUMNS="100", NO_COLOR="1")
     waiting: queue.SimpleQueue[str] = queue.SimpleQueue()
     done: queue.SimpleQueue[dict[str, Any] | BaseException] = queue.SimpleQueue()
@@ -336,7 +340,7 @@ def all_answers(
 
 
 def record(file: Path, wanted: Sequence[str], limit: float, jobs: int) -> int:
-    """Add to a file the answers that it lacks."""
+    """Add the missing answers to a file."""
     commit = subprocess.run(
         ["git", "describe", "--always", "--dirty"],
         cwd=ROOT,
@@ -357,14 +361,14 @@ def record(file: Path, wanted: Sequence[str], limit: float, jobs: int) -> int:
         return 2
     missing = [case for case in cases(wanted) if case not in known]
     kinds = {case.partition("/")[0] for case in missing} & {kind.name for kind in KINDS}
-    if kinds:  # compiling is no part of a case
+    if kinds:  # compilation is not part of a case
         subprocess.run(
             [sys.executable, "-P", "-m", "specopt", "-q", "warmup", *sorted(kinds)], check=True
         )
     simulated = {case.split()[1]: case for case in missing if case.startswith("simulate ")}
     with contextlib.closing(Answerer()) as worker:
         for case in simulated.values():
-            worker.answer(case, None)  # compiles what simulations of the kind need
+            worker.answer(case, None)  # compiles the code for simulations of the kind
 
     def ask(worker: Answerer, case: str) -> dict[str, Any]:
         found = worker.answer(case, limit)
@@ -396,7 +400,7 @@ def read(file: Path) -> tuple[str, dict[str, dict[str, Any]]]:
 
 
 def check(file: Path, wanted: Sequence[str], small: bool, tolerance: float, jobs: int) -> int:
-    """List how answers differ from those of a file."""
+    """List the differences between the answers and those of a file."""
     commit, known = read(file)
     chosen = {
         case: line for case, line in known.items() if not wanted or case.startswith(tuple(wanted))
@@ -437,7 +441,9 @@ def check(file: Path, wanted: Sequence[str], small: bool, tolerance: float, jobs
 
 
 def differences_of(before: Any, now: Any, tolerance: float, place: str = "") -> Iterator[str]:
-    """Yield how one answer differs from another; numbers by more than a relative tolerance."""
+    """Yield the differences between two answers. Numbers differ if they exceed a relative
+    tolerance.
+    """
     if isinstance(before, dict) and isinstance(now, dict):
         unequal = "rounded_plan" if tolerance else "plan"
         for name in dict.fromkeys((*before, *now)):
@@ -466,17 +472,15 @@ def differences_of(before: Any, now: Any, tolerance: float, place: str = "") -> 
         else:
             for number, (one, other) in enumerate(zip(before, now, strict=True)):
                 yield from differences_of(one, other, tolerance, f"{place}[{number}]")
-    elif before != now and not (
-        before != before and now != now
-    ):  # a number that is none is equal to itself here
+    elif before != now and not (before != before and now != now):  # NaN is equal to itself here
         are_numbers = isinstance(before, float) and isinstance(now, float)
         if not (are_numbers and math.isclose(before, now, rel_tol=tolerance, abs_tol=0.0)):
             yield f"{place} {before!r} -> {now!r}"
 
 
 def _is_close(one: str, other: str, tolerance: float) -> bool:
-    """Return whether two lines differ in nothing but numbers, and in those by no more than a
-    relative tolerance.
+    """Return whether two lines differ only in numbers, and these by at most a relative
+    tolerance.
     """
     parts, others = NUMBER.split(one), NUMBER.split(other)
     return parts[::2] == others[::2] and all(

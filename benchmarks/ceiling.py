@@ -1,10 +1,10 @@
-"""How many devices any policy could carry: an upper bound from what every response in time must
-take of the verifier.
+"""The maximum number of devices that any policy could serve: an upper bound from the verifier time
+that every response needs to be in time.
 
-The bound is on the long run (a fluid limit), of policies that starve nobody. A response may be
-late, but those of every class take on average at most 1 + `late_share` times the seconds that they
-may. (Who starves a device for ever has few late responses, and carries any number.) No policy is
-asked how it orders, and it may know all that is to come:
+The bound holds in the long run (a fluid limit) for policies that starve no device. Responses may be
+late, but the responses of every class take on average at most 1 + `late_share` times the allowed
+seconds. (A policy that starves a device forever has few late responses, and can serve any number of
+devices.) The order of a policy does not matter, and it may know the future:
 
 * A device of class tau ends a response of L tokens at least every (1 + late) L / tau seconds and
   its thinking time: serving it faster only brings its next response sooner. By renewal, its load is
@@ -32,21 +32,21 @@ from specopt.models.fields import Floats
 from specopt.models.verification_batch.workload import VerificationWorkload
 
 _PROMPT_BINS = 32
-# tokens that fewer responses reach do not count: too little work, and a bound all the same
+# tokens that fewer responses reach are ignored, which reduces the work and keeps the bound valid
 _RARE = 1e-6
 
 
 def ceiling(workload: VerificationWorkload, *, late_share: float = 0.01) -> float:
-    """Return a number of devices that no policy can exceed in the long run; 0 if drafts and network
-    make a class late.
+    """Return a number of devices that no policy can exceed in the long run, or 0 if drafting and
+    network alone make a class late.
 
     Parameters
     ----------
     workload
-        What is asked of the verifier.
+        The requests to the verifier.
     late_share
-        How much longer than they may the responses of a class take, on average. Where 1 % of the
-        responses are late, and those take twice as long as they may, it is 0.01.
+        Average excess of the responses of a class over the allowed time, as a share of it. If 1 %
+        of the responses are late and take twice as long as allowed, it is 0.01.
 
     Raises
     ------
@@ -96,13 +96,14 @@ def ceiling(workload: VerificationWorkload, *, late_share: float = 0.01) -> floa
 def _work(
     workload: VerificationWorkload, visits: Floats, chances: Floats, sent: Floats, rent: float
 ) -> tuple[float, float]:
-    """Return the expected sums, over the verifications of a response, of their work and of the root
-    of its least.
+    """Return two expected sums over the verifications of a response: their work, and the square
+    root of their minimum work.
 
-    A cached byte costs ``rent``; where that is dearer, the prefix is computed again.
+    A cached byte costs ``rent``. If caching costs more than computing the prefix again, it is
+    computed again.
     """
     time = workload.estimator
-    # a prompt counts as the shortest of its bin
+    # a prompt is rounded down to the shortest of its bin
     longer = _longer(
         workload.prompt_median_tokens, workload.prompt_sigma, workload.most_prompt_tokens
     )
@@ -124,8 +125,8 @@ def _work(
 
 
 def _window(workload: VerificationWorkload) -> Floats:
-    """Return what may come of a window, one row each: chance, tokens drafted, tokens sent, tokens
-    gained.
+    """Return the possible outcomes of a window, one row each: probability, tokens drafted, tokens
+    sent and tokens gained.
     """
     predictor = workload.predictor
     go_right, go_wrong, go_after = 1.0, 1.0, 1.0
@@ -135,7 +136,7 @@ def _window(workload: VerificationWorkload) -> Floats:
     rows = []
     states = {
         (True, 0): 1.0
-    }  # whether all were right so far, and how many before the first wrong one
+    }  # whether all were correct so far, and the number before the first incorrect one
     for i, rate in enumerate(workload.acceptance_rates.tolist()):
         following: dict[tuple[bool, int], float] = {}
         for (intact, accepted), chance in states.items():
@@ -158,8 +159,8 @@ def _window(workload: VerificationWorkload) -> Floats:
 
 
 def _longer(median: float, sigma: float, most: int) -> Floats:
-    """Return the chance that a length is above 0, 1, ..., most - 1: lognormal, rounded, from 1 to
-    the most.
+    """Return the probability that a length exceeds 0, 1, ..., most - 1. Lengths are lognormal,
+    rounded, and limited to the range from 1 to `most`.
     """
     halves = np.arange(1, most) + 0.5
     if sigma == 0.0:
@@ -172,7 +173,9 @@ def _longer(median: float, sigma: float, most: int) -> Floats:
 
 
 def _bins(longer: Floats) -> tuple[Floats, Floats]:
-    """Return lengths and the chance of each: the shortest of bins of about equal chance."""
+    """Return lengths and their probabilities: the shortest length of each of several bins with
+    about equal probability.
+    """
     places = np.unique(
         np.searchsorted(-longer, -np.linspace(1.0, 0.0, _PROMPT_BINS, endpoint=False), side="right")
         - 1

@@ -1,5 +1,5 @@
-"""The first answer on a machine: whole commands on an empty cache of kernels, and again on the warm
-one.
+"""The first answer on a machine: complete commands with an empty cache of kernels, and again with
+the warm one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ PROBLEMS = {
 
 
 def _run(arguments: list[str], folder: Path) -> tuple[float, float]:
-    """Return seconds and processor seconds of a command whose kernels are kept in a folder."""
+    """Return wall-clock seconds and processor seconds of a command that caches its kernels in a
+    folder.
+    """
     env = os.environ | {"NUMBA_CACHE_DIR": str(folder / "cache")}
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     subprocess.run(
@@ -55,7 +57,7 @@ def _row(subject: str, arguments: list[str], target: float, folder: Path) -> Row
 
 
 def first_answers(smoke: bool) -> list[Row]:
-    """`specopt solve` of a small problem of every kind by its default method, and `specopt
+    """Time `specopt solve` on a small problem of every kind with its default method, and `specopt
     demo`.
     """
     rows = []

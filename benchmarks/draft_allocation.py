@@ -1,4 +1,4 @@
-"""Draft allocation: the water level against a heap in pure Python, a controller's call, and a
+"""Draft allocation: `water-level` against a heap in pure Python, the call of a controller, and a
 million clients.
 """
 
@@ -15,8 +15,8 @@ from specopt.solvers.draft_allocation import fast
 
 
 def heap_of_marginals(weights: list[float], rates: list[float], budget: int) -> list[int]:
-    """Allocate by the textbook heap: pop the largest marginal `budget` times; plain lists, running
-    products.
+    """Allocate by the textbook heap, which pops the largest marginal `budget` times, with plain
+    lists and running products.
     """
     drafts = [0] * len(weights)
     heap = [
@@ -46,7 +46,7 @@ def _objective(problem: specopt.DraftAllocationProblem, drafts: object) -> float
 
 
 def against_heap(smoke: bool) -> list[Row]:
-    """The bare call and the heap on the same lists and arrays, conversion outside the clock."""
+    """Compare the bare call with the heap on the same lists and arrays. Conversion is not timed."""
     rows = []
     for per_client, target in ((4, 20), (100, 300)):
         clients = 100 if smoke else 10_000
@@ -74,7 +74,7 @@ def against_heap(smoke: bool) -> list[Row]:
 
 
 def per_round(smoke: bool) -> list[Row]:
-    """A controller's call, for 8 clients and 20 tokens, in a loop of many."""
+    """Time the call of a controller for 8 clients and 20 tokens, in a loop of many calls."""
     rows = []
     for cap in (0, 5):
         problem = _uniform(8, 20, cap)
@@ -102,8 +102,8 @@ def per_round(smoke: bool) -> list[Row]:
 
 
 def growth(smoke: bool) -> list[Row]:
-    """How the cost grows with clients and budget, up to a million clients; and all of `solve` at
-    that size.
+    """Measure how the cost grows with clients and budget, up to a million clients, and the complete
+    `solve` at that size.
     """
     rows = []
     sizes = [100, 300, 1000] if smoke else [10_000, 100_000, 1_000_000]

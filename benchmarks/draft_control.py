@@ -1,4 +1,4 @@
-"""Draft control: policy iteration, its growth, and the linear program through HiGHS."""
+"""Draft control: policy iteration, its growth, and the linear program solved by HiGHS."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ RIVALS = ("decoupled", "linear-program")
 
 
 def _problem(states: int, seed: int) -> specopt.Problem:
-    """Five resolutions times 53 draft lengths: 265 actions in every state."""
+    """Return a problem with five resolutions times 53 draft lengths, which are 265 actions in every
+    state.
+    """
     return specopt.generate("draft-control/random", states=states, seed=seed)
 
 
 def _seconds(states: int, method: str, seeds: int) -> tuple[list[float], list[float]]:
-    """Seconds of the calls of `solve`, everything but the first call's compilation included, and
-    the objectives.
+    """Return the seconds of the calls of `solve` and the objectives. Only the compilation of the
+    first call is excluded.
     """
     specopt.solve(_problem(states, 99), method)
     results = [specopt.solve(_problem(states, seed), method) for seed in range(seeds)]
@@ -28,7 +30,9 @@ def _seconds(states: int, method: str, seeds: int) -> tuple[list[float], list[fl
 
 
 def policy_iteration(smoke: bool) -> list[Row]:
-    """The default method: time, growth, and the others on the same problems."""
+    """Measure the time and growth of the default method, and the other methods on the same
+    problems.
+    """
     sizes = (2, 4, 8) if smoke else SIZES
     medians = []
     rows = []
@@ -65,7 +69,7 @@ def policy_iteration(smoke: bool) -> list[Row]:
 
 
 def baselines(smoke: bool) -> list[Row]:
-    """What looking ahead and adapting are worth."""
+    """Measure the value of looking ahead and of adapting."""
     rows = []
     problems = {
         f"paper-3, {regime} rate": specopt.generate(

@@ -1,5 +1,5 @@
-"""Draft stopping: the belief against rules and against the tree of all histories, and how its cost
-grows.
+"""Draft stopping: `belief` against rules and against the tree of all histories, and the growth of
+its cost.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ RULES = ("optimal-stopping", "confidence-threshold", "first-rejection", "fixed-w
 
 
 def against_rules(smoke: bool) -> list[Row]:
-    """Token speed of every rule against the optimum, on random problems and on easy and hard
-    rounds.
+    """Compare the token speed of every rule with the optimum, on random problems and on problems
+    with easy and hard rounds.
     """
     problems = [
         specopt.generate("draft-stopping/random", max_draft=6, seed=seed)
@@ -49,7 +49,9 @@ def against_rules(smoke: bool) -> list[Row]:
 
 
 def growth(smoke: bool) -> list[Row]:
-    """Processor seconds until 1e-6 for more tokens and scores, and the exponent."""
+    """Measure the processor seconds until a gap of 1e-6 for more tokens and scores, and the
+    exponent of the growth.
+    """
     rows = []
     sizes = (4, 8) if smoke else (8, 16, 32)
     for name, parameters in (

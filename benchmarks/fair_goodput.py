@@ -1,4 +1,4 @@
-"""Fair goodput: `dual` against CVXPY and Clarabel, a million clients, and the optimum per
+"""Fair goodput: `dual` against CVXPY with Clarabel, a million clients, and the optimum per
 second.
 """
 
@@ -17,7 +17,7 @@ CLARABEL_DEFAULT = 1e-8
 
 
 def _clients(count: int) -> FairGoodputProblem:
-    """Clients of random acceptance rates, four draft tokens each on average."""
+    """Return clients with random acceptance rates and, on average, four draft tokens each."""
     rates = np.random.default_rng(1).uniform(0.05, 0.95, count)
     return FairGoodputProblem(acceptance_rates=rates, budget_tokens=4 * count)
 
@@ -25,15 +25,15 @@ def _clients(count: int) -> FairGoodputProblem:
 def _seconds(
     problem: specopt.Problem, method: str | Convex, repeat: int
 ) -> tuple[float, specopt.Result]:
-    """Return the median of the results' own seconds, judge included, after a warm-up call, and the
-    last result.
+    """Return the median of the seconds that the results report, judge included, after a warm-up
+    call, and the last result.
     """
     results = [specopt.solve(problem, method) for _ in range(repeat + 1)]
     return float(np.median([result.seconds for result in results[1:]])), results[-1]
 
 
 def against_cvxpy(smoke: bool) -> list[Row]:
-    """`dual` and CVXPY with Clarabel on the same problems, both through the same front door."""
+    """Compare `dual` with CVXPY and Clarabel on the same problems, both called by `solve`."""
     sizes = [100, 1000] if smoke else [100, 1000, 10_000]
     rows, ours, theirs = [], [], []
     for size in sizes:
@@ -69,7 +69,7 @@ def against_cvxpy(smoke: bool) -> list[Row]:
 
 
 def large(smoke: bool) -> list[Row]:
-    """A million clients, schedule and judge included."""
+    """Measure a million clients, including the schedule and the judge."""
     rows, times = [], []
     sizes = [1000, 10_000] if smoke else [10_000, 100_000, 1_000_000]
     for size in sizes:
@@ -93,7 +93,7 @@ def large(smoke: bool) -> list[Row]:
 
 
 def per_second(smoke: bool) -> list[Row]:
-    """Optima per second, and what counting tokens per round loses."""
+    """Compute optima per second, and the loss of counting tokens per round."""
     rows, times = [], []
     sizes = [4, 8] if smoke else [8, 16, 32, 64]
     seeds = 2 if smoke else 10

@@ -1,8 +1,9 @@
-"""The online scheduler of fair goodput where clients come, go, straggle and change, beside its
-rivals.
+"""The online scheduler of fair goodput compared with baselines while clients come, leave, straggle
+and change.
 
-Every policy meets the same seeds, none of which was tuned on. What clients report is the count up
-to the first rejection; Algorithm 1 learns the fate of every draft, which it supposes.
+Every policy runs with the same seeds, and none was tuned on them. Clients report the number of
+accepted drafts before the first rejection. Algorithm 1 receives the outcome of every draft, as it
+assumes.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ FIRST_SEED, SEEDS = 1000, 6
 BUDGET = 20
 Floats = NDArray[np.float64]
 Reports = dict[int, tuple[int, int, float]]
-"""By client: drafts accepted before the first rejection, drafts, and the share of all of them that
-was right.
+"""By client: drafts accepted before the first rejection, the number of drafts, and the share of all
+drafts that was correct.
 """
 
 
@@ -37,8 +38,8 @@ was right.
 
 
 class Rival(ABC):
-    """What both rivals share: who is there, and Eq. 5 on what they make of acceptance rates and
-    goodput.
+    """Base of both baselines, with the present clients and Eq. 5 applied to their estimates of
+    acceptance rates and goodput.
     """
 
     def __init__(self, clients: range, budget: int) -> None:
@@ -50,7 +51,9 @@ class Rival(ABC):
             self.join(client)
 
     def join(self, client: int) -> None:
-        """Add a client: estimate, goodput, rounds, accepted, tested, idle rounds."""
+        """Add a client with estimate, goodput, rounds, accepted and tested drafts, and idle
+        rounds.
+        """
         self.clients += (client,)
         self.known[client] = np.array([0.5, 1.0, 0.0, 0.0, 0.0, 0.0])
 
@@ -59,21 +62,21 @@ class Rival(ABC):
         self.clients = tuple(key for key in self.clients if key != client)
 
     def allocate(self) -> Any:
-        """Return the drafts of each client."""
+        """Return the number of drafts of each client."""
         self.rounds += 1
         table = np.array([self.known[client] for client in self.clients])
         drafts = np.empty(len(table), dtype=np.int64)
         fast.allocate(
             1.0 / table[:, 1], np.minimum(self.rates(table), 0.999), self.budget, None, drafts
         )
-        for i in np.flatnonzero(table[:, 5] >= 50):  # a probe, at the cost of whoever has most
+        for i in np.flatnonzero(table[:, 5] >= 50):  # a probe from the client with the most drafts
             if drafts[i] == 0:
                 drafts[drafts.argmax()] -= 1
                 drafts[i] = 1
         return drafts
 
     def rates(self, table: Floats) -> Floats:
-        """Return the acceptance rates that the policy goes by."""
+        """Return the acceptance rates that the policy uses."""
         return table[:, 0]
 
     def observe(self, number: int, reports: Reports) -> None:
@@ -85,14 +88,16 @@ class Rival(ABC):
 
     @abstractmethod
     def learn(self, row: Floats, accepted: int, tested: int) -> None:
-        """Update what is known of a client."""
+        """Update the state of a client."""
 
 
 class MovingAverages(Rival):
-    """Eq. 3 and 4 with small steps and a probe after 50 rounds without drafts."""
+    """Eq. 3 and 4 with small step sizes, and a probe after 50 rounds without drafts."""
 
     def learn(self, row: Floats, accepted: int, tested: int) -> None:
-        """Smooth evidence by tested drafts, so that the estimate is not biased."""
+        """Smooth the evidence with a weight for the number of tested drafts, so that the estimate
+        is unbiased.
+        """
         row[3] = 0.98 * row[3] + accepted
         row[4] = 0.98 * row[4] + tested
         row[0] = (row[3] + 1.0) / (row[4] + 2.0)
@@ -100,8 +105,8 @@ class MovingAverages(Rival):
 
 
 class UpperConfidence(Rival):
-    """UCB on acceptance rates, by their own variance; goodput averaged over all rounds of a
-    client.
+    """Upper confidence bounds (UCB) on acceptance rates, based on their variance. Goodput is
+    averaged over all rounds of a client.
     """
 
     def rates(self, table: Floats) -> Floats:
@@ -112,7 +117,7 @@ class UpperConfidence(Rival):
         return upper
 
     def learn(self, row: Floats, accepted: int, tested: int) -> None:
-        """Count."""
+        """Update the counts."""
         row[2] += 1.0
         row[3] += accepted
         row[4] += tested
@@ -120,7 +125,7 @@ class UpperConfidence(Rival):
 
 
 class Ours:
-    """Both policies of the package, reported to as a server would."""
+    """Both policies of the package, which receive reports as in a server."""
 
     def __init__(self, clients: range, budget: int, policy: str | Gradient) -> None:
         self.inner = GoodputScheduler(clients, budget, policy)
@@ -133,11 +138,11 @@ class Ours:
 
     @property
     def clients(self) -> tuple[Any, ...]:
-        """Who is there."""
+        """The present clients."""
         return self.inner.clients
 
     def observe(self, number: int, reports: Reports) -> None:
-        """Report by the round's number."""
+        """Report with the number of the round."""
         ratios = (
             {client: ratio for client, (_, _, ratio) in reports.items()}
             if self.every_draft
@@ -160,15 +165,15 @@ POLICIES: dict[str, Callable[[range, int], Any]] = {
 
 @dataclass
 class World:
-    """Clients, by what their drafts survive, and how reliably they report.
+    """The clients, with the survival of their drafts and the reliability of their reports.
 
     Parameters
     ----------
     regimes
-        By client: the chances of acceptance by position, of each kind of round; every round is of
-        either with equal chances.
+        By client, the acceptance probabilities by position for each of two kinds of rounds. Both
+        kinds are equally likely.
     late, never
-        Chances that a report comes five rounds late, or not at all.
+        Probabilities that a report is five rounds late, or missing.
     """
 
     regimes: dict[int, Floats]
@@ -176,19 +181,19 @@ class World:
     never: float = 0.0
 
     def survival(self, clients: tuple[int, ...]) -> Floats:
-        """Return the chance that the first j drafts of each client are accepted."""
+        """Return the probability that the first j drafts of each client are accepted."""
         return np.array(
             [np.cumprod(self.regimes[client], axis=1).mean(axis=0) for client in clients]
         )
 
 
 def steady(rates: Floats) -> dict[int, Floats]:
-    """Clients whose acceptance is always the same."""
+    """Return clients whose acceptance is constant."""
     return {i: np.full((1, BUDGET), rate) for i, rate in enumerate(rates)}
 
 
 def by_position(rates: Floats) -> dict[int, Floats]:
-    """Clients whose drafts get worse, or better, with every position."""
+    """Return clients whose acceptance decreases, or increases, with every position."""
     drift = np.where(np.arange(len(rates)) % 2, 0.93, 1.03)
     return {
         i: np.minimum(rate * step ** np.arange(BUDGET), 0.99)[None]
@@ -197,7 +202,7 @@ def by_position(rates: Floats) -> dict[int, Floats]:
 
 
 def easy_and_hard(rates: Floats) -> dict[int, Floats]:
-    """Clients half of whose rounds are easy, and half hard."""
+    """Return clients for which half of the rounds are easy and half are hard."""
     return {
         i: np.array([np.full(BUDGET, 0.95), np.full(BUDGET, max(0.05, 2 * r - 0.95))])
         for i, r in enumerate(rates)
@@ -205,8 +210,8 @@ def easy_and_hard(rates: Floats) -> dict[int, Floats]:
 
 
 def optimum(survival: Floats, budget: int) -> float:
-    """Return an upper bound on the fair utility: Frank-Wolfe on all mixtures of allocations, and
-    its duality gap.
+    """Return an upper bound on the fair utility, found by Frank-Wolfe over all mixtures of
+    allocations, and its duality gap.
     """
     x, bound = np.ones(len(survival)), np.inf
     for step in range(3000):
@@ -222,21 +227,21 @@ def optimum(survival: Floats, budget: int) -> float:
 def play(
     make: Any, world: World, present: int, seed: int, changes: dict[int, Any], spans: Any
 ) -> list[float]:
-    """Play rounds; return the gap over each span of rounds, (first, end), to the optimum of those
-    who stay.
+    """Simulate rounds. Return the gap to the optimum of the clients that stay, over each span of
+    rounds (first, end).
 
     Parameters
     ----------
     present
-        How many clients are there at first.
+        Number of clients at the start.
     changes
-        By round: whether each of some clients comes, or goes.
+        By round, whether each of several clients comes or leaves.
     """
     policy = make(range(present), BUDGET)
     draw = np.random.default_rng(seed)
     due: dict[
         int, dict[int, Reports]
-    ] = {}  # by the round in which they arrive, and the round that they are of
+    ] = {}  # by the round of arrival, with the round that they describe
     gains: list[Floats] = []
     for turn in range(spans[-1][1]):
         for comes, client in changes.get(turn, ()):
@@ -267,8 +272,8 @@ def play(
 
 
 def cases() -> dict[str, tuple[Any, int, dict[int, Any], list[tuple[int, int]]]]:
-    """Return the worlds by name: how regimes follow from rates, clients at first, changes, spans of
-    rounds.
+    """Return the worlds by name: the function from rates to regimes, the clients at the start, the
+    changes and the spans of rounds.
     """
     after = [(3000, 3100), (3100, 3200), (3000, 3300)]
     joins = {3000: [(True, 8 + i) for i in range(8)]}
@@ -285,7 +290,7 @@ def cases() -> dict[str, tuple[Any, int, dict[int, Any], list[tuple[int, int]]]]
 
 
 def changes(smoke: bool) -> list[Row]:
-    """Gaps of all policies, in every world."""
+    """Measure the gaps of all policies in every world."""
     rows = []
     for name, (regimes, present, events, spans) in cases().items():
         if smoke:
@@ -319,7 +324,9 @@ def changes(smoke: bool) -> list[Row]:
 
 
 def real_time(smoke: bool) -> list[Row]:
-    """Tokens per second, and promised rates: how far from whoever knows the clients."""
+    """Measure tokens per second and guaranteed rates, and their distance from those of a policy
+    that knows the clients.
+    """
     rows = []
     seeds = range(FIRST_SEED, FIRST_SEED + (1 if smoke else SEEDS))
     rounds = 20 if smoke else 1000
@@ -386,7 +393,7 @@ def _utility(problem: FairGoodputProblem) -> float:
 def _rates(
     problem: FairGoodputProblem, scheduler: GoodputScheduler, rounds: int, seed: int
 ) -> Floats:
-    """Return the mean rates of `rounds` rounds, in the unit of the problem."""
+    """Return the mean rates over `rounds` rounds, in the unit of the problem."""
     draw = np.random.default_rng(seed)
     alpha, tokens, time = problem.acceptance_rates, np.zeros(problem.clients), 0.0
     for _ in range(rounds):

@@ -1,8 +1,8 @@
-"""The online scheduler of fair goodput: gaps to the fair optimum, recovery, regimes, microseconds
-per round.
+"""The online scheduler of fair goodput: gaps to the fair optimum, recovery, regimes, and
+microseconds per round.
 
-`robust` learns from counts up to the first rejection, `gradient` the fate of every draft, as Eq. 3
-supposes.
+`robust` learns from the number of accepted drafts before the first rejection. `gradient` learns
+from the outcome of every draft, as Eq. 3 assumes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SINGLE = (4, 16, 64, 256)
 
 
 def gaps(smoke: bool) -> list[Row]:
-    """Gaps of both policies on Table I's configurations."""
+    """Measure the gaps of both policies on the configurations of Table I."""
     rounds, early, late, seeds = (600, 60, 200, 5) if smoke else (20_000, 600, 5000, 100)
     rows = []
     for clients, budget in TABLE_1:
@@ -73,7 +73,7 @@ def gaps(smoke: bool) -> list[Row]:
 
 
 def recovery(smoke: bool) -> list[Row]:
-    """A client with 0.9 that is first taken for 0.02."""
+    """Measure the recovery of a client with acceptance rate 0.9 whose first estimate is 0.02."""
     rows = []
     for clients, budget in TABLE_1:
         rates = np.r_[0.9, np.linspace(0.3, 0.95, clients - 1)]
@@ -108,8 +108,8 @@ def recovery(smoke: bool) -> list[Row]:
 
 
 def regimes(smoke: bool) -> list[Row]:
-    """Clients that switch between 0.3 and 0.9, or drift: gaps to the program over modes with common
-    weights.
+    """Clients that switch between 0.3 and 0.9, or drift. Gaps are relative to the program over
+    modes with common weights.
     """
     rounds, seeds = (1000, 3) if smoke else (20_000, 50)
     rows = []
@@ -156,7 +156,7 @@ def regimes(smoke: bool) -> list[Row]:
 
 
 def speed(smoke: bool) -> list[Row]:
-    """What a round costs the server: allocate and observe."""
+    """Measure the time of `allocate` and `observe` per round on the server."""
     rows = []
     for clients, budget in ((4, 24), (8, 20), (100, 400), (1000, 4000)):
         for policy in ("robust", "gradient"):

@@ -1,9 +1,9 @@
-"""Every number that README and documentation state, with its source: ``python -P
+"""Collect every number stated in README and documentation, with its source: ``python -P
 benchmarks/figures.py``.
 
-This writes `docs/figures.json` from the newest recorded tables of the benchmarks, and from values
-that are cheap to compute. `docs/stated.json` lists the passages of the pages that state them, with
-a key and a format in the place of each number. A test compares all three.
+This writes `docs/figures.json` from the newest recorded tables of the benchmarks and from values
+that are cheap to compute. `docs/stated.json` lists the passages of the pages that contain these
+numbers, with a key and a format in place of each number. A test compares all three.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ class Measured:
     Parameters
     ----------
     table, row
-        Their names.
+        Names of the table and of its row.
     place
-        Which of the numbers in the row's figure, from 0.
+        Index of the number among those in the row's figure, from 0.
     """
 
     table: str
@@ -51,11 +51,11 @@ class Measured:
 
     @property
     def source(self) -> str:
-        """Where it is recorded: the newest file that has the table."""
+        """Where the number is recorded: the newest file that contains the table."""
         return f"benchmarks/results/{self._found()[0]}: {self.table}: {self.row}"
 
     def value(self) -> float:
-        """Return it."""
+        """Return the number."""
         return float(re.findall(NUMBER, self._found()[1])[self.place].replace(",", ""))
 
     def _found(self) -> tuple[str, str]:
@@ -70,14 +70,14 @@ class Measured:
 
 @dataclass(frozen=True)
 class Computed:
-    """A number that is computed when it is asked for.
+    """A number that is computed on demand.
 
     Parameters
     ----------
     source
-        What it is.
+        Description of the value.
     value
-        Computes it.
+        Function that computes it.
     """
 
     source: str
@@ -279,7 +279,7 @@ def record() -> dict[str, dict[str, Any]]:
 
 
 def write() -> None:
-    """Write the record, a line per figure."""
+    """Write the record with one line per figure."""
     lines = [f"{json.dumps(key)}: {json.dumps(entry)}" for key, entry in record().items()]
     write_text(RECORD, "{\n" + ",\n".join(lines) + "\n}\n")
 

@@ -1,10 +1,10 @@
-"""Write folders of comparisons as one leaderboard: a table per kind of problem, and where its
-numbers come from.
+"""Write folders of comparisons as one leaderboard, with a table per kind of problem and the source
+of its numbers.
 
     python benchmarks/leaderboard.py FOLDER... [-o FILE.md]
 
-Families on which all methods find equally good plans are one row, and the other rows leave them
-out.
+Families in which all methods find equally good plans share one row and are excluded from the other
+rows.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from specopt.report.comparison import origins
 
 
 def leaderboard(comparison: Comparison) -> str:
-    """Return the leaderboard of a comparison as Markdown: a table per kind, what it means, and
-    where it comes from.
+    """Return the leaderboard of a comparison as Markdown: a table per kind, its meaning and its
+    source.
     """
     parts = [
         markdown(leaderboard_tables(comparison)).rstrip(),
@@ -41,8 +41,8 @@ def leaderboard(comparison: Comparison) -> str:
 
 
 def leaderboard_tables(comparison: Comparison) -> Tables:
-    """Return the tables of a comparison, in which families on which all methods are equally good
-    are one row.
+    """Return the tables of a comparison. Families in which all methods are equally good share one
+    row.
     """
     alike = equal_families(comparison)
     known = {record.problem_sha256: comparison.best(record) for record in comparison}
@@ -67,7 +67,7 @@ def leaderboard_tables(comparison: Comparison) -> Tables:
 def alike_cells(
     comparison: Comparison, kind: str, alike: set[tuple[str, str]]
 ) -> list[dict[str, Record]]:
-    """Return the cells of a kind that are in some families."""
+    """Return the cells of a kind that belong to some families."""
     return [
         cell
         for cell in comparison.cells(kind)
@@ -76,8 +76,8 @@ def alike_cells(
 
 
 def equal_families(comparison: Comparison) -> set[tuple[str, str]]:
-    """Return kind and family, no swept one, where several methods have equally good plans in every
-    cell.
+    """Return the kind and family, except swept ones, for which several methods have equally good
+    plans in every cell.
     """
     families = [
         (kind, family_of(next(iter(cell.values()))), cell)
@@ -93,7 +93,7 @@ def equal_families(comparison: Comparison) -> set[tuple[str, str]]:
 
 
 def main() -> None:
-    """Print a leaderboard, or write it."""
+    """Print or write a leaderboard."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0] if __doc__ else None)
     parser.add_argument(
         "folders", nargs="+", metavar="FOLDER", help="kept results of specopt compare"

@@ -1,11 +1,11 @@
-"""Regenerate the instance library: every problem from its recipe, solved by every exact method that
-takes it.
+"""Regenerate the instance library: build every problem from its recipe, and solve it by every exact
+method that accepts it.
 
     python benchmarks/library.py [KIND ...] [--time-limit S] [--jobs N]
 
-A plan counts by what the judge says of it. What is saved is never replaced by anything worse, and a
-line changes only if its problem, plan or bound does. Methods that prove different optima stop
-everything: one of them is wrong.
+The value of a plan is the one that the judge computes. A saved plan or bound is never replaced by a
+worse one, and a line changes only if its problem, plan or bound changes. If methods prove different
+optima, the run stops, because one of them is wrong.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ TOLERANCE = 1e-9
 
 
 def regenerate(recipe: Recipe, old: SavedInstance | None, time_limit: float) -> SavedInstance:
-    """Return the instance of a recipe with the best known before and now."""
+    """Return the instance of a recipe with the best known values, old and new."""
     problem = replace(recipe.generate(), name=recipe.name)
     data = {
         name: value
@@ -70,7 +70,7 @@ def regenerate(recipe: Recipe, old: SavedInstance | None, time_limit: float) -> 
 
 
 def _confirmed(best: BestKnown, new: BestKnown) -> BestKnown:
-    """Add those that proved the same optimum now."""
+    """Add the methods that now proved the same optimum."""
     both = {*best.confirmed_by, *new.confirmed_by} - {best.bound_method}
     more = best.status == "optimal" and set(new.confirmed_by) - {
         *best.confirmed_by,
@@ -80,7 +80,7 @@ def _confirmed(best: BestKnown, new: BestKnown) -> BestKnown:
 
 
 def best_found(problem: Problem, time_limit: float) -> BestKnown:
-    """Solve by the default method and every exact one; return the best plan and the best bound."""
+    """Solve by the default method and every exact one. Return the best plan and the best bound."""
     sign = 1.0 if problem.sense == "minimize" else -1.0
     methods = {choose(problem, None).name: choose(problem, None)}
     methods |= {method.name: method() for method in specopt.methods(problem) if method.exact}
@@ -133,7 +133,7 @@ def best_found(problem: Problem, time_limit: float) -> BestKnown:
 
 
 def _least(found: list[tuple[float, Any, Any]]) -> tuple[float, Any, Any]:
-    """Return the first of those that are least but for rounding: methods are in order of
+    """Return the first of those with the minimum value, up to rounding. Methods are in order of
     preference.
     """
     least = min(value for value, _, _ in found)
@@ -149,9 +149,7 @@ def _json(data: object) -> str:
 
 
 def read(line: bytes) -> tuple[Recipe, SavedInstance | None]:
-    """Return the recipe of a line, and what is known of its instance: nothing, where the recipe
-    stands alone.
-    """
+    """Return the recipe of a line and the known values of its instance, if any."""
     recipe = msgspec.json.decode(line, type=Recipe)
     return recipe, msgspec.json.decode(line, type=SavedInstance) if is_solved(line) else None
 
@@ -191,7 +189,7 @@ def _all(arguments: argparse.Namespace) -> Iterator[str]:
 
 
 def main() -> None:
-    """Regenerate some kinds, or all."""
+    """Regenerate some or all kinds."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0] if __doc__ else None)
     parser.add_argument("kinds", nargs="*", metavar="KIND", help="default: all kinds")
     parser.add_argument(

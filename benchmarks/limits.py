@@ -1,4 +1,4 @@
-"""What time and memory limits mean at the largest size of every field: one process per method and
+"""Check time and memory limits at the largest size of every field, with one process per method and
 field.
 
 ``python benchmarks/limits.py KIND CASE METHOD SECONDS [CLOCK]`` measures one cell and prints it as
@@ -34,14 +34,16 @@ from specopt.models.problem import Problem
 MEMORY_BYTES = 2 * 2**30
 LIMIT, KILLED_SECONDS = 1.0, 120.0
 MANY, MOST = 100_000, 1_000_000
-"""Entries of a long column: no field limits them, files of this size are a few megabytes."""
+"""Entries of a long column. No field limits their number. Files of this size have a few
+megabytes.
+"""
 
 
 def _with(
     family: str, *, params: dict[str, Any] | None = None, **fields: Any
 ) -> Callable[[], Problem]:
-    """Return what builds a small generated problem with some fields raised; a function says what of
-    every part is.
+    """Return a function that builds a small generated problem with some fields increased. A field
+    given as a function is changed in each of its parts.
     """
 
     def build() -> Problem:
@@ -57,8 +59,8 @@ def _with(
 
 
 def _chain(states: int) -> Callable[[], Problem]:
-    """Return what builds a problem of draft control with many states: all rows of the chain are
-    full.
+    """Return a function that builds a problem of draft control with many states, where all rows of
+    the chain are full.
     """
 
     def build() -> Problem:
@@ -81,7 +83,9 @@ def _chain(states: int) -> Callable[[], Problem]:
 
 
 def _sampled(family: str, tasks: int, samples: int) -> Callable[[], Problem]:
-    """Return what builds a problem of serving with that many predicted lengths of every task."""
+    """Return a function that builds a serving problem with the given number of predicted lengths of
+    every task.
+    """
 
     def build() -> Problem:
         base = specopt.generate(family, seed=1, tasks=tasks)
@@ -94,8 +98,8 @@ def _sampled(family: str, tasks: int, samples: int) -> Callable[[], Problem]:
 
 
 def _finest(family: str) -> Callable[[], Problem]:
-    """Return what builds a problem of draft control with as many resolutions as a column is
-    long.
+    """Return a function that builds a problem of draft control with a long column of
+    resolutions.
     """
 
     def build() -> Problem:
@@ -110,22 +114,22 @@ def _finest(family: str) -> Callable[[], Problem]:
 
 
 def _trips(values: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return what gives a class that many round trips to every verifier."""
+    """Return a change that gives a class the given number of round trips to every verifier."""
     seconds = np.linspace(0.01, 0.1, values).tolist()
     return lambda part: {"round_trip_seconds": dict.fromkeys(part["round_trip_seconds"], seconds)}
 
 
 def _rates(positions: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return what gives a class a rate of acceptance at each of so many positions, of every
-    drafter.
+    """Return a change that gives a class an acceptance rate for the given number of positions, for
+    every drafter.
     """
     rates = np.linspace(0.9, 0.5, positions).tolist()
     return lambda part: {"acceptance": dict.fromkeys(part["acceptance"], rates)}
 
 
 def _passes(pieces: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
-    """Return what gives a verifier passes of that many pieces, each of which is the longest
-    somewhere.
+    """Return a change that gives a verifier passes with the given number of pieces, each of which
+    is the longest somewhere.
     """
     slopes = np.linspace(1e-5, 1e-4, pieces)
     heads = 0.01 - 1e4 * (slopes - 1e-5) ** 2
@@ -138,8 +142,8 @@ def _passes(pieces: int) -> Callable[[dict[str, Any]], dict[str, Any]]:
 
 
 def _listed(classes: int) -> Callable[[], Problem]:
-    """Return what builds a problem with that many classes of one client, none of which draft on a
-    device.
+    """Return a function that builds a problem with the given number of classes of one client, none
+    of which drafts on a device.
     """
 
     def build() -> Problem:
@@ -154,7 +158,9 @@ def _listed(classes: int) -> Callable[[], Problem]:
 
 
 def _pools(pools: int) -> Callable[[], Problem]:
-    """Return what builds a problem with that many draft pools that run every drafter."""
+    """Return a function that builds a problem with the given number of draft pools that run every
+    drafter.
+    """
 
     def build() -> Problem:
         problem = specopt.generate(EDGE, seed=1)
@@ -359,18 +365,18 @@ CASES: dict[str, dict[str, Callable[[], Problem]]] = {
         ),
     },
 }
-"""By kind: the largest size of each field that a method's cost grows with, in an otherwise small
-problem.
+"""By kind, the largest size of each field that determines the cost of a method, in an otherwise
+small problem.
 """
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """What one method did with one problem: seconds of validation and solve, peak memory, and what
-    came of it.
+    """The run of one method on one problem: seconds of validation and solve, peak memory, and the
+    outcome.
 
-    `fixed_seconds` are those of them that went into validation, digest and judging; `numbers` are
-    in the problem.
+    Of these seconds, `fixed_seconds` were spent on validation, digest and judging. `numbers` is the
+    number of numbers in the problem.
     """
 
     outcome: str
@@ -381,27 +387,29 @@ class Cell:
 
     @property
     def allowed_seconds(self) -> float:
-        """What validation, digest and judging may take: 2 s of 100,000 tasks, 10 s of a million."""
+        """Time allowed for validation, digest and judging: 2 s for 100,000 tasks, 10 s for a
+        million.
+        """
         return 2.0 if self.numbers <= MANY * 6 else 10.0
 
     def late(self, limit: float) -> float:
-        """Return the seconds beyond the promise; not above 0 where it is kept.
+        """Return the seconds beyond the guaranteed time, which are not positive if it was kept.
 
-        Validation, digest and judging come on top of the limit, as measured; where there are many
-        numbers, what they may take at most.
+        The measured time of validation, digest and judging is added to the limit. If there are many
+        numbers, the allowed time is added instead.
         """
         few = self.numbers < MANY
         on_top = min(self.fixed_seconds, self.allowed_seconds) if few else self.allowed_seconds
         return self.seconds - (1.05 * limit + 0.05 + on_top)
 
     def kept(self, limit: float) -> bool:
-        """Return whether time and memory were kept."""
+        """Return whether both the time and the memory limit were kept."""
         return self.late(limit) <= 0.0 and self.peak_bytes <= MEMORY_BYTES
 
 
 def measure(kind: str, case: str, method: str, limit: float, clock: str = "perf_counter") -> Cell:
-    """Measure one cell in a process of its own; the clock "process_time" is right on a machine that
-    is busy, too.
+    """Measure one cell in its own process. The clock "process_time" is correct on a busy machine,
+    too.
     """
     return next(iter(measure_all(kind, case, method, limit, clock).values()))
 
@@ -409,7 +417,9 @@ def measure(kind: str, case: str, method: str, limit: float, clock: str = "perf_
 def measure_all(
     kind: str, case: str, method: str, limit: float, clock: str = "process_time"
 ) -> dict[str, Cell]:
-    """Measure a case with one method, or with "all" that take it, each in a process of its own."""
+    """Measure a case with one method, or with "all" methods that accept it, each in its own
+    process.
+    """
     command = [sys.executable, __file__, kind, case, method, str(limit), clock]
     env = os.environ | {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
@@ -419,7 +429,9 @@ def measure_all(
 
 
 def _small(kind: str, case: str) -> Problem:
-    """Return a problem that takes a moment and every library and kernel that the case takes."""
+    """Return a problem that is solved in a moment and needs every library and kernel of the
+    case.
+    """
     if kind not in ("serving-latency", "continuous-serving"):
         return specopt.generate(FAMILIES[kind], seed=1)
     fields = KNOWN if "known" in case or kind == "continuous-serving" else {}
@@ -427,8 +439,8 @@ def _small(kind: str, case: str) -> Problem:
 
 
 def _children(kind: str, case: str, method: str, limit: float, clock: str) -> dict[str, Any]:
-    """Measure methods one after the other, each in a process forked from this one, which holds what
-    they share.
+    """Measure methods one after the other, each in a process forked from this one, which holds the
+    shared data.
     """
     problem = CASES[kind][case]()
     data, found = problem.to_dict(), {}
@@ -484,7 +496,7 @@ def _cell(of: type[Problem], data: dict[str, Any], method: str, limit: float, cl
 
 @functools.cache
 def _matrix(smoke: bool) -> list[tuple[str, Cell]]:
-    """Return every method that takes a case, by how late it was."""
+    """Return every method that accepts a case, the latest first."""
     cases = [(kind, case) for kind, of in CASES.items() for case in of]
 
     def measured(kind: str, case: str) -> list[tuple[str, Cell]]:
@@ -515,12 +527,14 @@ def _row(subject: str, cell: Cell) -> Row:
 
 
 def largest_fields(smoke: bool) -> list[Row]:
-    """Every method that takes a case, at a limit of 1 s; seconds of the processor."""
+    """Report every method that accepts a case, at a limit of 1 s of processor time."""
     return [_row(*one) for one in sorted(_matrix(smoke), key=lambda one: one[0])]
 
 
 def worst(smoke: bool) -> list[Row]:
-    """The ten that were latest, or came closest to it; then how many kept the promise."""
+    """Report the ten methods that exceeded the limit most or came closest to it, and the number
+    that kept it.
+    """
     found = _matrix(smoke)
     kept = sum(cell.kept(LIMIT) for _, cell in found)
     return [_row(*one) for one in found[:10]] + [

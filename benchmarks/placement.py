@@ -1,5 +1,5 @@
-"""Placement: the refined plans against others, their gaps, and how their time grows. Seconds are of
-the processor.
+"""Placement: the plans of `refined` against others, their gaps, and the growth of the time. Seconds
+are processor seconds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ LIMIT = 10.0
 
 
 def _families(smoke: bool) -> Iterator[tuple[str, list[Problem]]]:
-    """Yield small problems of every family, of the objective that rates compare by."""
+    """Yield small problems of every family, for the objective by which rates are compared."""
     seeds = range(1, 2 if smoke else 6)
     of = {
         "one-class": {"number_of_clients": 8, "units": 2, "max_draft": 3},
@@ -49,8 +49,8 @@ def _families(smoke: bool) -> Iterator[tuple[str, list[Problem]]]:
 
 
 def against_rivals(smoke: bool) -> list[Row]:
-    """What rivals reach of the objective of `refined`, and how many problems they have a plan
-    for.
+    """Compare the objective of the other methods with that of `refined`, and count the problems for
+    which they have a plan.
     """
     rows = []
     limit = 0.5 if smoke else LIMIT
@@ -78,7 +78,7 @@ def against_rivals(smoke: bool) -> list[Row]:
 
 
 def gaps(smoke: bool) -> list[Row]:
-    """Certified gaps of `auto` with many units and with few."""
+    """Measure the certified gaps of `auto` with many units and with few."""
     rows = []
     sizes = ((3, 30),) if smoke else ((24, 10_000), (20, 10_000), (3, 1_500))
     for units, clients in sizes:
@@ -108,8 +108,8 @@ def gaps(smoke: bool) -> list[Row]:
 
 
 def cells(smoke: bool) -> list[Row]:
-    """Certified gaps of `auto` after ten seconds of the processor, by clients and objective, on
-    shared units and on edge and cloud.
+    """Measure the certified gaps of `auto` after ten processor seconds, by clients and objective,
+    on shared units and on edge and cloud.
     """
     few = {"verifiers": 2, "drafters": 2, "units": 6, "max_draft": 4}
     problems: list[tuple[str, int, dict[str, int]]] = [
@@ -143,7 +143,7 @@ def cells(smoke: bool) -> list[Row]:
 
 
 def growth(smoke: bool) -> list[Row]:
-    """Processor seconds of `auto` until a gap of 1 %, for more clients and units."""
+    """Measure the processor seconds of `auto` until a gap of 1 %, for more clients and units."""
     sizes = [20, 40] if smoke else [100, 1_000, 10_000]
     seconds = []
     for clients in sizes:

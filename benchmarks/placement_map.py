@@ -1,9 +1,9 @@
-"""Placement: the best place of one unit's clients by round trip and clients: where batching turns
-the verdict.
+"""Placement: the best place for the clients of one unit, by round trip and number of clients, and
+the changes of the best place due to batching.
 
-All clients of a unit draft in one place, with one length; the judge prices every place and length.
-``python benchmarks/placement_map.py`` writes the map into `docs/recorded/placement-map.csv`; `make
-pages` draws it.
+All clients of a unit draft in one place, with one draft length. The judge evaluates every place and
+length. ``python benchmarks/placement_map.py`` writes the map into
+`docs/recorded/placement-map.csv`, and `make pages` draws it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ RECORD = Path(__file__).parents[1] / "docs" / "recorded" / "placement-map.csv"
 DEVICES = (0.0015, 0.003, 0.012)
 """Seconds of a draft token on the device."""
 SIZE = 3.0
-"""Of the drafter: so many milliseconds a token of one client beside the verifier; a verify pass
-takes eight.
+"""Milliseconds of the drafter per token of one client beside the verifier. A verify pass takes
+eight.
 """
 TRIPS = (0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256)
 CLIENTS = (1, 2, 4, 8, 16, 32, 64, 96, 128, 192)
@@ -53,9 +53,7 @@ def plans(clients: int) -> Iterator[tuple[str, int, PlacementPlan]]:
 
 
 def best(device: float, trip: float, clients: int) -> dict[str, Any]:
-    """Return the best place and length, and what each place reaches, in tokens per second of a
-    client.
-    """
+    """Return the best place and length, and the tokens per second of a client in each place."""
     problem = specopt.generate(
         "placement/one-class",
         number_of_clients=clients,
@@ -91,8 +89,8 @@ def cells(smoke: bool) -> list[dict[str, Any]]:
 
 
 def summary(rows: list[dict[str, Any]]) -> list[Row]:
-    """Return how often the best place is another than that of one client alone, and what its place
-    would lose.
+    """Return how often the best place differs from that of a single client, and the loss of using
+    that place.
     """
     alone = {
         (row["device_seconds"], row["round_trip_seconds"]): row["place"]
@@ -125,12 +123,12 @@ def summary(rows: list[dict[str, Any]]) -> list[Row]:
 
 
 def placed(smoke: bool) -> list[Row]:
-    """Where the best place is another than that of one client alone."""
+    """Report how often the best place differs from that of a single client."""
     return summary(cells(smoke))
 
 
 def picture(rows: list[dict[str, Any]]) -> Picture:
-    """Return the map: a panel per device."""
+    """Return the map with one panel per device."""
     charts = []
     for device in dict.fromkeys(row["device_seconds"] for row in rows):
         shown = [

@@ -1,4 +1,4 @@
-"""Placement: the judge's cycles and its best place against plans that are played."""
+"""Placement: compare the judged cycles and the judge's best place with simulated plans."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ Json = dict[str, Any]
 UNITS = 3000
 CHOICES = 1000
 CLOSE = 0.15
-"""A problem is near the border if its best two places are within so much of each other, by the
-judge.
+"""A problem is near the border if its best two places differ by at most this share in the judge's
+values.
 """
 PLAYED = 0.75
-"""Places that the judge gives less than this share of the best are not played."""
+"""Places whose judged value is less than this share of the best are not simulated."""
 WAYS = ("none", "beside", "device", "ahead", "pool")
-"""Places, and the device with drafting ahead."""
+"""The places, including the device with drafting ahead."""
 BATCHES = (("b >= 8", 0.97), ("b < 8", 0.0), ("lightly loaded", 0.0))
-"""Kinds of units, and the least share of entries within 5 %."""
+"""Kinds of units, and the minimum share of entries within 5 %."""
 QUANTILES = (np.arange(20) + 0.5) / 20
 
 
 def _uniform(random: np.random.Generator, low: float, high: float) -> float:
-    """Draw a number whose logarithm is uniform."""
+    """Draw a number with a uniformly distributed logarithm."""
     return math.exp(random.uniform(math.log(low), math.log(high)))
 
 
 def _trip(mean: float) -> list[float]:
-    """Return the quantiles that a mean trip stands for."""
+    """Return the quantiles of trips with a given mean."""
     values: list[float] = (mean * (0.9 - 0.1 * np.log1p(-QUANTILES))).tolist()
     return values
 
 
 def _passes(random: np.random.Generator, overhead: float) -> list[Json]:
-    """Draw the passes of a machine: reading weights and contexts, or computing tokens, whatever
-    takes longer.
+    """Draw the passes of a machine, which take the maximum of reading (weights and contexts) and
+    computing (tokens).
     """
     per_token = overhead / _uniform(random, 30.0, 600.0)
     read = {
@@ -56,8 +56,8 @@ def _passes(random: np.random.Generator, overhead: float) -> list[Json]:
 
 
 def _problem(random: np.random.Generator, counts: list[int]) -> Json:
-    """Draw a verifier of one unit, a drafter that can be anywhere, a pool and classes of so many
-    clients.
+    """Draw a verifier of one unit, a drafter that can run anywhere, a pool, and classes with the
+    given numbers of clients.
     """
     overhead, longest = _uniform(random, 0.01, 0.08), int(random.integers(1, 9))
     draft = overhead * _uniform(random, 0.02, 0.3)
@@ -113,7 +113,7 @@ def _problem(random: np.random.Generator, counts: list[int]) -> Json:
 
 
 def _client(way: str, row: Json, tokens: int) -> Json:
-    """Return the entry of a plan that has all clients of a class on one unit."""
+    """Return the entry of a plan that places all clients of a class on one unit."""
     entry: Json = {
         "class": row["name"],
         "per_unit": row["clients"],
@@ -127,7 +127,7 @@ def _client(way: str, row: Json, tokens: int) -> Json:
 
 
 def _plan(ways: list[str], rows: list[Json], tokens: int, held: int) -> PlacementPlan:
-    """Return the plan of one unit; draft units hold so many clients each."""
+    """Return the plan of one unit. Each draft unit serves the given number of clients."""
     clients = [_client(way, row, tokens) for way, row in zip(ways, rows, strict=True)]
     pooled = sum(one["per_unit"] for one in clients if one["place"] == "pool")
     beside = {"drafter": "drafter", "draft_tokens": tokens} if ways[0] == "beside" else None
@@ -145,7 +145,9 @@ def _count(random: np.random.Generator, most: float) -> int:
 
 
 def cycles(smoke: bool) -> list[Row]:
-    """Judged cycles within 5 % of those played, by place and batch, on random units."""
+    """Report the share of judged cycles within 5 % of the simulated ones, by place and batch, on
+    random units.
+    """
     random = np.random.default_rng(1)
     errors: dict[str, list[tuple[str, float]]] = {batch: [] for batch, _ in BATCHES}
     for _ in range(4 if smoke else UNITS):
@@ -185,8 +187,8 @@ def cycles(smoke: bool) -> list[Row]:
 
 
 def _best(problem: PlacementProblem, rows: list[Json]) -> dict[str, tuple[float, PlacementPlan]]:
-    """Return for every place its best plan by the judge: all drafts lengths, ahead or not, sizes of
-    draft units.
+    """Return the judge's best plan for every place, over all draft lengths, drafting ahead or not,
+    and sizes of draft units.
     """
     best: dict[str, tuple[float, PlacementPlan]] = {}
     for way in WAYS:
@@ -201,13 +203,12 @@ def _best(problem: PlacementProblem, rows: list[Json]) -> dict[str, tuple[float,
 
 
 def places(smoke: bool) -> list[Row]:
-    """The best place by the judge against the best by play, where the best two are close by the
-    judge.
+    """Compare the judge's best place with the best simulated place, if the best two places are
+    close in the judge's values.
     """
     random = np.random.default_rng(2)
-    found: list[
-        tuple[bool, float, float]
-    ] = []  # whether it is named, what is lost, how close the second is
+    # whether it is the judge's choice, the loss, and the gap to the second
+    found: list[tuple[bool, float, float]] = []
     confused: Counter[str] = Counter()
     while len(found) < (2 if smoke else CHOICES):
         data = _problem(random, [_count(random, 128.0)])

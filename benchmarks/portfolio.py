@@ -1,5 +1,5 @@
-"""The default of every kind on the instance library: what it has proven, and how close it is, after
-0.1, 1 and 10 s.
+"""The default method of every kind on the instance library: the share of proven instances and the
+gaps after 0.1, 1 and 10 s.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from specopt.kinds import KINDS
 
 LIMITS = (0.1, 1.0, 10.0)
 WIDE = 0.05
-"""Gap that no instance may have after the shortest time, but for `MAX_WIDE` of them."""
+"""Maximum gap after the shortest time. At most `MAX_WIDE` instances may exceed it."""
 MAX_WIDE = 10
 NEAR, SHARE_NEAR = 0.01, 0.95
-"""After a second so many plans are at most so much worse than the best known."""
+"""After one second, at least the share `SHARE_NEAR` of the plans must be at most `NEAR` worse than
+the best known ones.
+"""
 
 ONE = (
     "import json, sys, specopt; from specopt.api.library import load_saved\nproblem ="
@@ -33,7 +35,7 @@ ONE = (
 
 
 def warm(smoke: bool) -> list[Row]:
-    """One process solves every instance, its kernels loaded."""
+    """Solve every instance in one process with loaded kernels."""
     names = [name for name in saved() if saved_instance(name).version == 1]
     names = [name for name in names if not smoke or name.endswith(("/K4", "/N4", "/n12", "/S3"))]
     for kind in KINDS:  # loads the kernels of every kind
@@ -74,8 +76,8 @@ def warm(smoke: bool) -> list[Row]:
 
 
 def cold(smoke: bool) -> list[Row]:
-    """A process of its own with an empty cache solves the largest instance that has a kind's first
-    family's name.
+    """Solve the largest instance of the first family of each kind in its own process with an empty
+    cache.
     """
     rows = []
     for kind in KINDS[:1] if smoke else KINDS:

@@ -1,5 +1,5 @@
-"""Prompt chunking: the default against Eq. 3, the best equal chunks and the optimum; its cost, and
-how that grows.
+"""Prompt chunking: the default method against Eq. 3, the best equal chunks and the optimum, and its
+cost with the growth of that.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from specopt.models.prompt_chunking.workload import Rounds
 from specopt.solvers.prompt_chunking.simulate import Scheme, run_once
 
 EXACT_SECONDS = 10.0
-"""Time limit of each exact solve that the default is compared with."""
+"""Time limit of each exact solve with which the default is compared."""
 
 
 def _setting(
@@ -37,8 +37,8 @@ def _seconds(problem: specopt.Problem, method: str, limit: float | None = None) 
 
 
 def against_the_paper(smoke: bool) -> list[Row]:
-    """Time to first token by Eq. 3, the best equal chunks and the default, on the testbed of paper
-    4.
+    """Compare the time to first token of Eq. 3, the best equal chunks and the default, on the
+    testbed of paper 4.
     """
     rows = []
     settings = product(("", "Vicuna-13B, "), (4, 1), (35,) if smoke else (351, 891, 2000))
@@ -63,7 +63,9 @@ def against_the_paper(smoke: bool) -> list[Row]:
 
 
 def deadline_against_exact(smoke: bool) -> list[Row]:
-    """How far `deadline` is from the proven optimum, over random links and clouds in every mode."""
+    """Measure the gap of `deadline` to the proven optimum, over random links and clouds in every
+    mode.
+    """
     rows = []
     for wait in ("serial", "overlap", "none"):
         for download in ("all", "last"):
@@ -102,7 +104,9 @@ def deadline_against_exact(smoke: bool) -> list[Row]:
 
 
 def growth(smoke: bool) -> list[Row]:
-    """Time of a solve by `deadline`, judge and digest included, by the length of the prompt."""
+    """Measure the time of a solve by `deadline`, including judge and digest, by the length of the
+    prompt.
+    """
     rows = []
     sizes = [20, 40, 80] if smoke else [512, 2048, 8192]
     for stages in (1, 4):
@@ -140,7 +144,7 @@ def growth(smoke: bool) -> list[Row]:
 
 
 def proofs(smoke: bool) -> list[Row]:
-    """Time to the proven optimum at token level, and its growth."""
+    """Measure the time to the proven optimum at token level, and its growth."""
     rows = []
     targets = {351: 0.05, 2000: 2.0}
     sizes = [20, 40, 80] if smoke else [351, 891, 2000]
@@ -172,7 +176,7 @@ def proofs(smoke: bool) -> list[Row]:
 
 
 def simulator(smoke: bool) -> list[Row]:
-    """Events per second of the simulation of many devices."""
+    """Measure the events per second of the simulation of many devices."""
     rows = []
     workload = paper_4_workload(link_latency_seconds=0.0014, link_scale=1.14)
     requests = 200 if smoke else 50_000

@@ -9,7 +9,7 @@ from table import Benchmark, Row, median_seconds
 
 
 def nearest(smoke: bool) -> list[Row]:
-    """Milliseconds per distribution, in batches of 32."""
+    """Measure milliseconds per distribution, in batches of 32."""
     vocabulary = 500 if smoke else 50_272
     rows = []
     for temperature in (0.2, 1.0):

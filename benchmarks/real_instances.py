@@ -1,12 +1,12 @@
-"""Add instances of real data to the library: recipes that hold their numbers;
+"""Add instances from real data to the library. Their recipes contain the numbers, and
 `benchmarks/library.py` solves them.
 
     python benchmarks/real_instances.py FOLDER
 
-FOLDER has the public data: `traces` (Azure, BurstGPT, Mooncake), `model_configs`, `runtimes`
-(measured layer times) and `sweeps` (recorded acceptance). What the laboratory recorded lies in the
-checkout. A line of the library that has the name already stays as it is. What no data say
-(channels, deadlines, drafting devices) is drawn, by the family that the instance's source names.
+FOLDER contains the public data: `traces` (Azure, BurstGPT, Mooncake), `model_configs`, `runtimes`
+(measured layer times) and `sweeps` (recorded acceptance). The records of the laboratory are in the
+checkout. A line of the library with the same name is not changed. Quantities without data
+(channels, deadlines, drafting devices) are drawn by the family that the instance's source names.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LIBRARY = ROOT / "instances" / "data" / "library"
 VERSION = 2
 
 Found = tuple[str, Problem, str]
-"""KIND/FAMILY/LABEL, the problem, and its source."""
+"""KIND/FAMILY/LABEL, the problem and its source."""
 
 TRACES = {
     "azure": (
@@ -59,14 +59,14 @@ SERVED = (
     (50, "arrivals"),
     (12, "predicted"),
 )
-"""Tasks of an instance, and what is known of the lengths or decided anew."""
+"""Tasks of an instance, and the kind of known output lengths or batching."""
 
 ACCEPTANCE = "acceptance lengths of InferenceX (Apache-2.0)"
 
 
 def pass_seconds(folder: Path) -> dict[int, float]:
-    """Return the seconds of a dense pass of Qwen3-32B by tokens: 64 layers, embedding and last norm
-    once.
+    """Return the seconds of a dense pass of Qwen3-32B by number of tokens, from 64 layers and one
+    embedding and last norm.
     """
     times: dict[int, float] = defaultdict(float)
     with (folder / "runtimes" / "rtx-pro-6000-qwen3-32b-dense.csv").open() as file:
@@ -77,8 +77,8 @@ def pass_seconds(folder: Path) -> dict[int, float]:
 
 
 def runtimes(folder: Path, pair: tuple[str, str]) -> dict[str, Any]:
-    """Return both runtimes per FLOP: what a pass takes at least, by the bytes of the weights, and
-    the slope beyond.
+    """Return both runtimes per FLOP: the minimum time of a pass, from the bytes of the weights, and
+    the slope above it.
     """
     seconds = pass_seconds(folder)
     base = read_model_config(folder / "model_configs" / "Qwen--Qwen3-32B.config.json")
@@ -110,8 +110,8 @@ def lengths(folder: Path) -> dict[str, list[float]]:
 
 
 def serving(folder: Path) -> Iterator[Found]:
-    """Requests of three traces on two pairs of models: padded, known, predicted lengths, arrivals,
-    memory.
+    """Yield requests of three traces on two pairs of models, with padded, known or predicted
+    lengths, arrivals and memory.
     """
     rates = {"qwen3": 0.72, "llama": 0.8}
     for trace, (file, source) in TRACES.items():
@@ -151,8 +151,8 @@ def serving(folder: Path) -> Iterator[Found]:
 
 
 def _samples(outputs: Any) -> dict[str, Any]:
-    """Return three equally likely lengths of every response: as recorded, and as a predictor may
-    err.
+    """Return three equally likely lengths of every response: the recorded one and two possible
+    predictions.
     """
     samples = [
         outputs.tolist(),
@@ -167,7 +167,7 @@ def _samples(outputs: Any) -> dict[str, Any]:
 
 
 def batches(folder: Path) -> Iterator[Found]:
-    """Contexts of two traces before one verifier, whose passes were measured."""
+    """Yield contexts of two traces for one verifier with measured passes."""
     seconds = pass_seconds(folder)
     config = read_model_config(folder / "model_configs" / "Qwen--Qwen3-32B.config.json")
     slope = (seconds[max(seconds)] - seconds[1]) / (max(seconds) - 1)
@@ -201,7 +201,7 @@ def batches(folder: Path) -> Iterator[Found]:
 
 
 def chunks(folder: Path) -> Iterator[Found]:
-    """Prompts of the traces, split between a device and a cloud whose passes were measured."""
+    """Yield prompts of the traces, split between a device and a cloud with measured passes."""
     seconds = pass_seconds(folder)
     knots = [
         tokens for tokens in sorted(seconds) if tokens in (1, 16, 64, 256, 512, 1024, 1536, 2048)
@@ -236,7 +236,7 @@ def chunks(folder: Path) -> Iterator[Found]:
 
 
 def clients(folder: Path) -> Iterator[Found]:
-    """Clients whose acceptance was recorded on engines and in the laboratory."""
+    """Yield clients whose acceptance was recorded on engines and in the laboratory."""
     known = lengths(folder)
     rates = [
         min(0.98, rate_that_yields(values[3], 4))
@@ -277,7 +277,7 @@ def clients(folder: Path) -> Iterator[Found]:
 
 
 def laboratory() -> Iterator[Found]:
-    """Problems that the laboratory made of its own measurements and played."""
+    """Yield problems that the laboratory derived from its measurements and carried out."""
     for path in sorted((ROOT / "laboratory" / "records").glob("*.json")):
         record = json.loads(path.read_text())
         seen: set[str] = set()
@@ -303,7 +303,7 @@ def _problem(data: dict[str, Any]) -> Problem:
 
 
 def main(folder: Path) -> None:
-    """Append what the library lacks."""
+    """Append the missing instances to the library."""
     made = [found for make in (serving, batches, chunks, clients) for found in make(folder)] + list(
         laboratory()
     )

@@ -1,9 +1,9 @@
-"""Solve a cell of a comparison's folder again, with its method, options, limits and seed, and print
-both records.
+"""Solve a cell of a comparison's folder again with the same method, options, limits and seed, and
+print both records.
 
     python benchmarks/rerun.py FOLDER CELL
 
-CELL is the cell's key, or how it begins. The new record is not kept. The exit code is 1 if the
+CELL is the key of the cell, or its beginning. The new record is not kept. The exit code is 1 if the
 objectives differ.
 """
 
@@ -26,12 +26,12 @@ from specopt.models.problem import TOLERANCE
 
 
 def record_of(store: Store, key: str) -> Record:
-    """Return the record whose key begins so.
+    """Return the record whose key begins with the given text.
 
     Raises
     ------
     InvalidInput
-        If no key or more than one begins so.
+        If no key or more than one begins with it.
     """
     records = [record for found, record in store.records().items() if found.startswith(key)]
     if len(records) != 1:
@@ -48,7 +48,7 @@ def solved_again(record: Record, store: Store) -> Record:
     Raises
     ------
     InvalidInput
-        If its problem, its method or one of its options is missing here.
+        If its problem, its method or one of its options does not exist on this machine.
     """
     problem = store.problem(record)
     method = method_named(record.kind, record.method)
@@ -64,8 +64,8 @@ def solved_again(record: Record, store: Store) -> Record:
 
 
 def same_objective(old: Record, new: Record) -> bool:
-    """Return whether two records have the same objective, but for rounding, and the same kind of
-    answer without one.
+    """Return whether two records have the same objective up to rounding, or the same kind of answer
+    without an objective.
     """
     if old.objective is None or new.objective is None:
         return old.objective is new.objective and old.status == new.status

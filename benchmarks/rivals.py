@@ -1,4 +1,4 @@
-"""The rivals that speed is measured against: the algorithms as printed, plainly compiled."""
+"""The baselines of speed measurements: the algorithms as printed, plainly compiled."""
 
 from __future__ import annotations
 

@@ -66,8 +66,8 @@ BENCHMARKS = (
 
 
 def main() -> None:
-    """Run what was asked for; print each table as it is done, and write them into the day's file at
-    the end.
+    """Run the selected benchmarks, print each table when it is finished, and write all of them into
+    the day's file at the end.
     """
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
@@ -99,7 +99,9 @@ def main() -> None:
 
 
 def recorded(path: Path) -> dict[str, str]:
-    """Return the tables that a file has, by name: a run of some leaves the others of its day."""
+    """Return the tables of a file by name, so that a partial run keeps the other tables of its
+    day.
+    """
     sections = path.read_text().split("\n## ")[1:] if path.exists() else []
     return {section.partition("\n")[0]: f"## {section.rstrip()}\n" for section in sections}
 

@@ -29,13 +29,15 @@ def paper_1(pair: str, tasks: int, **parameters: object) -> ServingLatencyProble
 
 
 def _own_seconds(problem: specopt.Problem, repeat: int = 5) -> tuple[float, specopt.Result]:
-    """Return the median of the results' own seconds after a warm-up call, and the last result."""
+    """Return the median of the seconds that the results report, after a warm-up call, and the last
+    result.
+    """
     results = [specopt.solve(problem, "exact") for _ in range(repeat + 1)]
     return float(np.median([result.seconds for result in results[1:]])), results[-1]
 
 
 def proofs(smoke: bool) -> list[Row]:
-    """Time to a proven optimum at the paper's setting."""
+    """Measure the time to a proven optimum at the setting of the paper."""
     rows = []
     for tasks, limit, alpha, longest in ((7, 0.02, 0.6, 256), (100, 1.0, 0.8, 2048)):
         for pair in PAIRS:
@@ -55,7 +57,7 @@ def proofs(smoke: bool) -> list[Row]:
 
 
 def grid(smoke: bool) -> list[Row]:
-    """Share proven on a grid of settings at K = 100."""
+    """Measure the share of proven optima on a grid of settings at K = 100."""
     alphas, outputs, inputs = (0.5, 0.6, 0.7, 0.8, 0.9), (128, 512, 2048), (128, 512, 1792)
     tasks = 100
     if smoke:
@@ -81,7 +83,7 @@ def grid(smoke: bool) -> list[Row]:
 
 
 def large(smoke: bool) -> list[Row]:
-    """Certified gaps at K = 1000 and 10,000."""
+    """Measure certified gaps at K = 1000 and 10,000."""
     rows = []
     for tasks, limit, target in ((1000, 10.0, 0.005), (10_000, 60.0, 0.01)):
         size, seconds = (tasks // 20, 0.2) if smoke else (tasks, limit)
@@ -100,8 +102,8 @@ def large(smoke: bool) -> list[Row]:
 
 
 def ample(smoke: bool) -> list[Row]:
-    """Proofs and certified gaps where the draft device's memory hardly binds: 64 GB instead of
-    16.
+    """Measure proofs and certified gaps if the memory of the draft device is hardly limiting: 64 GB
+    instead of 16.
     """
     rows = []
     for tasks, limit, target in ((100, 2.0, 0.0), (300, 10.0, 0.003), (1000, 10.0, 0.005)):
@@ -126,8 +128,8 @@ def ample(smoke: bool) -> list[Row]:
 
 
 def wide(smoke: bool) -> list[Row]:
-    """Share proven of random problems of many batches and few steps, whose stages are about equally
-    long.
+    """Measure the share of proven optima among random problems with many batches and few steps,
+    whose stages are about equally long.
     """
     rows = []
     for low, high, limit, target in ((8, 14, 5.0, 1.0), (20, 60, 10.0, 0.98)):
@@ -146,7 +148,7 @@ def wide(smoke: bool) -> list[Row]:
             drafted, verified = (
                 random.uniform(0.5, 2.0),
                 1.0,
-            )  # seconds that each stage takes in all, overheads apart
+            )  # total seconds of each stage, without overheads
             flops = [
                 model.flops_per_token * int(problem.input_tokens.sum())
                 for model in (problem.draft, problem.verify)
@@ -180,8 +182,8 @@ def wide(smoke: bool) -> list[Row]:
 
 
 def algorithm_1(smoke: bool) -> list[Row]:
-    """Algorithm 1 against its printed form, compiled plainly; memory does not bind, one speculation
-    length.
+    """Compare Algorithm 1 with its printed form, plainly compiled. Memory is not limiting, and
+    there is one speculation length.
     """
     sizes = [20, 40] if smoke else [100, 300, 1000, 3000]
     ours, rival, bound = [], [], []
@@ -233,7 +235,9 @@ def algorithm_1(smoke: bool) -> list[Row]:
 
 
 def known(smoke: bool) -> list[Row]:
-    """Known output lengths: judged latency against Algorithm 1's plan, and optimality at K = 7."""
+    """Compare the judged latency for known output lengths with that of the plan of Algorithm 1, and
+    measure optimality at K = 7.
+    """
     rows = []
     seeds = range(1 if smoke else 20)
     for pair, target in (("68M-7B", 0.10), ("1.1B-7B", 0.15), ("1.1B-13B", 0.15)):
@@ -280,7 +284,9 @@ def known(smoke: bool) -> list[Row]:
 
 
 def known_gaps(smoke: bool) -> list[Row]:
-    """Known output lengths: certified gaps, and the limit kept at K = 10,000."""
+    """Measure certified gaps for known output lengths, and whether the limit is kept at K =
+    10,000.
+    """
     rows = []
     for tasks, limit, target, worst in (
         (100, 10.0, 0.04, False),
@@ -326,7 +332,7 @@ def known_gaps(smoke: bool) -> list[Row]:
 
 
 def milp(smoke: bool) -> list[Row]:
-    """The exact search against the mixed-integer program, on the same small problems."""
+    """Compare the exact search with the mixed-integer program on the same small problems."""
     rows = []
     for tasks, longest in ((2, 12),) if smoke else ((3, 36), (4, 36)):
         problem = paper_1("1.1B-7B", tasks, max_output=longest, seed=1)

@@ -1,4 +1,6 @@
-"""Serving latency as it is served: batches formed anew, a rate for each task, predicted lengths."""
+"""Serving latency as in practice: batches that change between steps, a rate for each task, and
+predicted lengths.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +32,7 @@ def _span(values: Sequence[float]) -> str:
 
 
 def continuous(smoke: bool) -> list[Row]:
-    """Certified gaps, seconds, and what is gained over the best fixed batches."""
+    """Measure certified gaps, seconds, and the gain over the best fixed batches."""
     rows = []
     for tasks, seeds in ((100, (1, 2)), (1000, (1,))):
         for pair in PAIRS:
@@ -62,7 +64,7 @@ def continuous(smoke: bool) -> list[Row]:
 
 
 def rates(smoke: bool) -> list[Row]:
-    """What planning with every task's own rate gains over the mean rate."""
+    """Measure the gain of planning with the rate of every task instead of the mean rate."""
     rows = []
     for most in (1, None):
         gains = []
@@ -92,7 +94,7 @@ def rates(smoke: bool) -> list[Row]:
 
 
 def predicted(smoke: bool) -> list[Row]:
-    """Expected latency by samples against both extremes, judged on other samples."""
+    """Compare expected latency from samples with both extremes, judged on other samples."""
     rows = []
     for error in (0.5,) if smoke else (0.0, 0.25, 0.5, 1.0):
         over_known, over_conservative = [], []

@@ -1,7 +1,8 @@
-"""Serving as tasks arrive: time of a step, and latency against load.
+"""Serving as tasks arrive: the time of a step, and latency by load.
 
-``python -P benchmarks/serving_online.py FOLDER [TRACE ...]`` plays heads of real traces (`TRACES`)
-at several loads and writes `docs/recorded/load.csv`, from which `make pages` draws the picture.
+``python -P benchmarks/serving_online.py FOLDER [TRACE ...]`` simulates the first parts of real
+traces (`TRACES`) at several loads and writes `docs/recorded/load.csv`, from which `make pages`
+draws the picture.
 """
 
 from __future__ import annotations
@@ -44,12 +45,13 @@ TRACES = {
         80e9,
     ),
 }
-"""File, requests from the first on, requests per second that their arrivals are stretched to, and
-draft memory, which has to hold the longest prompts."""
+"""File, number of requests from its beginning, arrival rate in requests per second after
+stretching, and draft memory, which has to be large enough for the longest prompts.
+"""
 
-BITS_PER_TOKEN = 32.0  # prompts travel as numbers of tokens: what is compared is the serving
+BITS_PER_TOKEN = 32.0  # prompts are sent as token ids, because serving is compared, not links
 FIXED = (2, 4)
-"""Speculation lengths of first-come batching; the best of them counts, in hindsight."""
+"""Speculation lengths of first-come batching. The better one is used, in hindsight."""
 
 COLUMNS = (
     "trace",
@@ -64,7 +66,7 @@ Point = tuple[str, float, float, float]  # policy, mean, 95 % quantile, drafting
 
 
 def at_load(problem: ContinuousServingProblem) -> list[Point]:
-    """Return what every policy makes of a problem, and what none can beat."""
+    """Return the results of every policy on a problem, and a bound that holds for all policies."""
     found: list[Point] = []
     for name, lengths in (
         ("online", (3,)),
@@ -83,8 +85,8 @@ def at_load(problem: ContinuousServingProblem) -> list[Point]:
 
 
 def turning_point(rates: list[float], points: list[list[Point]]) -> float | None:
-    """Return the load from which on serving without drafts beats the best fixed length, between two
-    that were tried.
+    """Return the load from which serving without drafts is better than the best fixed length,
+    between two simulated loads.
     """
     gap = []
     for found in points:
@@ -115,7 +117,7 @@ def recorded_turning_point(trace: str) -> float:
 def loads(
     build: Callable[[float], ContinuousServingProblem], rates: list[float]
 ) -> Iterator[tuple[float, list[Point]]]:
-    """Yield what every policy makes of each load."""
+    """Yield the results of every policy at each load."""
     for rate in rates:
         yield (
             rate,
@@ -124,8 +126,8 @@ def loads(
 
 
 def curves(smoke: bool) -> list[Row]:
-    """Mean latency against load, Poisson arrivals, the setting of paper 1: the online policy and
-    the best other.
+    """Measure the mean latency by load with Poisson arrivals at the setting of paper 1, for the
+    online policy and the best other one.
     """
     rates, tasks = ([0.2, 3.2], 6) if smoke else ([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4], 100)
 
@@ -159,8 +161,8 @@ def curves(smoke: bool) -> list[Row]:
 
 
 def steps(smoke: bool) -> list[Row]:
-    """Milliseconds of `ServingScheduler.next_step` and `complete`, tasks leaving and joining all
-    the time.
+    """Measure the milliseconds of `ServingScheduler.next_step` and `complete` while tasks
+    continually leave and join.
     """
     problem = specopt.generate("continuous-serving/arrivals")
     assert isinstance(problem, ContinuousServingProblem)
@@ -191,7 +193,7 @@ BENCHMARKS = (
 
 
 def main(folder: Path, *names: str) -> None:
-    """Play some traces, or all, and record what came out; what was recorded of others stays."""
+    """Simulate some or all traces and record the results. The records of other traces are kept."""
     rows = list(csv.reader(RECORD.read_text().splitlines()))[1:] if names else []
     for name in names or TRACES:
         file, requests, rates, memory = TRACES[name]

@@ -1,9 +1,10 @@
-"""A time-indexed linear program for serving as tasks arrive: how far it is from the best policy,
-and what it takes.
+"""A time-indexed linear program for serving as tasks arrive: its distance from the best policy, and
+its cost.
 
-``python -P benchmarks/serving_time_indexed.py [TASKS [SECONDS [RATE]]]``: tasks, length of an
-interval, requests per second. Tasks may end in parts. It lets no runs of a step overlap, so it is
-no bound on plans, but above that of the same program in which they do.
+``python -P benchmarks/serving_time_indexed.py [TASKS [SECONDS [RATE]]]``: number of tasks, length
+of an interval, and requests per second. Tasks may end in parts. The program does not let runs of a
+step overlap, so it is not a bound on plans, but its value is at least that of the same program with
+overlap.
 """
 
 from __future__ import annotations
@@ -23,11 +24,11 @@ from specopt.solvers.serving_prices import operations
 
 LENGTHS = np.array([0, 1, 2, 3, 4, 5, 6, 8, 10])
 BITS_PER_TOKEN = 32.0  # as in `serving_online`
-LONGEST = 10.0  # seconds that a task may be present
+LONGEST = 10.0  # maximum seconds of a task in the system
 
 
 class Program:
-    """Rows a x <= b of a linear program, added one by one."""
+    """Rows a x <= b of a linear program, which are added one by one."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[np.ndarray, np.ndarray]] = []
@@ -35,12 +36,12 @@ class Program:
         self.variables = 0
 
     def new(self, *shape: int) -> np.ndarray:
-        """Return variables, by number."""
+        """Return the indices of new variables."""
         first, self.variables = self.variables, self.variables + int(np.prod(shape))
         return np.arange(first, self.variables).reshape(shape)
 
     def at_most(self, limit: float, *terms: tuple[np.ndarray, object]) -> None:
-        """Demand that a sum over (variables, coefficients) is at most a limit."""
+        """Require that a sum over (variables, coefficients) is at most a limit."""
         columns = np.concatenate([np.ravel(which) for which, _ in terms])
         values = np.concatenate(
             [np.broadcast_to(by, np.shape(which)).ravel() for which, by in terms]
@@ -49,7 +50,7 @@ class Program:
         self.limits.append(limit)
 
     def least(self, cost: np.ndarray, bounds: np.ndarray) -> float:
-        """Return the least cost."""
+        """Return the minimum cost."""
         rows = np.repeat(
             np.arange(len(self.entries)), [len(columns) for columns, _ in self.entries]
         )
@@ -63,7 +64,9 @@ class Program:
 
 
 def time_indexed(problem: ContinuousServingProblem, seconds: float) -> tuple[float, int]:
-    """Return the least mean latency of tasks that may end in parts, and the number of variables."""
+    """Return the minimum mean latency of tasks that may end in parts, and the number of
+    variables.
+    """
     prepared = prepare(problem, "sequential")
     tokens = np.array([problem.tokens_per_step(length)[0] for length in LENGTHS])
     arrival = (problem.arrival_seconds - problem.arrival_seconds.min())[prepared.order]
@@ -81,7 +84,7 @@ def time_indexed(problem: ContinuousServingProblem, seconds: float) -> tuple[flo
         draft_slope * (first_draft - draft)[:, -1],
         verify_slope * (first_verify - verify)[:, 0],
     )
-    own = verify_pass + LENGTHS * draft_pass + work  # of a step that serves nobody else
+    own = verify_pass + LENGTHS * draft_pass + work  # of a step that serves no other task
     drafts = np.where(LENGTHS > 0, taken_in[:, None], 0.0)
     alone = prompt + (own / tokens * outputs[:, None] + drafts).min(axis=1)
 
@@ -108,7 +111,7 @@ def time_indexed(problem: ContinuousServingProblem, seconds: float) -> tuple[flo
             program.at_most(0.0, (served[j], own[k]), *own_terms, (present[j], -seconds))
             program.at_most(
                 -outputs[k], (served[: j + 1], -tokens), (later, -outputs[k])
-            )  # what has left has its tokens
+            )  # finished tasks have all of their tokens
             program.at_most(-1.0, (prompts[: j + 1], -1.0), (later, -1.0))
             every = 1.0 / (
                 outputs[k] / tokens[1:]
@@ -122,7 +125,7 @@ def time_indexed(problem: ContinuousServingProblem, seconds: float) -> tuple[flo
     for present, least in presence:
         cost[present] = seconds / len(presence)
         bounds[present, 0], bounds[present, 1] = least, 1.0
-    early = (ready % seconds).mean()  # of the first interval, before a task was there
+    early = (ready % seconds).mean()  # of the first interval, before the task arrived
     return program.least(cost, bounds) - early + float((ready - arrival).mean()), program.variables
 
 

@@ -1,4 +1,4 @@
-"""What a benchmark is, and the table that a run writes."""
+"""Benchmarks, and the table that a run writes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Row:
-    """One measured line: what was measured, the figure, and the target that it is held to, if
-    any.
-    """
+    """One measured line: the subject, the figure, and the target, if any."""
 
     subject: str
     figure: str
@@ -41,7 +39,7 @@ def median_seconds(call: Callable[[], object], repeat: int = 5) -> float:
 
 
 def exponent(sizes: list[int], seconds: list[float]) -> float:
-    """Return the slope of log(seconds) over log(size): how the cost grows."""
+    """Return the slope of log(seconds) over log(size), which is the growth of the cost."""
     return float(np.polyfit(np.log(sizes), np.log(np.maximum(seconds, 1e-9)), 1)[0])
 
 

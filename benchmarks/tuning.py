@@ -1,9 +1,10 @@
-"""Draft lengths from measured throughput: error, coverage and regret on real sweeps, and points
-asked on drawn ones.
+"""Draft lengths from measured throughput: error, coverage and regret on real sweeps, and the
+requested points on drawn ones.
 
 Real sweeps are not part of the project. ``SPECOPT_SWEEPS=FOLDER`` names a folder with
-``specbundle.json`` (SpecForge, ``docs/spec_bundle``): one benchmark of a model is held out but for
-one point, or all of its points with one draft length, and predicted from the others.
+``specbundle.json`` (SpecForge, ``docs/spec_bundle``). Either one benchmark of a model is withheld
+except for one point, or all of its points with one draft length, and these are predicted from the
+others.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ SPEED_GRID = (None, 0, 1, 3, 5)
 
 
 def lost(table: dict[Point, Measurement], schedule: Schedule) -> list[float]:
-    """Return the share of throughput that a schedule loses in truth, by concurrency."""
+    """Return the true share of throughput that a schedule loses, by concurrency."""
     shares = []
     for concurrency in CONCURRENCIES:
         speeds = {
@@ -46,7 +47,7 @@ def lost(table: dict[Point, Measurement], schedule: Schedule) -> list[float]:
 
 
 def asking(smoke: bool) -> list[Row]:
-    """Points asked on complete tables, against the full grid and against K in {0, 1, 3, 5}
+    """Compare the points requested on complete tables with the full grid and with K in {0, 1, 3, 5}
     everywhere.
     """
     asked, regrets, rivals, fulls, seconds, within = [], [], [], [], 0.0, []
@@ -106,7 +107,7 @@ def asking(smoke: bool) -> list[Row]:
 
 @dataclass
 class Score:
-    """What predictions of held-out points were worth."""
+    """The accuracy of predictions of withheld points."""
 
     inside: list[bool] = field(default_factory=list)
     errors: list[float] = field(default_factory=list)
@@ -115,7 +116,7 @@ class Score:
     def add(
         self, predictor: Predictor, hidden: list[Measurement], choices: list[Measurement]
     ) -> None:
-        """Predict the hidden points, and choose among all of a benchmark's."""
+        """Predict the withheld points, and choose among all points of a benchmark."""
         found = predictor.predict([m.point for m in hidden])
         truth = np.array([_speed(m) for m in hidden])
         self.inside += ((found.low <= truth) & (truth <= found.high)).tolist()
@@ -126,7 +127,7 @@ class Score:
 
 
 def real(smoke: bool) -> list[Row]:
-    """Held-out benchmarks and draft lengths of the SpecForge bundle, if it is there."""
+    """Withhold benchmarks and draft lengths of the SpecForge bundle, if it is available."""
     folder = os.environ.get("SPECOPT_SWEEPS")
     if folder is None:
         return [Row("real sweeps", "not run: SPECOPT_SWEEPS names no folder")]
@@ -177,7 +178,9 @@ def real(smoke: bool) -> list[Row]:
 
 
 def _robust(groups: list[list[Measurement]]) -> list[Row]:
-    """Return how often `robust` recommends what was measured to be slower than no speculation."""
+    """Return how often `robust` recommends an option that was measured to be slower than no
+    speculation.
+    """
     taken = slower = silent = 0
     for group in groups:
         speeds = {m.point: _speed(m) for m in group}
@@ -198,8 +201,8 @@ def _robust(groups: list[list[Measurement]]) -> list[Row]:
 
 
 def _replayed(groups: list[list[Measurement]]) -> Row:
-    """Return what asking costs and loses where the bundle answers, all benchmarks of a model served
-    together.
+    """Return the cost and loss of requesting points that the bundle answers, for all benchmarks of
+    a model served together.
     """
     asked, losses, grid = [], [], 0
     for group in groups:
@@ -256,8 +259,8 @@ def _coverage(subject: str, score: Score) -> Row:
 
 
 def _rivals(groups: list[list[Measurement]]) -> tuple[str, str]:
-    """Return the regret of K = 3, and error and regret of a straight line through the others' step
-    times.
+    """Return the regret of K = 3, and the error and regret of a straight line through the step
+    times of the others.
     """
     fixed, errors, regrets = [], [], []
     for group in groups:
@@ -284,8 +287,8 @@ def _rivals(groups: list[list[Measurement]]) -> tuple[str, str]:
 
 
 def _groups(path: Path) -> Iterator[list[Measurement]]:
-    """Yield the measurements of each model with each draft, of the benchmarks that have all draft
-    lengths.
+    """Yield the measurements of each model with each drafter, for the benchmarks that have all
+    draft lengths.
     """
     bundle = json.loads(path.read_text())
     for model, benchmarks in bundle.items():

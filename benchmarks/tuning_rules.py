@@ -1,5 +1,5 @@
-"""Tables of measured throughput with parts withheld: `tune` against four simple rules, and bands
-against a simple one.
+"""Tables of measured throughput with withheld parts: `tune` against four simple rules, and its
+limits against simple ones.
 
 Every table is thinned in up to 25 ways that keep the ends of draft length and load, and in up to 25
 that withhold the longest or the shortest draft. Each way is predicted from what is kept. Regret is
@@ -44,9 +44,9 @@ OWN = (
     "instances/data/measured/vllm-cpu-ngram.csv",
 )
 WAYS = 25
-ANCHOR = 0.93  # throughput with 0 drafts against none
+ANCHOR = 0.93  # throughput with 0 drafts relative to no speculation
 CONFIDENCE = 0.9
-LEVEL = 0.01  # of the test that a table's coverage is too low
+LEVEL = 0.01  # level of the test for low coverage of a table
 DRAWS = 2_000
 KEPT, INSIDE, ANY = (
     "ends of K kept",
@@ -67,15 +67,15 @@ Rule = Callable[[Table, Sequence[Point]], Floats]
 
 @dataclass(frozen=True)
 class Way:
-    """A table thinned: what is kept, and whether the ends of the draft lengths are."""
+    """A thinned table: the kept points, and whether the ends of the draft lengths are kept."""
 
     kept: dict[Point, Measurement]
     ends: bool
 
 
 def ways(table: Table, seed: int, most: int = WAYS) -> list[Way]:
-    """Return up to `most` ways to thin a table with the ends of its draft lengths kept, and as many
-    without one.
+    """Return up to `most` ways to thin a table that keep the ends of its draft lengths, and equally
+    many that drop one of them.
     """
     lengths = sorted({p.draft_length for p in table if p.draft_length})
     loads = sorted({p.condition.concurrency for p in table})
@@ -130,8 +130,8 @@ def _subsets(values: Sequence[int]) -> list[tuple[int, ...]]:
 
 
 def surface(curve: Curve) -> Rule:
-    """Return the rule that is log-linear over load and a curve in log(1 + K), its value at 0 drafts
-    anchored.
+    """Return a rule that is log-linear in load and has a curve in log(1 + K) with a fixed value at
+    0 drafts.
     """
 
     def rule(kept: Table, wanted: Sequence[Point]) -> Floats:
@@ -189,7 +189,7 @@ def _pchip(x: Floats, y: Floats) -> Callable[[Floats], Floats]:
 
 
 def nearest_load(kept: Table, wanted: Sequence[Point]) -> Floats:
-    """Return the log throughput of the same option at the nearest load that is kept; -inf where it
+    """Return the log throughput of the same option at the nearest kept load, or -inf if the option
     is not kept.
     """
     found = []
@@ -208,7 +208,7 @@ def nearest_load(kept: Table, wanted: Sequence[Point]) -> Floats:
 
 
 def one_length(kept: Table, wanted: Sequence[Point]) -> Floats:
-    """Return the mean log throughput of an option over all that is kept; -inf where it is not
+    """Return the mean log throughput of an option over all kept points, or -inf if it is not
     kept.
     """
     means = {}
@@ -228,8 +228,8 @@ RULES: dict[str, Rule] = {
 
 
 def conformal(kept: Table) -> float:
-    """Return the half width of a band about the quadratic rule, from drafted cells that are left
-    out one by one.
+    """Return the half width of the limits around the quadratic rule, from drafted cells that are
+    left out one by one.
     """
     rule, misses = RULES["quadratic in log(1 + K)"], []
     for point, measurement in kept.items():
@@ -241,7 +241,7 @@ def conformal(kept: Table) -> float:
 
 
 def speed_of(measurement: Measurement) -> float:
-    """Return the throughput of a run that has one."""
+    """Return the throughput of a run, which must have one."""
     assert measurement.tokens_per_second is not None
     return measurement.tokens_per_second
 
@@ -250,7 +250,7 @@ def speed_of(measurement: Measurement) -> float:
 
 
 def real_tables() -> dict[str, Table]:
-    """Return the measured tables of the project and of the folder that the environment names."""
+    """Return the measured tables of the project and of the folder given in the environment."""
     found = {Path(path).stem: table_of(read_sweeps([ROOT / path]).measurements) for path in OWN}
     folder = os.environ.get("SPECOPT_SWEEPS")
     for path in sorted(Path(folder).iterdir()) if folder else []:
@@ -266,15 +266,15 @@ def real_tables() -> dict[str, Table]:
 
 
 def table_of(measurements: Sequence[Measurement]) -> Table:
-    """Return measurements by point, without 0 drafts: rules and predictions differ in what they
-    take for it.
+    """Return measurements by point, without 0 drafts, because rules and predictions treat these
+    differently.
     """
     return {m.point: m for m in measurements if m.point.draft_length != 0}
 
 
 def _csv_tables(path: Path) -> Iterator[tuple[str, Table]]:
-    """Yield the table of each drafter of a file; rows over all workloads are left out where
-    workloads have rows.
+    """Yield the table of each drafter of a file. Rows over all workloads are dropped if workloads
+    have their own rows.
     """
     lines = [line.split(",") for line in path.read_text().split()]
     names = lines[0]
@@ -300,7 +300,7 @@ def _csv_tables(path: Path) -> Iterator[tuple[str, Table]]:
 
 
 def _bundle_tables(path: Path) -> Iterator[tuple[str, Table]]:
-    """Yield the table of each model with each draft model, of the workloads and loads that have
+    """Yield the table of each model with each draft model, for the workloads and loads that have
     every length.
     """
     for model, benchmarks in json.loads(path.read_text()).items():
@@ -331,9 +331,7 @@ def _bundle_tables(path: Path) -> Iterator[tuple[str, Table]]:
 
 
 def drawn_tables(noise: float, many: int) -> list[tuple[Table, Table]]:
-    """Return drawn tables as they would be measured, without acceptance lengths, and their
-    truth.
-    """
+    """Return drawn tables with noise and without acceptance lengths, and their true values."""
     found = []
     for seed in range(1000, 1000 + many):
         truth = table_of(list(drawn_table(seed).values()))
@@ -351,15 +349,15 @@ def drawn_tables(noise: float, many: int) -> list[tuple[Table, Table]]:
 
 @dataclass
 class Score:
-    """What a method makes of a table.
+    """The results of a method on a table.
 
     Parameters
     ----------
     regrets
-        Of each way by kind (`KINDS`): one share per load and workload.
+        Regrets of each way by kind (`KINDS`), as one share per load and workload.
     cells
-        Of every withheld point: whether its band held it, and how wide the band was, for each way
-        that withheld it.
+        For every withheld point and each way that withheld it, whether it was within the limits,
+        and the width of the limits.
     """
 
     regrets: dict[str, list[Floats]]
@@ -367,19 +365,19 @@ class Score:
 
     @property
     def coverage(self) -> Floats:
-        """The share of ways in which each cell was held."""
+        """Share of ways in which each cell was inside its limits."""
         return np.array([np.mean([held for held, _ in ways]) for ways in self.cells.values()])
 
     @property
     def width(self) -> float:
-        """The median of the cells' mean widths, in log throughput."""
+        """Median of the mean widths of the cells, in log throughput."""
         return float(
             np.median([np.mean([width for _, width in ways]) for ways in self.cells.values()])
         )
 
     @property
     def upper(self) -> float:
-        """Upper limit of the coverage: bootstrap over cells, one-sided."""
+        """Upper confidence limit of the coverage, from a one-sided bootstrap over cells."""
         share = self.coverage
         drawn = np.random.default_rng(0).integers(len(share), size=(DRAWS, len(share)))
         return float(np.quantile(share[drawn].mean(axis=1), 1.0 - LEVEL))
@@ -389,8 +387,8 @@ Method = Callable[[dict[Point, Measurement], Sequence[Point]], tuple[Floats, Flo
 
 
 def score(table: Table, truth: Table, method: Method, most: int) -> Score:
-    """Return what a method's predictions are worth; it returns log throughput and half the width of
-    its bands.
+    """Return the score of a method, which predicts log throughput and half the width of its
+    limits.
     """
     wanted = list(table)
     speeds = np.array([speed_of(truth[p]) for p in wanted])
@@ -404,7 +402,7 @@ def score(table: Table, truth: Table, method: Method, most: int) -> Score:
             found.cells.setdefault(wanted[k], []).append(
                 (bool(abs(seen[k] - mean[k]) <= half[k]), 2.0 * half[k])
             )
-        # what is measured counts as measured
+        # measured points keep their measured values
         mean = np.where(hidden, mean, seen)
         known = [p.draft_length for p in way.kept if p.draft_length]
         outside = [
@@ -422,13 +420,13 @@ def score(table: Table, truth: Table, method: Method, most: int) -> Score:
 
 
 def predicted(kept: dict[Point, Measurement], wanted: Sequence[Point]) -> tuple[Floats, Floats]:
-    """Return what `tune` predicts."""
+    """Return the predictions of `tune`."""
     found = Predictor(Sweep(tuple(kept.values())), CONFIDENCE).predict(wanted)
     return np.log(found.mean), 0.5 * np.log(found.high / found.low)
 
 
 def by_rule(rule: Rule, bands: bool = True) -> Method:
-    """Return a simple rule, which has no bands; the quadratic has conformal ones."""
+    """Return a simple rule. Only the quadratic one has limits, which are conformal."""
     banded = rule is RULES["quadratic in log(1 + K)"] and bands
     return lambda kept, wanted: (
         rule(kept, wanted),
@@ -437,7 +435,7 @@ def by_rule(rule: Rule, bands: bool = True) -> Method:
 
 
 def _mean(regrets: Mapping[str, list[Floats]], which: str | None) -> float:
-    """Return the mean regret of a table's ways of a kind, or of all; NaN where there are none."""
+    """Return the mean regret of the ways of a kind, or of all ways. It is NaN if there are none."""
     means = [
         float(way.mean())
         for kind, several in regrets.items()
@@ -448,7 +446,7 @@ def _mean(regrets: Mapping[str, list[Floats]], which: str | None) -> float:
 
 
 def _regret(scores: Mapping[str, Score], kind: str) -> tuple[float, float]:
-    """Return the mean over tables of mean regret, and the largest at any load, in %."""
+    """Return the mean over tables of the mean regret, and the largest regret at any load, in %."""
     worst = [float(way.max()) for one in scores.values() for way in one.regrets[kind]]
     return 100.0 * float(
         np.nanmean([_mean(one.regrets, kind) for one in scores.values()])
@@ -462,8 +460,8 @@ def _written(found: tuple[float, float]) -> str:
 def rows_of(
     scores: Mapping[str, Score], rules: Mapping[str, Mapping[str, Score]], of: str
 ) -> list[Row]:
-    """Return the rows of a set of tables: regret beside the rules', coverage beside the conformal
-    band's.
+    """Return the rows of a set of tables: regrets next to those of the rules, and coverage next to
+    that of the conformal limits.
     """
     rows = []
     for what, target in KINDS:
@@ -532,7 +530,7 @@ def _width(one: Score) -> float:
 
 
 def withheld(smoke: bool) -> list[Row]:
-    """Withheld parts of measured tables and of drawn ones."""
+    """Withhold parts of measured and drawn tables."""
     most = 2 if smoke else WAYS
     real = real_tables()
     scores = {name: score(t, t, predicted, most) for name, t in real.items()}
@@ -555,7 +553,7 @@ def withheld(smoke: bool) -> list[Row]:
 # ---------------------------------------------------------------- families
 
 LEVELS = (0.5, 0.8, 0.9)
-TOLERANCE = 6.0  # of a coverage, in points of per cent
+TOLERANCE = 6.0  # of a coverage, in percentage points
 LOADS, LENGTHS, ALONE, TRANSFERS = (
     "several loads, loads withheld",
     "several loads, lengths withheld",
@@ -567,8 +565,9 @@ Case = tuple[str, dict[Point, Measurement], list[Point]]
 
 
 def families(smoke: bool) -> dict[str, list[Case]]:
-    """Return what is withheld of every measured table: every subset of loads between the ends, of
-    lengths (ends, too), of lengths at one load alone, and each workload but for none and a length.
+    """Return what is withheld of every measured table: every subset of the loads between the ends,
+    every subset of the lengths (including the ends), every subset of the lengths at one load only,
+    and each workload except for no speculation and one length.
     """
     found: dict[str, list[Case]] = {name: [] for name in (LOADS, LENGTHS, ALONE, TRANSFERS)}
     for name, table in real_tables().items():
@@ -608,14 +607,14 @@ def families(smoke: bool) -> dict[str, list[Case]]:
 
 
 def chosen_by(kept: dict[Point, Measurement], condition: Condition) -> int | None:
-    """Return the draft length that `tune` sets at a load, tables being free."""
+    """Return the draft length that `tune` chooses at a load if tables are free."""
     goal = Goal(workload=condition.workload, prices=Prices(FREE, FREE))
     return decide(Predictor(Sweep(tuple(kept.values()))), goal).schedule.at(condition.concurrency)
 
 
 def regrets_of(case: Case, table: Table, method: Method | None, family: str) -> list[float]:
-    """Return what is lost at every condition of which something is withheld; no method: `tune`, at
-    withheld loads with its schedule.
+    """Return the loss at every condition with withheld points. Without a method, it is that of
+    `tune`, with its schedule at withheld loads.
     """
     _, kept, hidden = case
     lost = []
@@ -636,7 +635,7 @@ def regrets_of(case: Case, table: Table, method: Method | None, family: str) -> 
 
 
 def coverage_of(cases: Sequence[Case], tables: Mapping[str, Table]) -> list[tuple[float, int]]:
-    """Return the shares of withheld points inside bands of `LEVELS`, and how many there are."""
+    """Return the shares of withheld points inside the limits of `LEVELS`, and their number."""
     found = []
     for level in LEVELS:
         inside: list[bool] = []
@@ -649,8 +648,8 @@ def coverage_of(cases: Sequence[Case], tables: Mapping[str, Table]) -> list[tupl
 
 
 def withheld_families(smoke: bool) -> list[Row]:
-    """Regret where loads, lengths or a workload are withheld, next to the rules; coverage of bands
-    of 50, 80 and 90 %.
+    """Report the regret for withheld loads, lengths or a workload, next to the rules, and the
+    coverage of limits of 50, 80 and 90 %.
     """
     tables, rows = real_tables(), []
     for family, cases in families(smoke).items():

@@ -19,7 +19,7 @@ def _problem(family: str, requests: int, seed: int) -> specopt.VerificationBatch
 
 
 def proofs(smoke: bool) -> list[Row]:
-    """The default method until its plan is proven, everything included."""
+    """Measure the time of the default method until its plan is proven, including everything."""
     rows = []
     for requests, target in ((20, 0.05), (40, 1.0)) if smoke else ((200, 0.05), (1000, 1.0)):
         for family in FAMILIES:
@@ -43,7 +43,7 @@ def proofs(smoke: bool) -> list[Row]:
 
 
 def sweep_gaps(smoke: bool) -> list[Row]:
-    """The sweep against proven optima."""
+    """Compare the sweep with proven optima."""
     rows = []
     for family in FAMILIES:
         gaps = []
@@ -65,7 +65,7 @@ def sweep_gaps(smoke: bool) -> list[Row]:
 
 
 def growth_and_rival(smoke: bool) -> list[Row]:
-    """How the cost grows, and the plain integer program."""
+    """Measure the growth of the cost, and the plain integer program."""
     rows = []
     sizes = [10, 20, 40] if smoke else [125, 250, 500, 1000]
     for method in ("threshold", "sweep"):

@@ -1,4 +1,4 @@
-"""Verification batching in the long run: events per minute, devices carried by every policy, and
+"""Verification batching in the long run: events per minute, devices served by every policy, and the
 time of a decision.
 """
 
@@ -31,7 +31,7 @@ ROUNDS = (
     ("acceptance 0.85", mixed_classes(acceptance_rate=0.85)),
 )
 CACHES = (
-    # prompts, acceptance, classes, GB of cache, target: the first four rows are those of the issue
+    # prompts, acceptance, classes, GB of cache, target
     (150.0, 0.73, (2.0, 4.0, 6.0, 8.0), None, 1.7),
     (150.0, 0.73, (2.0, 4.0, 6.0, 8.0), 20.0, 1.55),
     (150.0, 0.73, (2.0, 4.0, 6.0, 8.0), 12.0, 1.3),
@@ -95,7 +95,7 @@ def _with_share(found: Estimate, workload: VerificationWorkload) -> str:
 
 
 def speed(smoke: bool) -> list[Row]:
-    """Simulated verifications per minute on one core, by policy, at 300 devices in mixed
+    """Measure simulated verifications per minute on one core, by policy, with 300 devices in mixed
     classes.
     """
     rows = []
@@ -110,8 +110,8 @@ def speed(smoke: bool) -> list[Row]:
 
 
 def mixed(smoke: bool) -> list[Row]:
-    """Devices carried at 1 % violations in mixed classes, ample cache; 95 % intervals over five
-    seeds.
+    """Measure the devices served at 1 % violations in mixed classes with an ample cache, with 95 %
+    intervals over five seeds.
     """
     rows = []
     for name, workload in ROUNDS[: 1 if smoke else None]:
@@ -147,11 +147,11 @@ def mixed(smoke: bool) -> list[Row]:
 
 
 def bounded_cache(smoke: bool) -> list[Row]:
-    """Devices carried at 1 % violations with a cache that cannot hold all prefixes; the rivals drop
-    the least recent.
+    """Measure the devices served at 1 % violations with a cache that cannot hold all prefixes. The
+    baselines drop the least recently used prefix.
 
-    Means over five seeds, and the worst of them. Nothing was set on these seeds, nor on any row
-    after the fourth.
+    Reports means over five seeds, and the worst of them. No parameter was tuned on these seeds, nor
+    on any row after the fourth.
     """
     rows = []
     for prompt, rate, speeds, gigabytes, target in CACHES[: 1 if smoke else None]:
@@ -187,11 +187,11 @@ def bounded_cache(smoke: bool) -> list[Row]:
 
 
 def load(smoke: bool) -> list[Row]:
-    """Tokens per second and the wait for a verdict (queue and batch), from an idle verifier to one
-    beyond its capacity.
+    """Measure tokens per second and the wait for a verdict (queue and batch), from an idle verifier
+    to an overloaded one.
 
-    Means over 20 seeds that all policies meet; capacity is what `slack` carries at 1 % of the
-    responses too late.
+    Reports means over 20 seeds, which are the same for all policies. Capacity is the number of
+    devices that `slack` serves with at most 1 % late responses.
     """
     workload, seeds, seconds = (
         mixed_classes(),
@@ -290,8 +290,8 @@ def load(smoke: bool) -> list[Row]:
 
 
 def _against_fcfs(workload: VerificationWorkload, seeds: range, seconds: float) -> float:
-    """Return the least mean speed of a class under `slack` over that under `fcfs`, while that is
-    below 80 % busy.
+    """Return the minimum ratio of the mean speed of a class under `slack` to that under `fcfs`,
+    while `fcfs` is less than 80 % busy.
     """
     least = math.inf
     for devices in range(len(workload.class_speeds), 17):
@@ -314,8 +314,8 @@ def _against_fcfs(workload: VerificationWorkload, seeds: range, seconds: float) 
 
 
 def nothing_to_set(smoke: bool) -> list[Row]:
-    """Devices carried by `slack` as it is, against the better rival and the best of 8 fixed
-    deferrals and caps.
+    """Compare the devices served by `slack` without tuning with those of the better baseline and of
+    the best of 8 fixed deferrals and caps.
     """
     rows = []
     for name, workload in KNOBS[: 1 if smoke else None]:
@@ -354,11 +354,11 @@ def nothing_to_set(smoke: bool) -> list[Row]:
 
 
 def wrong_estimates(smoke: bool) -> list[Row]:
-    """Devices carried at 1 % violations by policies that begin with estimates 30 % off and learn
-    from every batch.
+    """Measure the devices served at 1 % violations by policies that begin with estimates 30 % off
+    and learn from every batch.
 
-    Beside whoever always knows; batches vary by 10 %, and take 1.3 times as long from half of the
-    time on.
+    They are compared with a policy that always knows the times. Batch times vary by 10 %, and are
+    1.3 times as long in the second half.
     """
     workload = dataclasses.replace(mixed_classes(), time_noise=0.1)
     seeds, seconds = (range(70, 71), 20.0) if smoke else (range(70, 73), 240.0)
@@ -395,7 +395,7 @@ def wrong_estimates(smoke: bool) -> list[Row]:
 
 
 def single(smoke: bool) -> list[Row]:
-    """Devices carried in a single class, ample cache."""
+    """Measure the devices served in a single class with an ample cache."""
     rows = []
     for tau, workload in SINGLE[: 1 if smoke else None]:
         slack, fcfs = (
@@ -411,7 +411,7 @@ def single(smoke: bool) -> list[Row]:
 
 
 def decisions(smoke: bool) -> list[Row]:
-    """Microseconds of `VerificationScheduler.next_batch` with 200 pending requests."""
+    """Measure the microseconds of `VerificationScheduler.next_batch` with 200 pending requests."""
     rows = []
     for policy in POLICIES:
         generator = np.random.default_rng(0)

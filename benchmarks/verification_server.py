@@ -1,5 +1,5 @@
 """The online scheduler of verification in a server: many requests, clients over sockets that
-vanish, many threads.
+disappear, and many threads.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ RECORDS = Path(__file__).parents[1] / "laboratory" / "records"
 GIGABYTE = 1e9
 KV_BYTES = 262_144.0
 MAX_SECONDS = 300.0
-"""Of a run over sockets: a request that nobody answers is an error then."""
+"""Maximum time of a run over sockets. A request that is not answered by then is an error."""
 
 
 # ---------------------------------------------------------------------------- what a call costs
 
 
 def costs(smoke: bool) -> list[Row]:
-    """Seconds of the processor per call with many thousand requests that wait."""
+    """Measure processor seconds per call with many thousand waiting requests."""
     sizes = [200, 400, 800] if smoke else [5000, 10_000, 20_000]
     rows = []
     for policy in POLICIES:
         if policy == "per-epoch":
-            continue  # quadratic: no policy for that many
+            continue  # quadratic, so not for so many requests
         for room in (None, 40 * GIGABYTE) if policy == "slack" else (None,):
             taken = [_call_seconds(policy, size, 5 if smoke else 100, room) for size in sizes]
             (decision, late), (cancel, _) = taken[-1]
@@ -68,7 +68,7 @@ def costs(smoke: bool) -> list[Row]:
 
 
 def _call_seconds(policy: Any, pending: int, rounds: int, room: float | None) -> list[Any]:
-    """Return the mean time of a decision and of a cancel, and what 99 % take, with `pending`
+    """Return the mean time and the 99 % quantile of a decision and of a cancel, with `pending`
     requests throughout.
     """
     draw = np.random.default_rng(0)
@@ -126,11 +126,11 @@ def _submit(
 
 
 def estimates(smoke: bool) -> list[Row]:
-    """Errors of the estimated time of real batches, in the order in which a laboratory's verifier
-    served them.
+    """Measure the errors of the estimated time of real batches, in the order in which the verifier
+    of a laboratory served them.
 
-    The scheduler begins with estimates 30 % off and learns from every batch; beside it the same
-    estimates kept as they are, and the best four coefficients in hindsight.
+    The scheduler begins with estimates 30 % off and learns from every batch. It is compared with
+    the same estimates without learning, and with the best four coefficients in hindsight.
     """
     record = json.loads(
         next(iter(sorted(RECORDS.glob("*-verification-batch-real.json")))).read_text(
@@ -181,7 +181,7 @@ def estimates(smoke: bool) -> list[Row]:
 
 
 def _errors(estimator: VerificationTime, batches: Any, seconds: Any, learns: bool) -> Any:
-    """Return the relative errors of a scheduler's estimates, batch by batch."""
+    """Return the relative errors of the estimates of a scheduler for each batch."""
     scheduler, found = VerificationScheduler(estimator, "fcfs"), []
     for (new, cached), taken in zip(batches, seconds, strict=True):
         for key, tokens in enumerate(zip(new.tolist(), cached.tolist(), strict=True)):
@@ -198,12 +198,12 @@ def _errors(estimator: VerificationTime, batches: Any, seconds: Any, learns: boo
 def play(
     clients: int, turns: int, *, faults: bool = True, speedup: float = 50.0, seed: int = 0
 ) -> dict[str, float]:
-    """Let clients ask the example server over loopback, with faults; return what came of the
-    requests.
+    """Let clients send requests to the example server over loopback, with faults, and return the
+    outcomes of the requests.
 
-    A twentieth of the requests is abandoned by a client that vanishes; a thirtieth of the batches
-    fails, as many stall for ever; before a twentieth of them the clock jumps by up to an hour, to
-    or fro, before as many the policy changes.
+    One in twenty requests is abandoned by a client that disappears. One in thirty batches fails,
+    and equally many stall forever. Before one in twenty batches the clock jumps forward or back by
+    up to an hour, and before equally many the policy changes.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft < 4 * clients:
@@ -213,7 +213,7 @@ def play(
 
 
 class _Load:
-    """A run: what clients, verifier and clock did, and what came of it."""
+    """State of a run: the actions of clients, verifier and clock, and the outcomes."""
 
     def __init__(self, clients: int, turns: int, faults: bool, speedup: float, seed: int) -> None:
         self.clients, self.turns, self.faults, self.speedup = clients, turns, faults, speedup
@@ -231,11 +231,11 @@ class _Load:
         return time.monotonic() + self.offset
 
     def there(self) -> int:
-        """Return how many requests the scheduler has."""
+        """Return the number of requests in the scheduler."""
         return len(self.scheduler.pending) + len(self.scheduler.running)
 
     async def verify(self, drafts: Mapping[Any, list[int]]) -> dict[Any, list[int]]:
-        """Take the time of a batch, fail or stall; the verdict on a draft is its reverse."""
+        """Take the time of a batch, fail or stall. The verdict on a draft is the reversed draft."""
         self.batches["all"] += 1
         self.most = max(self.most, self.there())
         if self.chance(20):
@@ -256,8 +256,8 @@ class _Load:
         return {key: draft[::-1] for key, draft in drafts.items()}
 
     async def client(self, number: int, port: int) -> None:
-        """Ask turn after turn; now and then hang up while the verifier is at work, and come
-        back.
+        """Send requests for turn after turn. Sometimes disconnect while the verifier is busy, and
+        return.
         """
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         for turn in range(self.turns):
@@ -287,7 +287,7 @@ class _Load:
         writer.close()
 
     async def play(self) -> dict[str, float]:
-        """Run the server and all clients, and count."""
+        """Run the server and all clients, and count the outcomes."""
         specification = importlib.util.spec_from_file_location("server", EXAMPLE)
         assert specification is not None and specification.loader is not None
         server = importlib.util.module_from_spec(specification)
@@ -321,7 +321,7 @@ class _Load:
 
 
 def sockets(smoke: bool) -> list[Row]:
-    """Clients over loopback sockets, without and with faults."""
+    """Run clients over loopback sockets, without and with faults."""
     clients, turns = (20, 3) if smoke else (2000, 10)
     rows = []
     for faults in (False, True):
@@ -344,8 +344,8 @@ def sockets(smoke: bool) -> list[Row]:
 
 
 def hammer(seconds: float, count: int = 8) -> dict[str, int]:
-    """Let threads submit, cancel, decide, complete, abandon and snapshot; return what came of the
-    requests.
+    """Let threads submit, cancel, decide, complete, abandon and snapshot, and return the outcomes
+    of the requests.
     """
     scheduler = VerificationScheduler(TABLE_12, lost_after_seconds=0.0)
     scheduler.warm_up()
@@ -420,7 +420,7 @@ def hammer(seconds: float, count: int = 8) -> dict[str, int]:
 
 
 def threads(smoke: bool) -> list[Row]:
-    """Eight threads for a minute."""
+    """Run eight threads for a minute."""
     seconds = 0.3 if smoke else 60.0
     found = hammer(seconds)
     return [

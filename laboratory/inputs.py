@@ -1,4 +1,4 @@
-"""Condense the laboratory's raw files into what reproductions of the papers take from them.
+"""Condense the laboratory's raw files into the input of the reproductions of the papers.
 
 ``python -P laboratory/inputs.py``, at the end of ``make logs``, writes
 `benchmarks/papers/data/laboratory.json`. Tests condense the raw files again.
@@ -31,7 +31,7 @@ HERE = Path(__file__).parent
 
 TARGET = HERE.parent / "benchmarks" / "papers" / "data" / "laboratory.json"
 DIGITS = 4
-"""Significant digits that are kept."""
+"""Number of significant digits that are kept."""
 
 PREDICTORS = tuple(kind for kind in get_args(Kind) if kind != "trees")
 
@@ -43,7 +43,7 @@ def log() -> RecordedDrafts:
 
 
 def paper_2() -> Iterator[dict[str, Any]]:
-    """Yield what stopping at the first predicted rejection comes to, by temperature, predictor and
+    """Yield the results of stopping at the first predicted rejection, by temperature, predictor and
     part.
     """
     for predictor in PREDICTORS:
@@ -52,8 +52,8 @@ def paper_2() -> Iterator[dict[str, Any]]:
 
 
 def statistics() -> Iterator[dict[str, Any]]:
-    """Yield how the statistics of draft distributions go with acceptance, by temperature and kind
-    of task.
+    """Yield the relation of the statistics of draft distributions to acceptance, by temperature and
+    kind of task.
     """
     for temperature in np.unique(log().temperature).tolist():
         for kind in ("all", *KINDS):
@@ -62,8 +62,8 @@ def statistics() -> Iterator[dict[str, Any]]:
 
 
 def paper_5() -> Iterator[dict[str, Any]]:
-    """Yield acceptance along the texts of each kind of task, in 255ths, position by position, two
-    digits each.
+    """Yield acceptance along the texts of each kind of task, as two hexadecimal digits (255ths) per
+    position.
     """
     reached = log().select(log().outcome != AFTER)
     for temperature in np.unique(reached.temperature).tolist():
@@ -74,7 +74,9 @@ def paper_5() -> Iterator[dict[str, Any]]:
 
 
 def paper_3() -> Iterator[dict[str, Any]]:
-    """Yield what laws say, by temperature and set: every `SETS`-th prompt makes one."""
+    """Yield the statistics of distributions by temperature and set. A set has every `SETS`-th
+    prompt.
+    """
     for path in sorted((HERE / "outputs").glob("laws-*.parquet")):
         table = parquet.read_table(path)
         outputs = {name: _array(table.column(name)) for name in table.column_names}
@@ -88,7 +90,7 @@ def paper_3() -> Iterator[dict[str, Any]]:
 
 
 def texts() -> Iterator[dict[str, Any]]:
-    """Yield ROUGE-2 against the verify model's greedy answer, prompt by prompt, by scheme."""
+    """Yield ROUGE-2 against the greedy answer of the verify model for each prompt, by scheme."""
     told = json.loads((HERE / "outputs" / "texts.json").read_text("utf-8"))["texts"]
     references = {one["prompt"]: one["text"] for one in told if one["temperature"] == 0.0}
     cells: dict[tuple[Any, ...], list[float]] = {}
@@ -115,17 +117,17 @@ PARTS: dict[str, Callable[[], Iterator[dict[str, Any]]]] = {
 
 
 def condensed(name: str) -> list[dict[str, Any]]:
-    """Return the lines of a part, as they are written."""
+    """Return the lines of a part in the form in which they are written."""
     return [_rounded(line) for line in PARTS[name]()]
 
 
 def _array(column: Any) -> Floats:
-    """Return a column of numbers, or of lists of as many each, as an array."""
+    """Return a column of numbers, or of lists of equal length, as an array."""
     return np.array(column.to_pylist())
 
 
 def _rounded(value: Any) -> Any:
-    """Return plain data with numbers of few digits."""
+    """Return plain data with numbers rounded to few digits."""
     if isinstance(value, Mapping):
         return {key: _rounded(one) for key, one in value.items()}
     if isinstance(value, list | tuple | np.ndarray):

@@ -1,8 +1,8 @@
-"""Write what the laboratory's raw files say: ``python -P laboratory/report.py``, at the end of
-``make testbed``.
+"""Write the results of the laboratory's raw files: ``python -P laboratory/report.py``, at the end
+of ``make testbed``.
 
-`results.md` has every figure, `predicted-measured.svg` a point per plan. Tests write the page again
-and compare, and find the picture's points in it.
+`results.md` contains every figure, and `predicted-measured.svg` has a point per plan. Tests write
+the page again and compare it, and find the points of the picture in it.
 """
 
 from __future__ import annotations
@@ -58,25 +58,25 @@ SWEEPS = (
     HERE / "engine" / "ngram.csv",
     HERE.parent / "tests" / "data" / "sweeps" / "qwen3-235b-sglang.csv",
 )
-"""Sweeps with at least four concurrencies: our engine's, and a published one."""
+"""Sweeps with at least four concurrencies: that of our engine and a published one."""
 SHARES = ("median_error", "right_order")
 LOGGED = 51
-"""Prompts of each kind in the logs."""
+"""Number of prompts of each kind in the logs."""
 DRAWN = {"model": "", "passes": ", pass by pass"}
-"""Predictors in the picture, and what its titles say of them."""
+"""Predictors in the picture, and their descriptions in its titles."""
 PLACEMENT, VERIFICATION = "placement", "verification-batch"
 AGAIN = ("passes", "slowest-rounds", "pass-table", "fitted", "belief")
-"""Predictors beside the model whose errors the pages state."""
+"""Predictors in addition to the model whose errors the pages state."""
 AGAIN_OF = ("total_seconds", "tokens_on_time", "tokens_per_second")
-"""What they predict there."""
+"""The quantities that they predict."""
 PLAIN = ("no-batching", "whole", "no-drafts")
-"""Rivals that no paper proposes; gains over them are counted apart."""
+"""Baselines that no paper proposes. Gains over them are counted separately."""
 
 Row = dict[str, Any]
 
 
 def table(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the lines of a Markdown table, whose columns are the keys, and an empty one."""
+    """Yield the lines of a Markdown table, whose columns are the keys, and an empty line."""
     for line in (list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)):
         yield "| " + " | ".join(map(str, line)) + " |"
     yield ""
@@ -100,23 +100,23 @@ def interval(found: Interval) -> str:
 
 @cache
 def records() -> list[Row]:
-    """Return the newest whole record of each kind."""
+    """Return the newest complete record of each kind."""
     return newest(HERE / "records")[0]
 
 
 @cache
 def comparisons() -> list[Row]:
-    """Return what can be said of each record."""
+    """Return the comparison of each record."""
     return [comparison_of(record) for record in records()]
 
 
 def chosen_places() -> list[Choice]:
-    """Return what the model chose of places to draft."""
+    """Return the places to draft that the model chose."""
     return [one for record in records() if record["kind"] == PLACEMENT for one in choices(record)]
 
 
 def recorded() -> Iterator[str]:
-    """Yield what the tables rest on, and what they leave out."""
+    """Yield the sources of the tables, and the records that they exclude."""
     yield from ("## Records", "")
     yield from table(
         [
@@ -138,7 +138,7 @@ def recorded() -> Iterator[str]:
 
 
 def plays() -> Iterator[str]:
-    """Yield predicted against measured, gains, and terms."""
+    """Yield predicted and measured values, gains, and terms."""
     told = comparisons()
     yield from ("## Predicted against measured", "")
     yield from table(
@@ -372,18 +372,18 @@ def drafts(log: RecordedDrafts, costs: Costs) -> Iterator[str]:
 
 @cache
 def engine_runs() -> dict[str, dict[str, Row]]:
-    """Return what the engine measured, by what drafts and setting."""
+    """Return the measurements of the engine by drafter and setting."""
     return {drafter: read_runs(HERE / "engine", drafter) for drafter in LENGTHS}
 
 
 def ends(values: Sequence[float]) -> tuple[float, float]:
-    """Return the least and the largest."""
+    """Return the minimum and the maximum."""
     return min(values), max(values)
 
 
 def engine_spread() -> float:
-    """Return how far repetitions of a load differ; runs without speculation, which every drafter
-    has, count once.
+    """Return the differences between repetitions of a load. Runs without speculation, which every
+    drafter has, are included once.
     """
     settings = {
         f"{drafter} {name}": run
@@ -395,7 +395,7 @@ def engine_spread() -> float:
 
 
 def engine() -> Iterator[str]:
-    """Yield what the serving engine measured."""
+    """Yield the measurements of the serving engine."""
     yield from ("## The engine's threads and prompts", "")
     every = engine_runs()
     yield (
@@ -488,8 +488,8 @@ def engine() -> Iterator[str]:
 
 
 def validated() -> Iterator[str]:
-    """Yield how far a sweep is off the engine's server, as it is and as `specopt validate` corrects
-    it.
+    """Yield the errors of a sweep for the server of the engine, uncorrected and as corrected by
+    `specopt validate`.
     """
     found = off_withheld(HERE / "engine")
     yield from ("## `specopt validate` against the engine's server", "")
@@ -514,12 +514,14 @@ def validated() -> Iterator[str]:
 
 
 def median(off: dict[tuple[int, int | None], float]) -> float:
-    """Return the median size of errors."""
+    """Return the median absolute value of errors."""
     return float(np.median(np.abs(list(off.values()))))
 
 
 def capacity() -> Iterator[str]:
-    """Yield how well clients that a machine carries are predicted from measured sweeps."""
+    """Yield the errors of the number of clients that a machine can serve, predicted from measured
+    sweeps.
+    """
     yield from ("## Clients carried, each concurrency withheld in turn", "")
     rows = []
     for name, found in sweeps_carried().items():
@@ -539,8 +541,8 @@ def capacity() -> Iterator[str]:
 
 
 def repetition(name: str) -> float | None:
-    """Return the median error of clients where the same loads at another time are known; None:
-    never repeated.
+    """Return the median error of clients if the same loads are known from another time, or None if
+    no load was repeated.
     """
     (path,) = (one for one in SWEEPS if one.name == name)
     found = repeated(read_sweeps([path]))
@@ -549,7 +551,7 @@ def repetition(name: str) -> float | None:
 
 @cache
 def sweeps_carried() -> dict[str, list[Carried]]:
-    """Return what is carried in sweeps with enough concurrencies."""
+    """Return the points of the sweeps with enough concurrencies, by file name."""
     return {path.name: carried(read_sweeps([path])) for path in SWEEPS}
 
 
@@ -574,8 +576,8 @@ def report() -> str:
 
 
 def figures() -> dict[str, float]:
-    """Return what README and documentation say of plays and engine, in percent, by the keys of
-    `docs/figures.json`.
+    """Return the values for plays and the engine in README and documentation, in percent, by the
+    keys of `docs/figures.json`.
     """
     found: dict[str, float] = {}
     for told in comparisons():
@@ -642,8 +644,8 @@ def figures() -> dict[str, float]:
 
 
 def summary() -> str:
-    """Return the table of `docs/laboratory.md`: what the model predicts of each kind, and what our
-    plans gain.
+    """Return the table of `docs/laboratory.md`: the accuracy of the model for each kind, and the
+    gain of our plans.
     """
     known = figures()
 
@@ -676,8 +678,8 @@ def summary() -> str:
 
 
 def _gains(told: Row, *, plain: bool) -> list[tuple[float, float]]:
-    """Return promised and measured gains where much was promised, over plain rivals or over the
-    others.
+    """Return predicted and measured gains if the predicted gain is large, over plain baselines or
+    over the others.
     """
     return [
         (one["predicted"], one["measured"]["value"])
@@ -693,14 +695,14 @@ def _main(told: Row) -> Row:
 
 
 def digest() -> str:
-    """Return what tells the points of the picture from others."""
+    """Return a digest that identifies the points of the picture."""
     points = [[record["kind"], *of, chart.rows] for record, of, chart in panels()]
     return hashlib.sha256(json.dumps(points).encode()).hexdigest()
 
 
 def panels() -> list[tuple[Row, tuple[str, str], Chart]]:
-    """Return record, predictor and quantity, and every panel of the picture: the first quantity of
-    each predictor.
+    """Return record, predictor and quantity of every panel of the picture, which shows the first
+    quantity of each predictor.
     """
     found = []
     for record in records():
@@ -715,7 +717,7 @@ def panels() -> list[tuple[Row, tuple[str, str], Chart]]:
 
 
 def picture() -> Picture:
-    """Return predicted against measured, a point per plan."""
+    """Return the picture of predicted and measured values, with one point per plan."""
     charts = [chart for *_, chart in panels()]
     first = f"{charts[0].title} (grey band: within {BAND:.0%})"
     return Picture([dataclasses.replace(charts[0], title=first), *charts[1:]], columns=3, width=230)

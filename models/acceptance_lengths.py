@@ -63,12 +63,12 @@ class AcceptanceLengths(Immutable):
             values = np.array(getattr(self, name), np.float64)
             if values.shape != most.shape or not ((values >= 1.0) & (values <= most)).all():
                 raise InvalidInput(
-                    f"{name}: expected 1 to 1 + K tokens for each K, got"
+                    f"{name}: expected 1 to 1 + K tokens for each draft length K, got"
                     f" {describe(values.tolist())}"
                 )
             object.__setattr__(self, name, frozen(values))
         if (self.lower > self.tokens).any() or (self.tokens > self.upper).any():
-            raise InvalidInput("lower, upper: expected limits on both sides of the tokens")
+            raise InvalidInput("lower, upper: expected lower <= tokens <= upper")
 
     @classmethod
     def exactly(cls, tokens: dict[int, float], notes: tuple[str, ...] = ()) -> Self:
@@ -129,7 +129,7 @@ class AcceptanceLengths(Immutable):
         if missing and not self.extrapolate:
             raise InvalidInput(
                 f"acceptance: measured for drafts of {', '.join(map(str, self.lengths))} tokens,"
-                f" not {missing[0]}; allow extrapolation or measure this length"
+                f" but not of {missing[0]}; allow extrapolation or measure this length"
             )
         lengths = np.array([0, *self.lengths])
         values = np.concatenate(([1.0], self.tokens if which == "rates" else getattr(self, which)))

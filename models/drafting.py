@@ -295,7 +295,7 @@ class DraftLog(Immutable):
         first = random_generator(seed).permutation(names)[: round(share * len(names))]
         mine = np.isin(self.rounds, first)
         if mine.all() or not mine.any():
-            raise InvalidInput(f"rounds: expected enough rounds for two parts, got {len(names)}")
+            raise InvalidInput(f"rounds: there are too few rounds for two parts, got {len(names)}")
         return self._rows(mine), self._rows(~mine)
 
     def _rows(self, rows: Truths) -> DraftLog:

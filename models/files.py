@@ -96,7 +96,7 @@ def save(obj: Problem | Result | Workload, path: StrPath) -> None:
     """
     if not isinstance(obj, (Problem, Result, Workload)):
         raise InvalidInput(
-            f"save: expected a problem, result or workload, and then a path, got {describe(obj)}"
+            f"save: expected a problem, result or workload, followed by a path, got {describe(obj)}"
         )
     if isinstance(obj, Problem):
         refuse_subclass(obj)
@@ -170,7 +170,7 @@ def read_json(path: StrPath) -> object:
             raw.decode("utf-8"), parse_constant=refuse_constant, object_pairs_hook=unique_keys
         )
         if rb"\u" in raw and not is_unicode(json.dumps(data, ensure_ascii=False)):
-            raise ValueError("half of a surrogate pair is not text")
+            raise ValueError("an unpaired surrogate is not valid text")
         if _LARGE.search(raw):
             _refuse_infinite(data, "")
         return data
@@ -327,7 +327,7 @@ def _umask() -> int:
 
 def refuse_constant(name: str) -> float:
     """Reject NaN and infinities; for `json.loads`."""
-    raise ValueError(f"{name} is not a number of JSON")
+    raise ValueError(f"{name} is not a valid JSON number")
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -57,7 +57,8 @@ class IntegerTable(Custom):
         for index, row in enumerate(given):
             if not isinstance(row, (list, tuple)) or not row or len(row) != len(given[0]):
                 raise InvalidInput(
-                    f"{where}[{index}]: expected a row as long as the first, got {describe(row)}"
+                    f"{where}[{index}]: expected a row of the same length as the first, got"
+                    f" {describe(row)}"
                 )
             for place, value in enumerate(row):
                 if type(value) is not int or not cls.min_entry <= value <= cls.max_entry:

@@ -116,12 +116,12 @@ def verify(problem: Problem, result: Result | Plan) -> Report:
     if isinstance(result, Result):
         if result.kind != problem.kind:
             raise InvalidInput(
-                f"kind: expected {problem.kind!r}, as the problem, got {result.kind!r}"
+                f"kind: expected {problem.kind!r}, the kind of the problem, got {result.kind!r}"
             )
         if result.problem_sha256 not in ("", problem.sha256):
             raise InvalidInput("problem_sha256: the result belongs to another problem")
     if plan is None:
-        raise InvalidInput("plan: expected a plan, got none")
+        raise InvalidInput("plan: the result has no plan")
     if not isinstance(plan, problem.plan_type):
         raise InvalidInput(
             f"plan: expected {problem.plan_type.__name__}, got {type(plan).__name__}"

@@ -104,9 +104,7 @@ def _numbers(row: Any, size: int, where: str) -> Floats:
     if not isinstance(row, (list, tuple, np.ndarray)):
         raise InvalidInput(f"{where}: expected a list of {size} probabilities, got {describe(row)}")
     if len(row) != size:
-        raise InvalidInput(
-            f"{where}: expected {size} entries, as many as there are rows, got {len(row)}"
-        )
+        raise InvalidInput(f"{where}: expected {size} entries, one per row, got {len(row)}")
     for column, value in enumerate(row):
         if not is_number(value):
             raise InvalidInput(f"{where}[{column}]: expected a probability, got {describe(value)}")

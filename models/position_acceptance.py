@@ -69,14 +69,15 @@ class PositionAcceptance(Immutable):
                 f"lower, upper: expected {len(self.rates)} entries each, as in rates"
             )
         if (self.lower > self.rates).any() or (self.rates > self.upper).any():
-            raise InvalidInput("lower, upper: expected limits on both sides of the rates")
+            raise InvalidInput("lower, upper: expected lower <= rates <= upper")
         for name in ("tokens_lower", "tokens_upper"):
             tokens = getattr(self, name)
             if tokens is not None and (
                 tokens.shape != (len(self.rates) + 1,) or not (tokens >= 1.0).all()
             ):
                 raise InvalidInput(
-                    f"{name}: expected the tokens, at least 1, with 0 to {len(self.rates)} drafts"
+                    f"{name}: expected the mean tokens, at least 1, for 0 to"
+                    f" {len(self.rates)} drafts"
                 )
 
     @classmethod
@@ -103,7 +104,7 @@ class PositionAcceptance(Immutable):
         cumulative = _rates("cumulative acceptance rates", rates)
         if (np.diff(cumulative) > 0.0).any():
             raise InvalidInput(
-                "cumulative acceptance rates: expected rates that do not rise with the position"
+                "cumulative acceptance rates: rates must not increase with the position"
             )
         return cls.exactly(_conditional(cumulative))
 
@@ -176,7 +177,7 @@ class PositionAcceptance(Immutable):
         """
         k = np.asarray(accepted, np.float64)
         if not drafts > 0.0:
-            raise InvalidInput(f"{name}: expected drafts, got none")
+            raise InvalidInput(f"{name}: expected at least one draft, got none")
         most = drafts * len(k)
         if not drafts - 0.5 <= draft_tokens <= most * (1.0 + 1e-9) + 0.5:
             raise InvalidInput(
@@ -199,8 +200,9 @@ class PositionAcceptance(Immutable):
             most_shares = np.ones(len(n))
             rates = np.maximum(seen / n, seen[0] / n[0])
             cause = (
-                "more was accepted than lengths independent of the tokens allow, for example"
-                " because drafting stops when in doubt: any rate above the lower limits is possible"
+                "more tokens were accepted than is possible if lengths are independent of the"
+                " tokens, for example because drafting stops at low confidence; any rate above the"
+                " lower limits is possible"
             )
         else:
             least, most_shares = (share[: len(n)] for share in shares)
@@ -212,8 +214,8 @@ class PositionAcceptance(Immutable):
                 tokens = yield_limits(mean, np.concatenate((lower, unseen)), *of_all)
             cause = (
                 "the limits hold for all lengths that the totals allow if the lengths are"
-                " independent of the tokens, for example chosen by the batch size; the rates assume"
-                " one rate from position 2 on"
+                " independent of the tokens, for example chosen by the batch size; the estimates"
+                " assume one rate from position 2 on"
             )
         lower = np.divide(lower, most_shares, out=np.zeros_like(lower), where=most_shares > 0.0)
         upper = np.minimum(1.0, np.divide(upper, least, out=np.ones_like(upper), where=least > 0.0))

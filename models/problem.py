@@ -342,8 +342,8 @@ def refuse_subclass(problem: Problem) -> None:
     own, base = type(problem), problem_type(problem.kind)
     if own is not base:
         raise InvalidInput(
-            f"problem: expected an instance of {base.__name__} itself, got {own.__name__}; a"
-            " problem with its own judge is its own kind, see"
+            f"problem: expected an instance of {base.__name__} itself, got {own.__name__}; to"
+            " change the judge, define a new kind, see"
             " docs/own-method/README.md#your-own-kind"
         )
 

@@ -82,6 +82,5 @@ def opened(path: StrPath) -> Iterator[BinaryIO]:
 def too_large(path: StrPath, limit: int) -> InvalidInput:
     """Return the exception for a file beyond the limit of bytes."""
     return InvalidInput(
-        f"{path}: is too large: at most {limit // 2**20} MiB are read; remove unneeded parts"
-        " or split it"
+        f"{path}: the file is larger than {limit // 2**20} MiB; remove unneeded parts or split it"
     )

@@ -67,8 +67,8 @@ SOLVED: WeakValueDictionary[str, Problem] = WeakValueDictionary()
 """Solved problems that are still in memory are found here by their digest."""
 
 GO_ON = (
-    "the work allowed without a time limit is used up; set a time limit of some minutes, or of inf,"
-    " to continue"
+    "the work limit that applies without a time limit was reached; to continue, set a time limit"
+    " of some minutes, or inf"
 )
 
 

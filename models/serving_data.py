@@ -95,7 +95,8 @@ def stage_ends(
 def too_much(needed: float, which: str, limit: float) -> str:
     """Return the sentence about a batch that does not fit into memory."""
     return (
-        f"needs {needed / 1e9:.3f} GB of {which}-model memory, {limit / 1e9:.3f} GB are available"
+        f"needs {needed / 1e9:.3f} GB of {which}-model memory, but only {limit / 1e9:.3f} GB"
+        f" are available"
     )
 
 
@@ -142,7 +143,8 @@ class ServingData(Problem[S]):
             for name in DRAFTING_FIELDS:
                 if getattr(self, name) is None:
                     raise InvalidInput(
-                        f"{name}: required field is missing (mechanism {self.mechanism!r} drafts)"
+                        f"{name}: required field is missing (mechanism {self.mechanism!r}"
+                        f" uses drafts)"
                     )
         longest = int(self.output_tokens.max())
         if self.max_output_tokens is not None and self.max_output_tokens < longest:
@@ -383,14 +385,14 @@ class ServingData(Problem[S]):
         elif (plan.bandwidth_share <= 0).any():
             task = int(np.argmin(plan.bandwidth_share))
             found.append(
-                f"bandwidth_share[{task}]: expected more than 0, got {plan.bandwidth_share[task]}"
+                f"bandwidth_share[{task}]: expected a number > 0, got {plan.bandwidth_share[task]}"
             )
         elif (plan.bandwidth_share < SMALLEST_SHARE).any() or (
             plan.bandwidth_share > 1 / SMALLEST_SHARE
         ).any():
             found.append(
                 f"bandwidth_share: expected shares of at least {SMALLEST_SHARE:g}, so that each"
-                " task's upload ends"
+                " task's upload finishes"
             )
         return found + self.batch_defects(plan)
 
@@ -400,7 +402,7 @@ class ServingData(Problem[S]):
         """
         found = []
         if exceeds(total_share, 1.0):
-            found.append(f"bandwidth_share: sums to {total_share:.12g}, more than 1")
+            found.append(f"bandwidth_share: the shares sum to {total_share:.12g}, which exceeds 1")
         limit = self.max_speculation_length or 0
         if (
             self.mechanism_of(plan) != "autoregressive"

@@ -140,13 +140,13 @@ class Measurement:
             found = number("mean_acceptance_length", self.acceptance_length, 1)
             if found > most * (1 + 1e-9):
                 raise InvalidInput(
-                    f"mean_acceptance_length: expected at most {most}, the tokens of a step with"
+                    f"mean_acceptance_length: expected at most {most}, the maximum per step with"
                     f" draft_length {'none' if length is None else length}, got {describe(found)}"
                 )
         if self.tokens_per_second is None and (self.acceptance_length is None or not length):
             raise InvalidInput(
-                "output_tokens_per_second: expected a number, because no acceptance length is given"
-                " either"
+                "output_tokens_per_second: required field is missing, because there is no"
+                " acceptance length to predict it from"
             )
 
 
@@ -182,7 +182,7 @@ class Sweep:
             )
         said = {m.point.condition.context_tokens > 0 for m in self.measurements}
         if len(said) > 1:
-            raise InvalidInput("context_tokens: expected it in all rows or in no row")
+            raise InvalidInput("context_tokens: specify it in all rows or in none")
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
@@ -232,11 +232,11 @@ class Sweep:
         ]
         if not kept:
             raise InvalidInput(
-                "--per joule: the sweep has no energy; add a column joules_per_token,"
+                "--per joule: the sweep has no energy data; add a column joules_per_token,"
                 " joules_per_request or watts"
             )
         lost = len(self.measurements) - len(kept)
-        notes = (*self.notes, *([f"left out: {lost} runs without energy"] if lost else ()))
+        notes = (*self.notes, *([f"{lost} runs without energy data are omitted"] if lost else ()))
         return replace(self, measurements=tuple(kept), notes=notes, unit=self.energy)
 
     @property
@@ -297,7 +297,7 @@ class Sweep:
             return replace(
                 self, measurements=tuple(rows), notes=(*self.notes, note), zero_is_none=True
             )
-        note += ", the fastest constant one; the sweep does not show whether speculation pays"
+        note += ", the fastest constant one; the sweep does not show whether speculation pays off"
         return replace(self, notes=(*self.notes, note), relative=base)
 
     def _fastest(self) -> int:

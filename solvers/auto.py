@@ -1,5 +1,5 @@
-"""Auto: the methods of a kind as a portfolio, each handed the plan and the bound of those
-before.
+"""The method `auto`: a portfolio of the methods of a kind. Each one starts from the plan and the
+bound of the previous ones.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from specopt.solvers.budget import MEMORY_LIMIT, Budget
 from specopt.solvers.method import Method, Outcome
 
 SOON = 0.1
-"""Seconds below which members' own first plans come soon enough."""
+"""Seconds within which the first plan of a member is early enough."""
 
 WORK_SECONDS = 20.0
-"""What a member may do where no time is limited: as much work as takes about so long on one core.
-"""
+"""Work limit of a member without a time limit, in approximate seconds on one core."""
 
 
 @dataclass(frozen=True)
 class Auto(Method):
-    """What pays first, then the next, until plan and bound meet or time or work is spent.
+    """Run the methods of the kind one after the other, until plan and bound meet or the time or
+    work limit is reached.
 
-    Without a time limit every member has a limit of work, counted in nodes, labels and steps, so
-    that no clock decides what is computed. With one the clock alone decides; `time_limit=math.inf`
-    goes on until the plan is proven.
+    Without a time limit, every member has a work limit, counted in nodes, labels and steps, so that
+    the result does not depend on a clock. With a time limit, only the clock decides. With
+    `time_limit=math.inf`, the members run until the plan is proven.
     """
 
     name = "auto"
@@ -67,11 +67,11 @@ class Auto(Method):
             yield from islice(rest, 1)
 
     def order_for(self, problem: Any) -> tuple[type[Method], ...]:
-        """Return the members in the order that pays for a problem."""
+        """Return the members in the best order for a problem."""
         return self.order
 
     def refusal(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> str | None:
-        """Return why no member can take a problem, or None if one can."""
+        """Return why no member can solve a problem, or None if one can."""
         if next(self._able(problem, memory_limit), None) is not None:
             return None
         return (self.order + self.instead)[-1]().refusal(problem, memory_limit)
@@ -87,14 +87,14 @@ class Auto(Method):
         return {} if first is None else first.seconds_needed(problem)
 
     def repaired(self, problem: Any, plan: Any) -> Plan | None:
-        """Return a plan of a similar problem made one of this, which may violate it; None where
-        that is not simple.
+        """Return a plan of a similar problem, adapted to this problem, or None if there is no
+        simple way. The plan may violate this problem.
         """
         return None
 
     def plain_plans(self, problem: Any) -> Iterable[Plan]:
-        """Return plans that need no compiled code, for a solve whose time went into compiling
-        it.
+        """Return plans that need no compiled code, for a solve whose time limit was spent on
+        compilation.
         """
         return ()
 

@@ -13,7 +13,9 @@ from specopt.models.result import Progress
 from specopt.solvers.compiler import Compiler
 
 MEMORY_LIMIT = 2 * 2**30
-"""Bytes that a solve may hold by default, in addition to those that the process holds already."""
+"""Default memory limit of a solve in bytes, in addition to the memory that the process already
+uses.
+"""
 
 LAST_SECONDS = 0.025
 """Beyond 1.05 times the limit: half of the delay that a result may have, for the last plan of a
@@ -27,14 +29,14 @@ Callback = Callable[[Progress], bool | None]
 
 
 def shortage(fields: str, size: float, limit: float) -> str | None:
-    """Return that arrays over some fields need more bytes than a limit, or than are free; None if
-    they do not.
+    """Return a message if arrays over the given fields need more bytes than the limit or the free
+    memory, and None otherwise.
 
     An infinite limit allows everything.
     """
-    kind = "the limit is"
+    kind = "but the limit is"
     if LARGE < size <= limit < math.inf:
-        limit, kind = free_memory(), "what is free are"
+        limit, kind = free_memory(), "but the free memory is"
     return (
         f"arrays over {fields} need {size:.4g} bytes of memory, {kind} {limit:.4g} bytes"
         if size > limit
@@ -50,7 +52,7 @@ class Budget(Compiler):
     problem
         The problem that is being solved; its judge rates every offered plan.
     time_limit
-        Seconds from `started` on, or None.
+        Time limit in seconds, counted from `started`, or None.
     gap
         Relative gap at which a method may stop.
     seed
@@ -107,28 +109,26 @@ class Budget(Compiler):
         self.bound_by: str | None = None
 
     def check(self, ahead: float = 0.0) -> None:
-        """Raise as a clock does, and where the work allowed is spent."""
+        """Raise if the clock does, or if the work limit is reached."""
         super().check(ahead)
         if self.work_left <= 0.0:
             raise OutOfWork
 
     def spend(self, seconds: float) -> None:
-        """Count work against the limit, as the seconds that it takes on one core, by a rate
-        of its own.
+        """Charge work to the work limit, in seconds on one core at a fixed rate.
 
-        The rate is fixed, so that the work allowed ends at the same node on every machine.
+        Because the rate is fixed, the work limit ends at the same node on every machine.
         """
         self.work_left -= seconds
 
     def is_proven(self, tolerance: float) -> bool:
-        """Return whether plan and bound meet, within a relative tolerance or the gap asked for."""
+        """Return whether plan and bound agree within a relative tolerance or the requested gap."""
         if self.objective is None or self.bound is None:
             return False
         return self.problem.gap(self.objective, self.bound) <= max(self.gap, 0.9 * tolerance)
 
     def hold(self, fields: str, size: float) -> None:
-        """Raise if arrays of that many bytes, whose size some fields set, are more than the memory
-        limit allows.
+        """Raise if arrays of the given size exceed the memory limit; `fields` determine their size.
 
         Raises
         ------
@@ -188,18 +188,18 @@ class Budget(Compiler):
         return evaluation
 
     def offer_warm_start(self) -> None:
-        """Offer the plan to start from, if there is one."""
+        """Offer the warm start, if there is one."""
         if self.warm_start is not None:
             self.offer(self.warm_start)
 
     def improve_bound(self, bound: float) -> None:
-        """Record a valid bound on the objective of every plan; the best one counts."""
+        """Record a valid bound on the objective of every plan. The best bound is kept."""
         if self.bound is None or self._better(self.bound, bound):
             self.bound, self.bound_by = bound, self.member
             self.report()
 
     def report(self) -> None:
-        """Tell the callback where things stand, and note whether it wants to stop."""
+        """Report the progress to the callback, and record whether it requests a stop."""
         if self.callback is None:
             return
         gap = None

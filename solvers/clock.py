@@ -15,16 +15,16 @@ from specopt.models.errors import OutOfTime, Stopped
 T = TypeVar("T")
 
 SPARE = 0.2
-"""Share of the time left in which a long call may still end after it was stopped."""
+"""Share of the remaining time that is reserved for a stopped call to end."""
 
 
 class Clock:
-    """What time a solve has.
+    """The time budget of a solve.
 
     Parameters
     ----------
     time_limit
-        Seconds from `started` on, or None.
+        Time limit in seconds, counted from `started`, or None.
     started
         Reading of `time.perf_counter` at which the clock started; now if None.
     """
@@ -47,8 +47,8 @@ class Clock:
         return max(0.0, self.time_limit - self.seconds)
 
     def check(self, ahead: float = 0.0) -> None:
-        """Raise if the caller has asked to stop, or the time is up, or will be within the given
-        seconds.
+        """Raise if the caller has requested a stop, or if the time limit is reached now or within
+        the given seconds.
         """
         if self.stopped:
             raise Stopped
@@ -57,8 +57,8 @@ class Clock:
             raise OutOfTime
 
     def pace(self) -> Callable[[], None]:
-        """Return a check for a loop: called before each round, it begins none that the longest so
-        far overruns.
+        """Return a check to call before each round of a loop. It raises if another round, as long
+        as the longest so far, would exceed the time limit.
         """
         before, longest = self.seconds, 0.0
 
@@ -73,7 +73,7 @@ class Clock:
     def call(self, kernel: Callable[..., T], *arguments: Any, partial: bool = False) -> T:
         """Return the result of a long compiled call, without overrunning the time limit.
 
-        The call runs in a thread of its own, so the kernel must release the interpreter's lock
+        The call runs in its own thread, so the kernel must release the interpreter's lock
         (``nogil``). It gets one more argument, an array whose entry turns 1 when it should end.
 
         Parameters
@@ -81,13 +81,13 @@ class Clock:
         kernel, arguments
             What to call.
         partial
-            Whether a stopped call gives something useful: it is then stopped a little before the
-            time is up.
+            Whether a stopped call gives a useful result. It is then stopped shortly before the time
+            limit.
 
         Raises
         ------
         OutOfTime
-            If the call does not end in time, or was stopped and gives nothing useful then.
+            If the call does not end in time, or was stopped and has no useful result.
         """
         self.check()
         if hasattr(

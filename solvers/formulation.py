@@ -1,4 +1,4 @@
-"""What a formulation is: a program that states a problem, and how a solution of it becomes a
+"""Formulations: a program that states a problem, and a function that turns its solution into a
 plan.
 """
 
@@ -12,7 +12,7 @@ from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.problem import Plan
 
 MAX_ENTRIES = 200_000
-"""Largest number of entries of a program that is stated: Pyomo takes about a kilobyte for each."""
+"""Maximum number of entries of a program. Pyomo needs about a kilobyte for each."""
 
 Value = Callable[[Any], float]
 """Return the value of a variable in the solution of a program."""
@@ -39,7 +39,7 @@ class Formulation:
 
 
 def check_size(rows: int, columns: int, entries: int) -> None:
-    """Refuse to state a program that is too large.
+    """Raise if a program is too large to state.
 
     Raises
     ------
@@ -49,7 +49,7 @@ def check_size(rows: int, columns: int, entries: int) -> None:
     if entries > MAX_ENTRIES:
         raise Unsupported(
             f"formulation: the program would have {rows:,} rows, {columns:,} columns and"
-            f" {entries:,} entries, and at most {MAX_ENTRIES:,} entries are stated; take a smaller"
+            f" {entries:,} entries, more than the limit of {MAX_ENTRIES:,} entries; use a smaller"
             " problem, or use `specopt solve`"
         )
 
@@ -64,5 +64,5 @@ def solution(variable: Any) -> float:
     """
     found = variable.value
     if found is None:
-        raise InvalidInput(f"model: expected a solved program, but {variable.name} has no value")
+        raise InvalidInput(f"model: solve the program first; {variable.name} has no value")
     return float(found)

@@ -1,8 +1,7 @@
-"""HiGHS that prints nothing: every HiGHS object of ours, and those that Pyomo and CVXPY make for
-us.
+"""Silence HiGHS, both in our own objects and in those that Pyomo and CVXPY create.
 
-HiGHS 1.16.0 prints a banner, once in a process, while its Python object is made: too early for an
-option.
+HiGHS 1.16.0 prints a banner once per process while its Python object is created, which is too early
+for an option.
 """
 
 from __future__ import annotations
@@ -42,11 +41,10 @@ _found = highspy.Highs
 
 @contextmanager
 def silent_highs() -> Iterator[None]:
-    """Put our class in the place of `highspy.Highs`, from which Pyomo and CVXPY make theirs, in the
-    enclosed code.
+    """Replace `highspy.Highs`, which Pyomo and CVXPY use, by our class in the enclosed code.
 
-    Several threads may be inside. What other code makes meanwhile is silent, too, until it sets
-    `output_flag`.
+    Several threads may use it at once. Objects that other code creates meanwhile are silent too,
+    until it sets `output_flag`.
     """
     global _inside, _found
     with _lock:

@@ -1,4 +1,6 @@
-"""Methods: frozen values with typed options, and class data that describe their abilities."""
+"""Methods: frozen dataclasses with typed options, and class attributes that describe their
+abilities.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from specopt.solvers.budget import MEMORY_LIMIT, Budget, shortage
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What a method returns: its plan and bound, before the judge has seen them.
+    """The result of a method, with its plan and bound before they are judged.
 
     Parameters
     ----------
@@ -26,10 +28,10 @@ class Outcome:
     bound
         A valid bound on the objective of every plan, or None.
     termination
-        Why the method stopped. Whether a method that was not stopped has converged or is exhausted,
-        `solve` decides by plan and bound.
+        Why the method stopped. If it was not stopped, `solve` decides from plan and bound whether
+        it has converged or is exhausted.
     stats
-        Counters worth showing.
+        Counters to report.
     explanation, conflict
         Why there is no plan, in the user's terms, and as data.
     """
@@ -44,12 +46,12 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Condition:
-    """What a method asks of a problem.
+    """A requirement of a method on a problem.
 
     Parameters
     ----------
     takes
-        What it takes, in the user's terms: "rates per round".
+        The accepted problems, in the user's terms, such as "rates per round".
     clash
         Given method and problem, what the problem has instead ("rates per second"), or None if it
         complies.
@@ -70,7 +72,7 @@ def only(field: str, value: Any, words: str) -> Condition:
 
 
 def at_most(limit: int, unit: str, count: Callable[[Any, Any], float], hint: str = "") -> Condition:
-    """Return the condition that a problem is no larger than a limit.
+    """Return the condition that a problem does not exceed a size limit.
 
     Parameters
     ----------
@@ -79,7 +81,7 @@ def at_most(limit: int, unit: str, count: Callable[[Any, Any], float], hint: str
     count
         Given method and problem, the number; infinity where it is not worth counting on.
     hint
-        What would make it smaller.
+        How to make the problem smaller.
     """
 
     def clash(method: Any, problem: Any) -> str | None:
@@ -93,23 +95,23 @@ def at_most(limit: int, unit: str, count: Callable[[Any, Any], float], hint: str
 
 @dataclass(frozen=True)
 class Method(ABC):
-    """A way to solve one kind of problem; options are the fields of the subclass.
+    """Base class of methods, which solve one kind of problem. Options are the fields of a subclass.
 
     Attributes
     ----------
     name, solves
         The method's name and the problem class that it takes.
     exact
-        Whether it proves its plan optimal when it has time enough.
+        Whether it proves its plan optimal if it has enough time.
     may_fail
-        Whether it may find no plan where there is one; it then says why.
+        Whether it may find no plan although one exists. It then explains why.
     source, guarantee, complexity
         Its origin, its guarantee and its cost.
     supports_warm_start
         Whether it makes use of an earlier result. Every method honours the other keywords of
         `solve`.
     takes
-        What it asks of a problem besides its size.
+        Requirements on a problem in addition to its size.
     max_size, size_unit, size_hint
         Largest problem that it takes, or None; the unit that `size_of` counts; how to make a
         problem smaller, if there is a way.
@@ -145,19 +147,21 @@ class Method(ABC):
         """Return the size that `max_size` limits; infinity where it is beyond that and not worth
         counting on.
         """
-        raise NotImplementedError(f"{self.name}: a method with a max_size says what it counts")
+        raise NotImplementedError(f"{self.name}: a method with max_size must define size_of")
 
     @classmethod
     def conditions(cls) -> tuple[Condition, ...]:
-        """Return all that this method asks of a problem: its size, and `takes`."""
+        """Return all requirements of this method on a problem, which are its size limit and
+        `takes`.
+        """
         if cls.max_size is None:
             return cls.takes
         return (at_most(cls.max_size, cls.size_unit, cls.size_of, cls.size_hint), *cls.takes)
 
     def bytes_needed(self, problem: Any) -> dict[str, float]:
-        """Return the bytes that the method holds in any case, by the fields that set them.
+        """Return the minimum bytes that the method needs, by the fields that determine them.
 
-        What depends on the numbers themselves it asks of `Budget.hold` on its way.
+        Memory that depends on the values is requested from `Budget.hold` during the run.
         """
         parts = (
             {self.size_unit: self.bytes_per_part * self.size_of(problem)}
@@ -167,19 +171,19 @@ class Method(ABC):
         return {"all fields": self.bytes_per_number * problem.numbers} | parts
 
     def seconds_needed(self, problem: Any) -> dict[str, float]:
-        """Return about the seconds that the method takes at least and cannot interrupt, by what
-        sets them.
+        """Return the approximate minimum seconds that the method takes without interruption, by the
+        fields that determine them.
         """
         return {}
 
     def refusal(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> str | None:
-        """Return why this method cannot take a problem of its kind within a memory limit, or None
+        """Return why this method cannot solve a problem of its kind within a memory limit, or None
         if it can.
         """
         for condition in self.conditions():
             clash = condition.clash(self, problem)
             if clash is not None:
-                return f"it has {clash}, the method takes {condition.takes}"
+                return f"it has {clash}, but the method accepts {condition.takes}"
         needs = self.bytes_needed(problem)
         return shortage(max(needs, key=needs.__getitem__), sum(needs.values()), memory_limit)
 

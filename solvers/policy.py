@@ -1,4 +1,4 @@
-"""Policies of one's own: one protocol for the simulators of all kinds, in plain Python.
+"""User-defined policies: one protocol in plain Python for the simulators of all kinds.
 
 specopt's own policies are compiled into the simulators. Any other one is played by the same event
 loops as plain Python, which call the policy where they decide: the same luck, some hundred times
@@ -20,7 +20,8 @@ from specopt.models.fields import Ints, describe
 
 
 class Policy(ABC):
-    """How a simulated system decides; a subclass writes `decide`.
+    """Base class of policies, which make the decisions of a simulated system. A subclass implements
+    `decide`.
 
     What `decide` and `learn` are given depends on the kind: `specopt.solvers.<kind>.simulate` has a
     `State` and describes the decision that it expects.
@@ -36,7 +37,7 @@ class Policy(ABC):
     name: ClassVar[str] = "own"
 
     def start(self, world: Any, seed: int) -> None:  # noqa: B027  (most have nothing to forget)
-        """Begin a replication: forget what was learned in the one before."""
+        """Begin a replication and discard everything learned in the previous one."""
 
     @abstractmethod
     def decide(self, state: Any) -> Any:
@@ -47,7 +48,7 @@ class Policy(ABC):
 
 
 def as_policy(policy: object, named: Mapping[str, Callable[[], Any]], *classes: type) -> Any:
-    """Return a policy of one of some classes, which may be given by its name.
+    """Return a policy, given as an instance of one of the classes or by its name.
 
     Raises
     ------
@@ -73,7 +74,7 @@ def refused(policy: Policy, expected: str, decision: object) -> InvalidInput:
 
 
 def decided(policy: Policy, state: Any, *rules: tuple[str, Callable[[Any], Any]]) -> Ints:
-    """Return the whole numbers that a policy decides on in a state.
+    """Return the decision of a policy in a state as integers.
 
     Parameters
     ----------

@@ -1,6 +1,4 @@
-"""Solve a Pyomo program by HiGHS within a budget, as every integer program that is written to be
-read needs it.
-"""
+"""Solve a Pyomo program with HiGHS within a budget. All readable integer programs use it."""
 
 from __future__ import annotations
 
@@ -25,7 +23,7 @@ have to be judged."""
 
 @dataclass(frozen=True, eq=False)
 class SolvedProgram:
-    """What HiGHS made of a program.
+    """The solution of a program by HiGHS.
 
     Parameters
     ----------
@@ -35,7 +33,7 @@ class SolvedProgram:
         On the objective, in the program's unit, beyond the amount that HiGHS may overlook; None
         without a finite one.
     has_solution
-        Whether there is a feasible point.
+        Whether a feasible point was found.
     termination
         Why HiGHS stopped; `INFEASIBLE`: it proved that there is no feasible point.
     """
@@ -69,12 +67,12 @@ HIGHS = "highs"
 
 @dataclass(frozen=True)
 class ByProgram:
-    """What methods have in common that state a program and have it solved.
+    """Base of the methods that state a program and pass it to a solver.
 
     Parameters
     ----------
     solver
-        What solves it, by the name that Pyomo has for it: "highs", "scip_direct", ...
+        Name of the solver in Pyomo, such as "highs" or "scip_direct".
     """
 
     solver: str = HIGHS
@@ -92,7 +90,7 @@ def solve_program(
     presolve: bool = True,
     solver: str = HIGHS,
 ) -> SolvedProgram:
-    """Solve a program to the budget's gap, within its time; no exception where there is no
+    """Solve a program to the budget's gap within its time. No exception is raised if there is no
     solution.
 
     `solver` is a name that Pyomo's own factory knows, as "scip_direct"; options are given to HiGHS
@@ -159,7 +157,9 @@ def _solver(name: str) -> Any:
         )
     found = SolverFactory(name)
     if not found.available():
-        raise MissingDependency(f"solver: {name} is not installed, or has no licence")
+        raise MissingDependency(
+            f"solver: {name} is not installed or not licensed; install it, or use 'highs'"
+        )
     return found
 
 
@@ -171,9 +171,7 @@ def run_program(
     *,
     solver: str = HIGHS,
 ) -> Outcome:
-    """State a problem, solve the program, offer the plan that is read from it, and bound by the
-    program.
-    """
+    """State a problem, solve the program, offer its plan, and return the bound of the program."""
     program = formulation.state(problem)
     budget.check()
     solved = solve_program(program, budget, tolerance, solver=solver)

@@ -1,5 +1,5 @@
-"""Shared parts of the methods of both serving kinds: the problem as sorted tasks and plain arrays,
-conditions, mechanisms that have plans, and why others have none.
+"""Shared parts of the methods of both serving kinds: problems as sorted tasks and arrays,
+conditions, and the mechanisms that have plans, with reasons for the others.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from specopt.solvers.method import Condition, Method
 from specopt.solvers.room import whole_room
 
 MAX_LENGTHS = 64
-"""Speculation lengths that trivial plans have, or that a step chooses from, at most."""
+"""Maximum number of speculation lengths of trivial plans, and of the choices of a step."""
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ class PreparedServing:
         name, task, needs, limit = max(lacking, key=lambda shortage: rank[shortage[1]])
         return (
             f"task {task} needs {needs / 1e9:.3f} GB ({needs:.0f} bytes) of {name}-model memory"
-            f" alone; {limit / 1e9:.3f} GB ({limit:.0f} bytes) are available"
+            f" alone, but only {limit / 1e9:.3f} GB ({limit:.0f} bytes) are available"
         )
 
 

@@ -21,7 +21,7 @@ from specopt.solvers.simulation import Estimate, Replications, Simulation, judge
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ReplaySimulation(Simulation):
-    """The distribution of the real serving latency of a plan, next to the judge's number.
+    """The distribution of the real serving latency of a plan, together with the judged latency.
 
     `estimates` are "latency_seconds", the plan's objective, and "decoding_steps" until the last
     task has finished.
@@ -61,7 +61,7 @@ def judged_feasible(problem: ServingData[Any], plan: ServingPlan) -> Evaluation:
     """
     violations = problem.violations(plan) if isinstance(plan, problem.plan_type) else []
     if violations:
-        raise InvalidInput(f"plan: expected a feasible plan, but {violations[0]}")
+        raise InvalidInput(f"plan: the plan is not feasible: {violations[0]}")
     return judged(problem, plan)
 
 
@@ -78,7 +78,7 @@ def replay(
         Plays a number of replications from a first one on, and fills their seconds without
         communication and their steps.
     communication_seconds
-        Seconds that every replication takes besides.
+        Additional seconds of every replication.
     at_once
         Number of replications that are played together.
     """

@@ -31,7 +31,7 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 MAX_REPLICATIONS = 10_000_000
 
 Tell = Callable[[int, float], object]
-"""Takes the replications done and their mean."""
+"""Callback that receives the number of completed replications and their mean."""
 
 R = TypeVar("R")
 S = TypeVar("S", bound="Simulation")
@@ -92,7 +92,7 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Simulation(Shown, ABC):
-    """What a plan or a policy did, replication by replication; its headline is the first of
+    """The results of a plan or a policy, replication by replication. The headline is the first of
     `estimates`.
 
     Fields of a kind that are too long to show are marked ``repr=False``; `to_dict` leaves them out,
@@ -103,11 +103,11 @@ class Simulation(Shown, ABC):
     policy
         What was played: a policy's name, or "plan".
     replications, seed
-        How often, and with which luck.
+        Number of replications, and the seed.
     estimates
         By name, with the unit: the headline, and further quantities.
     model
-        What a mathematical model says of the headline; None where there is no such model.
+        Value of the headline in a mathematical model, or None if there is no such model.
     seconds
         Computing time, compilation included.
     """
@@ -162,11 +162,11 @@ class Simulation(Shown, ABC):
 
     @property
     def facts(self) -> dict[str, str]:
-        """What a reader should know besides the numbers, by label."""
+        """Further facts for the reader, by label."""
         return {}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all but long fields as JSON-like data; unknown values are None."""
+        """Return all fields except long ones as JSON-like data. Unknown values are None."""
         shown = {
             entry.name: _plain(getattr(self, entry.name))
             for entry in dataclasses.fields(self)

@@ -1,6 +1,4 @@
-"""The statuses of HiGHS, Pyomo and CVXPY: each means one of our terminations, for all who call
-these solvers.
-"""
+"""The statuses of HiGHS, Pyomo and CVXPY, mapped to our terminations."""
 
 from __future__ import annotations
 

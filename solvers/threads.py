@@ -1,4 +1,4 @@
-"""Threads in which kernels run beside each other: they release Python's lock."""
+"""Run kernels in parallel threads. Kernels release the interpreter's lock."""
 
 from __future__ import annotations
 
@@ -8,9 +8,7 @@ from typing import Any
 
 
 def in_threads(workers: int, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """Return the results of a function for some items, in their order, whichever thread comes
-    first.
-    """
+    """Return the results of a function for some items, in the order of the items."""
     if min(workers, len(items)) < 2:
         return [function(item) for item in items]
     with ThreadPoolExecutor(workers) as pool:

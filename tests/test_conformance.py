@@ -205,7 +205,8 @@ def test_refusals_name_the_methods_that_can(problem: Problem) -> None:
         ]
         clash, takes = next(pair for pair in clashes if pair[0] is not None)
         start = (
-            f"method {method.name} cannot solve this problem: it has {clash}, the method takes"
+            f"method {method.name} cannot solve this problem: it has {clash}, but the method"
+            f" accepts"
             f" {takes}; "
         )
         assert str(error.value) == f"{start}methods that can: {', '.join(able)}"

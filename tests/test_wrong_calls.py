@@ -124,7 +124,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: specopt.save(3, "/tmp/x.json"),
-        "save: expected a problem, result or workload, and then a pat",
+        "save: expected a problem, result or workload, followed by a ",
     ),
     (
         lambda: specopt.save(allocation(), 3),
@@ -132,7 +132,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: specopt.save("/tmp/x.json", allocation()),
-        "save: expected a problem, result or workload, and then a pat",
+        "save: expected a problem, result or workload, followed by a ",
     ),
     (lambda: specopt.load(3), "path: expected a path, got 3"),
     (
@@ -161,7 +161,7 @@ CALLS: list[tuple[Callable[[], Any], str]] = [
     ),
     (
         lambda: specopt.verify(latency(), solved(allocation())),
-        "kind: expected 'serving-latency', as the problem, got 'draft",
+        "kind: expected 'serving-latency', the kind of the problem, got 'draft",
     ),
     (
         lambda: specopt.generate("draft-allocation/unifrom"),

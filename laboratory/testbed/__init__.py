@@ -1,3 +1,3 @@
-"""A small laboratory: a real pair of models, real processes and a shaped link, to hold predictions
-against.
+"""A small laboratory with a real pair of models, real processes and a shaped link, which tests
+predictions.
 """

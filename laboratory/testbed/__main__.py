@@ -30,7 +30,7 @@ app = typer.Typer(
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; what cannot be done is one message on stderr."""
+    """Run one command and return its exit code. An error is reported as one message on stderr."""
     try:
         app(list(arguments), prog_name="testbed")
     except SystemExit as ended:
@@ -167,7 +167,7 @@ def page(
     found, names = [read_record(path) for path in record], tuple(map(str, record))
     try:
         made = page_of(found, names)
-    except Exception as error:  # our own records are no format that is checked field by field
+    except Exception as error:  # our own records are not checked field by field
         why = error if isinstance(error, InvalidInput) else f"{type(error).__name__}: {error}"
         raise InvalidInput(
             f"{', '.join(names)}: expected laboratory records that are whole: {why}"

@@ -1,4 +1,4 @@
-"""What predictions know of the laboratory: runtimes of its processes, and acceptance on prompts
+"""Inputs of predictions from the laboratory: runtimes of its processes, and acceptance on prompts
 that are not played.
 """
 
@@ -38,17 +38,17 @@ COLUMNS = (
 
 
 def measure_passes(worker: Worker, settings: Sequence[Settings]) -> dict[str, list[Any]]:
-    """Time a process's model; the rows of all settings, one after the other, as columns."""
+    """Time the model of a process. The rows of all settings are joined as columns."""
     timer = ProcessTimer(worker)
     rows = [row for one in settings for row in measure_with(timer, [worker.config], one).rows]
     return {name: [row[name] for row in rows] for name in COLUMNS}
 
 
 def fit_passes(passes: Passes, phases: Sequence[str]) -> RuntimeFit:
-    """Fit a runtime against operations to the passes of some phases, by relative errors.
+    """Fit a runtime to the operations of the passes of some phases, by relative errors.
 
-    The phases are those that the plan will run: a pass of one token takes another path through the
-    processor than one of two, and no form in operations can tell them apart.
+    The phases are those that the plan will run. A pass of one token uses another code path of the
+    processor than a pass of two, and a function of operations cannot distinguish them.
 
     Raises
     ------
@@ -65,8 +65,8 @@ def fit_passes(passes: Passes, phases: Sequence[str]) -> RuntimeFit:
 
 
 def tabled(*passes: Passes) -> PassTable:
-    """Return the table of a complete grid of passes, made monotone: no pass takes less time than a
-    smaller one.
+    """Return the table of a complete grid of passes, made monotone, so that no pass takes less time
+    than a smaller one.
     """
     columns = {name: np.concatenate([one[name] for one in passes]) for name in AXES}
     seconds = np.concatenate([one["seconds_median"] for one in passes])
@@ -101,15 +101,15 @@ def _table(passes: Passes, rows: list[int], columns: TableColumns) -> RuntimeTab
 
 
 def acceptance_rate(accepted: Sequence[Sequence[int]], length: int | Sequence[int]) -> float:
-    """Return the share of drafts accepted among those looked at, up to each round's first
-    rejection.
+    """Return the share of accepted drafts among the verified ones, up to the first rejection of
+    each round.
 
     Parameters
     ----------
     accepted
-        Drafts accepted of each round, in lists.
+        Numbers of accepted drafts of each round, in lists.
     length
-        Drafts of a round: of all, or of the rounds of each list.
+        Number of drafts of a round, either of all rounds or of the rounds of each list.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A campaign: every trial of an experiment played several times, in random order, saved after
+"""Campaigns: every trial of an experiment is played several times in random order, and saved after
 each.
 """
 
@@ -18,30 +18,28 @@ from testbed.records import Keep, Record, to_plain
 
 
 class Settings(Protocol):
-    """What an experiment can vary: a dataclass of numbers, with these."""
+    """The settings of an experiment: a dataclass of numbers with these fields."""
 
     seed: int
     repeats: int
 
 
 class Experiment(Protocol):
-    """What a module of `testbed.experiments` offers; `conclude`, if it has one, predicts after the
-    last play.
+    """Interface of a module of `testbed.experiments`. An optional `conclude` computes predictions
+    after the last play.
     """
 
     KIND: str
 
     def prepare(self, laboratory: Laboratory, settings: Any, keep: Keep) -> dict[str, Any]:
-        """Return what goes into the record before the plays: measurements, problems, and trials
+        """Return the content of the record before the plays: measurements, problems, and trials
         with predictions.
         """
 
     def carry_out(
         self, laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]
     ) -> dict[str, Any]:
-        """Play a trial once; return what was measured, under the names that predictions have, and
-        how.
-        """
+        """Play a trial once. Return the measurements, named as in predictions, and the details."""
 
 
 def run(
@@ -52,21 +50,21 @@ def run(
     *,
     tell: Callable[[str], None] | None = None,
 ) -> Path:
-    """Play an experiment, or what is missing of one begun on the same day; return the record's
-    file.
+    """Play an experiment, or the missing trials of one begun on the same day, and return the file
+    of the record.
 
     Parameters
     ----------
     experiment
-        Which.
+        The experiment.
     pair
-        Which models.
+        The pair of models.
     settings
         Its settings.
     folder
-        Where records are.
+        Folder of the records.
     tell
-        Takes lines on how far it is.
+        Receives lines about the progress.
     """
     check_pair(pair)
     name = Path(pair).stem

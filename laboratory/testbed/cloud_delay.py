@@ -1,5 +1,5 @@
-"""The delay of a cloud batch from a table of measurements: an isotonic piecewise-linear fit (paper
-4, g of Eq. 2).
+"""Fit the delay of a cloud batch to a table of measurements, by isotonic piecewise-linear
+regression (paper 4, g of Eq. 2).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from specopt.models.pass_time import CloudDelay
 
 @dataclass(frozen=True, kw_only=True)
 class CloudDelayFit:
-    """A fitted g, and how well it fits.
+    """A fitted g, and the quality of the fit.
 
     Parameters
     ----------
@@ -26,9 +26,9 @@ class CloudDelayFit:
     rmse_seconds, worst_seconds
         Root of the mean squared residual, and the largest one.
     r2
-        Share of the variance that g explains; 1 if there is none but rounding.
+        Share of the variance that g explains, or 1 if there is only rounding.
     samples
-        Rows of the table.
+        Number of rows of the table.
     """
 
     cloud_delay: CloudDelay
@@ -47,19 +47,19 @@ def fit_cloud_delay(
 ) -> CloudDelayFit:
     """Return the least-squares fit among all non-decreasing, non-negative g with the given knots.
 
-    A hat-function basis turns g into a linear model; the first value and the increments from knot
-    to knot must be non-negative, which is a non-negative least-squares problem: its solution is a
-    global optimum.
+    A hat-function basis turns g into a linear model. The first value and the increments between
+    knots must be non-negative. The solution of this non-negative least-squares problem is a global
+    optimum.
 
     Parameters
     ----------
     tokens, seconds
-        The table: tokens of a batch, and its delay.
+        Columns of the table: tokens of a batch, and its delay.
     knots
-        Where g may bend, increasing; None: quantiles of the distinct `tokens`, at most
-        `most_knots`.
+        Knots of g, increasing. None means quantiles of the distinct `tokens`, with at most
+        `most_knots` values.
     most_knots
-        At least 2.
+        Maximum number of knots, at least 2.
 
     Raises
     ------

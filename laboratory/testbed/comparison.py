@@ -1,10 +1,10 @@
-"""Predicted against measured, from the raw numbers of records alone.
+"""Compare predicted with measured values, using only the raw numbers of records.
 
-A point is a plan: what a predictor said of it, and the median of its repetitions. Plans are
-compared in order within their scene only: the same tasks over the same link. Intervals are 95 %
-percentile bootstraps over plans, drawn scene by scene: they say how sure the summary is of plans
-like these on this machine, not on others. Shares of pairs have their exact binomial interval at
-least, since redrawn plans say nothing where every pair is right.
+A point is a plan: the prediction for it, and the median of its repetitions. The order of plans is
+compared only within their scene, which has the same tasks and the same link. Intervals are 95 %
+percentile bootstraps over plans within each scene. They describe the uncertainty for similar plans
+on this machine, not on others. Intervals of shares of pairs contain at least the exact binomial
+interval, because the bootstrap has no spread if every pair is right.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from specopt.models.position_acceptance import PositionAcceptance
 from testbed.studies.resampling import LEVEL, RESAMPLES, Interval
 
 APART = 0.05
-"""Predictions that differ by less say nothing of which plan is faster."""
+"""Predictions that differ by less than this share do not determine which plan is faster."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,15 +30,15 @@ class Point:
     Parameters
     ----------
     kind, pair, scene
-        Whose plan: the same tasks over the same link are one scene.
+        Kind, pair and scene of the plan. The same tasks over the same link are one scene.
     methods
-        Who made the plan.
+        Methods that found the plan.
     label
-        What else tells it from others of its scene.
+        Label that distinguishes it from others of its scene.
     predicted
-        What was predicted.
+        Predicted value.
     repetitions
-        What was measured.
+        Measured values.
     """
 
     kind: str
@@ -51,34 +51,34 @@ class Point:
 
     @property
     def measured(self) -> float:
-        """The median of the repetitions."""
+        """Median of the repetitions."""
         return float(np.median(self.repetitions))
 
     @property
     def error(self) -> float:
-        """Prediction over measurement, less 1."""
+        """Prediction divided by measurement, minus 1."""
         return self.predicted / self.measured - 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Summary:
-    """What a predictor is worth.
+    """The accuracy of a predictor.
 
     Parameters
     ----------
     points
-        Plans.
+        Number of plans.
     median_error
         Median of the absolute relative errors.
     bias
-        Median of the relative errors: below 0 where predictions are too low.
+        Median of the relative errors, which is below 0 if predictions are too low.
     pairs
         Pairs of plans of one scene whose predictions differ by `APART` or more.
     right_order
         Share of these whose measured order is the predicted one.
     separated
-        Those of these pairs that repetitions separate: every one of either plan is below every one
-        of the other.
+        Number of these pairs that repetitions separate: every repetition of one plan is below every
+        one of the other.
     separated_order
         Share of these whose measured order is the predicted one.
     scene_errors
@@ -96,9 +96,7 @@ class Summary:
 
 
 def quantities(record: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return what can be compared: predictors, and the quantities that they predict, in the
-    record's order.
-    """
+    """Return the predictors and the quantities that they predict, in the order of the record."""
     found: dict[tuple[str, str], None] = {}
     for trial in record["trials"]:
         for predictor, numbers in trial["predicted"].items():
@@ -107,8 +105,8 @@ def quantities(record: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def points_of(record: Mapping[str, Any], predictor: str, quantity: str) -> list[Point]:
-    """Return the points of a record, of the trials that were played and that this predictor spoke
-    of.
+    """Return the points of a record, for the trials that were played and that have this
+    prediction.
     """
     return [
         Point(
@@ -126,7 +124,7 @@ def points_of(record: Mapping[str, Any], predictor: str, quantity: str) -> list[
 
 
 def summarise(points: Sequence[Point], seed: int = 0) -> Summary:
-    """Return how good predictions are; there must be points."""
+    """Return the accuracy of predictions. At least one point is required."""
     columns = np.array(
         [(p.predicted, p.measured, min(p.repetitions), max(p.repetitions)) for p in points]
     )
@@ -168,7 +166,7 @@ def summarise(points: Sequence[Point], seed: int = 0) -> Summary:
 
 
 def binomial(came_true: int, of: int) -> Interval:
-    """Return a share and its exact interval (Clopper and Pearson); NaN of nothing.
+    """Return a share and its exact interval (Clopper and Pearson), or NaN for no trials.
 
     Examples
     --------
@@ -182,9 +180,7 @@ def binomial(came_true: int, of: int) -> Interval:
 
 
 def bootstrap(statistic: Callable[[Any], float], scenes: Any, seed: int = 0) -> Interval:
-    """Return a statistic of rows, and its interval over rows drawn with replacement within each
-    scene.
-    """
+    """Return a statistic of rows and its interval, with rows resampled within each scene."""
     random = np.random.default_rng(seed)
     groups = [np.flatnonzero(scenes == scene) for scene in np.unique(scenes)]
     drawn = [
@@ -199,8 +195,8 @@ def bootstrap(statistic: Callable[[Any], float], scenes: Any, seed: int = 0) -> 
 
 
 def _pairs(columns: Floats, scenes: Any, *, separated: bool) -> Any:
-    """Return pairs whose predictions are apart: how many are in the right order, and how many are
-    not.
+    """Return the numbers of pairs in the right and in the wrong order, among those whose
+    predictions differ enough.
     """
     predicted, measured, least, most = columns.T
     one, other = np.triu_indices(len(predicted), 1)
@@ -220,19 +216,20 @@ def _share(counts: Any) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Gain:
-    """What one method's plan gains over another's in a scene: seconds saved or throughput added, as
-    a share of theirs.
+    """The gain of one method's plan over another's in a scene: saved seconds or additional
+    throughput, as a share of the other's value.
 
     Parameters
     ----------
     scene, label
-        Where.
+        Scene and label.
     ours, theirs
-        The methods.
+        Names of the methods.
     predicted
-        What the predictor promised.
+        Predicted gain.
     measured
-        What came, with the interval between the least and the most that any two repetitions say.
+        Measured gain, with the interval from the minimum to the maximum over all pairs of
+        repetitions.
     """
 
     scene: int
@@ -246,9 +243,7 @@ class Gain:
 def gains_of(
     points: Sequence[Point], ours: str, theirs: str, *, smaller_is_better: bool = True
 ) -> list[Gain]:
-    """Return the gains of one method over another, wherever both planned under one label of a
-    scene.
-    """
+    """Return the gains of one method over another, for all labels of a scene with plans of both."""
 
     def gain(one: float, other: float) -> float:
         return 1.0 - one / other if smaller_is_better else one / other - 1.0

@@ -1,13 +1,13 @@
-"""Speculative decoding of a batch: draft, verify, accept or resample; plain decoding is a
-verification of no drafts.
+"""Speculative decoding of a batch: draft, verify, and accept or resample. Plain decoding is a
+verification without drafts.
 
-The two sides hold what each must hold on a machine of its own: tokens, and a cache of its model.
-Between them go drafts with their laws, and verdicts. At temperature 0 what comes out is what the
-verify model decodes greedily.
+Each side stores what it needs on its own machine: tokens, and a cache of its model. They exchange
+drafts with their distributions, and verdicts. At temperature 0, the output is the greedy output of
+the verify model.
 
-A round of l drafts adds l + 1 tokens to the verify model's cache and takes back those that were
-rejected; the draft model, which never ran on its last draft, catches up on it in the next round if
-it was accepted.
+A round of l drafts adds l + 1 tokens to the cache of the verify model and removes the rejected
+ones. The draft model has never processed its last draft, and processes it in the next round if it
+was accepted.
 """
 
 from __future__ import annotations
@@ -25,28 +25,29 @@ from testbed.rounds import verify_round
 
 
 class LanguageModel(Protocol):
-    """What decoding needs of a model."""
+    """Interface of a model for decoding."""
 
     def new_cache(self, batch: int, room: int) -> Any:
         """Return an empty cache for a number of sequences, with room for a number of tokens of
         each.
 
-        Its `lengths` are the tokens of each; setting a shorter one forgets what is behind it.
+        Its `lengths` are the numbers of tokens of each sequence. Setting a smaller number discards
+        the tokens after it.
         """
 
     def logits(self, tokens: Ints, counts: Ints, cache: Any, scored: int) -> Floats:
-        """Run one pass over new tokens, which enter the cache.
+        """Run one pass over new tokens, which are added to the cache.
 
         Parameters
         ----------
         tokens
-            Shape (batch, m); row k counts up to `counts[k]`, what is behind that fills the row.
+            Shape (batch, m). Row k has `counts[k]` tokens, followed by padding.
         counts
-            New tokens of each row, from `scored` to m.
+            Number of new tokens of each row, from `scored` to m.
         cache
-            As `new_cache` gives it.
+            A cache from `new_cache`.
         scored
-            How many of each row's last tokens are scored.
+            Number of last tokens of each row whose logits are returned.
 
         Returns
         -------
@@ -57,14 +58,15 @@ class LanguageModel(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Sampling:
-    """How tokens are chosen.
+    """The rule for choosing tokens.
 
     Parameters
     ----------
     temperature
-        0: the token of the largest logit, of equal ones the first.
+        With 0, the token with the largest logit is chosen, or the first of several.
     seed
-        Every task draws from a stream of its own, so that its output does not depend on its batch.
+        Every task has its own stream of random numbers, so that its output does not depend on its
+        batch.
     """
 
     temperature: float = 0.0
@@ -78,7 +80,7 @@ class Sampling:
         return np.random.default_rng((self.seed, task, side))
 
     def laws(self, logits: Floats) -> Floats:
-        """Return the laws of tokens at a temperature above 0, in double precision."""
+        """Return the distributions of tokens at a temperature above 0, in double precision."""
         scaled = np.asarray(logits, dtype=np.float64) / self.temperature
         scaled = np.exp(scaled - scaled.max(axis=-1, keepdims=True))
         laws: Floats = scaled / scaled.sum(axis=-1, keepdims=True)
@@ -87,14 +89,15 @@ class Sampling:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Drafts:
-    """One round's drafts of a batch.
+    """The drafts of a batch in one round.
 
     Parameters
     ----------
     tokens
         Shape (batch, l).
     laws
-        What each was drawn from, shape (batch, l, vocabulary); None at temperature 0.
+        Distribution from which each draft was drawn, shape (batch, l, vocabulary), or None at
+        temperature 0.
     """
 
     tokens: Ints
@@ -103,8 +106,8 @@ class Drafts:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Verdict:
-    """What a verification says of a batch: drafts accepted, and the verify model's own token behind
-    them.
+    """The result of verifying a batch: the numbers of accepted drafts, and the next token of the
+    verify model after them.
     """
 
     accepted: Ints
@@ -120,7 +123,7 @@ class _Side:
         self.cache = model.new_cache(len(prompts), room)
 
     def logits(self, drafts: Ints, scored: int) -> Floats:
-        """Run a pass over what the cache lacks, and drafts behind it."""
+        """Run a pass over the tokens missing in the cache, followed by drafts."""
         rows = [
             [*tokens[length:], *row]
             for tokens, length, row in zip(
@@ -130,7 +133,9 @@ class _Side:
         return self.model.logits(*padded(rows), self.cache, scored)
 
     def settle(self, drafts: Ints, verdict: Verdict) -> None:
-        """Keep what was accepted and the verify model's own token; the cache forgets the rest."""
+        """Keep the accepted drafts and the verify model's next token, and remove the other tokens
+        from the cache.
+        """
         for tokens, row, accepted, own in zip(
             self.tokens, drafts, verdict.accepted, verdict.tokens, strict=True
         ):
@@ -147,15 +152,15 @@ class _Sampling(_Side):
     model
         The model.
     tasks, prompts
-        Number and tokens of each task of the batch.
+        Index and prompt tokens of each task of the batch.
     room
-        Tokens that each may grow to, drafts included.
+        Maximum number of tokens of each task, including drafts.
     sampling
-        How tokens are chosen.
+        Rule for choosing tokens.
     """
 
     stream: ClassVar[int]
-    """Which of a task's random numbers are this side's."""
+    """Index of this side's stream of random numbers of a task."""
 
     def __init__(
         self,
@@ -171,7 +176,7 @@ class _Sampling(_Side):
         self.streams = [sampling.stream(task, self.stream) for task in tasks]
 
     def gathered(self, rows: Sequence[tuple[Self, int]]) -> Self:
-        """Return a side of some rows of others, which have the same model and room."""
+        """Return a side with some rows of others, which must have the same model and room."""
         found = copy.copy(self)
         found.tokens = [side.tokens[row] for side, row in rows]
         found.streams = [side.streams[row] for side, row in rows]
@@ -180,7 +185,7 @@ class _Sampling(_Side):
 
 
 class Drafter(_Sampling):
-    """The draft model's side of a batch."""
+    """The side of the draft model for a batch."""
 
     stream = 0
 
@@ -190,10 +195,10 @@ class Drafter(_Sampling):
         Parameters
         ----------
         length
-            How many.
+            Number of drafts.
         coarsen
-            Takes laws, shape (batch, vocabulary), and returns those that are drawn from and sent in
-            their place.
+            Maps distributions, shape (batch, vocabulary), to those that are sampled and sent
+            instead.
         """
         drawn, laws = no_drafts(len(self.tokens)), []
         for _ in range(length):
@@ -212,7 +217,7 @@ class Drafter(_Sampling):
 
 
 class Verifier(_Sampling):
-    """The verify model's side of a batch."""
+    """The side of the verify model for a batch."""
 
     stream = 1
 
@@ -244,34 +249,34 @@ class Verifier(_Sampling):
 
 
 class Rows:
-    """Tasks on one side, in the batches that they last ran in."""
+    """The tasks on one side, in the batches in which they last ran."""
 
     def __init__(self) -> None:
         self._places: dict[
             int, tuple[Any, list[int], int]
-        ] = {}  # of each task: its batch, whose tasks, its row
+        ] = {}  # by task: its batch, the tasks of that batch, and its row
 
     def place(self, tasks: list[int], side: Any) -> None:
-        """Let tasks be the rows of a side."""
+        """Store the tasks as the rows of a side."""
         self._places |= {task: (side, tasks, row) for row, task in enumerate(tasks)}
 
     def batch(self, tasks: list[int]) -> Any:
-        """Return a batch of just these tasks."""
+        """Return a batch of exactly these tasks."""
         first, together, _ = self._places[tasks[0]]
         if together != tasks:
             self.place(tasks, first.gathered([self._places[task][::2] for task in tasks]))
         return self._places[tasks[0]][0]
 
     def tokens(self, task: int) -> list[int]:
-        """Return a task's tokens, its prompt among them."""
+        """Return the tokens of a task, including its prompt."""
         side, _, row = self._places[task]
         found: list[int] = side.tokens[row]
         return found
 
 
 def padded(rows: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
-    """Return rows of tokens as an array, shape (batch, longest row), zeros behind their ends, and
-    their lengths.
+    """Return rows of tokens as an array, shape (batch, longest row), padded with zeros, and their
+    lengths.
     """
     counts = np.array([len(row) for row in rows])
     table = np.zeros((len(rows), counts.max()), dtype=np.int64)
@@ -280,19 +285,19 @@ def padded(rows: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
 
 
 def no_drafts(batch: int) -> Ints:
-    """Return the drafts of a batch that has none, shape (batch, 0)."""
+    """Return the drafts of a batch without drafts, shape (batch, 0)."""
     return np.zeros((batch, 0), dtype=np.int64)
 
 
 def greedy(
     model: LanguageModel, prompt: Sequence[int], count: int
 ) -> tuple[list[int], list[float]]:
-    """Decode a number of tokens one by one, the largest logit each.
+    """Decode a number of tokens one by one, choosing the largest logit.
 
     Returns
     -------
     tokens, margins
-        What came out, and how far the largest logit was above the second at each token.
+        The output, and the difference between the two largest logits at each token.
     """
     side = _Side(model, [prompt], len(prompt) + count)
     margins = []
@@ -305,15 +310,17 @@ def greedy(
 
 
 def first_difference(first: Sequence[int], second: Sequence[int]) -> int | None:
-    """Return the first place where two outputs differ, as far as both go; None: nowhere."""
+    """Return the first index at which two outputs differ, or None if they agree up to the end of
+    the shorter one.
+    """
     return next(
         (place for place, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), None
     )
 
 
 def differences(outputs: Sequence[Sequence[int]], alone: Sequence[Any]) -> list[dict[str, float]]:
-    """Return where outputs first differ from those of the verify model alone, and how far its best
-    logit led there.
+    """Return the index at which each output first differs from that of the verify model alone, and
+    the margin of its largest logit there.
     """
     found = []
     for task, (output, (tokens, margins)) in enumerate(zip(outputs, alone, strict=True)):

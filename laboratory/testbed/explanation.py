@@ -1,10 +1,11 @@
-"""Why a plan of serving-latency took what it took: the difference to the prediction, term by term.
+"""Explain the measured time of a plan of serving-latency: the difference from the prediction, term
+by term.
 
-The terms sum to measured less predicted: what the uploads took longer; that the batches needed
-other numbers of steps than Eq. 8 says; that passes took other times than the fitted runtimes say,
-at the steps that there were; and what lies between the passes, messages and bookkeeping. The part
-of the third that other work on the machine caused is told beside: seconds in which a process was
-not on its processor.
+The terms sum to the measured minus the predicted time. They are the extra time of the uploads, the
+effect of numbers of steps that differ from Eq. 8, the effect of pass times that differ from the
+fitted runtimes at the actual steps, and the time between passes for messages and bookkeeping. The
+part of the third term that other work on the machine caused is reported separately, as the seconds
+in which a process was not on its processor.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from specopt.models.serving_latency.schedule import stage_seconds
 
 @dataclass(frozen=True, kw_only=True)
 class Terms:
-    """Seconds by cause; `waiting` is a part of `passes`."""
+    """Seconds by cause. `waiting` is a part of `passes`."""
 
     communication: float
     steps: float
@@ -32,7 +33,7 @@ class Terms:
 
     @property
     def total(self) -> float:
-        """Measured less predicted."""
+        """Measured minus predicted seconds."""
         return self.communication + self.steps + self.passes + self.between
 
 
@@ -71,10 +72,10 @@ def explain(
 
 
 def undisturbed_seconds(measured: Mapping[str, Any], mechanism: Mechanism) -> float:
-    """Return what a repetition would have taken if each process had always had its processor,
-    messages taking no time.
+    """Return the seconds of a repetition if each process had always had its processor and messages
+    took no time.
 
-    Uploads, and the pipeline of the processor seconds of its stages.
+    These are the uploads, and the pipeline of the processor seconds of its stages.
     """
     busy: dict[tuple[int, int], list[float]] = {}
     for place, side in enumerate(("draft", "verify")):

@@ -1,7 +1,7 @@
-"""A Llama decoder whose sequences differ in length: each has its own place in the cache, and can
-forget its end.
+"""A Llama decoder for sequences of different lengths. Each sequence has its own position in the
+cache, and its last tokens can be removed.
 
-`transformers` decodes batches of one length; here a batch is what speculation makes of it. Imported
+`transformers` decodes batches of equal lengths, but speculation makes the lengths differ. Imported
 only where torch is installed.
 """
 
@@ -22,8 +22,8 @@ from specopt.models.fields import Floats, Ints
 
 @dataclass
 class LlamaCache:
-    """Keys and values of each layer, shape (batch, room, heads, head size), and the tokens that
-    each sequence has.
+    """Keys and values of each layer, shape (batch, room, heads, head size), and the number of
+    tokens of each sequence.
     """
 
     keys: list[Tensor]
@@ -32,7 +32,7 @@ class LlamaCache:
 
     @classmethod
     def gathered(cls, rows: Sequence[tuple[LlamaCache, int]]) -> LlamaCache:
-        """Return a cache of some sequences of others, which have the same room."""
+        """Return a cache with some sequences of others, which must have the same room."""
         layers = range(len(rows[0][0].keys))
         keys = [torch.stack([cache.keys[layer][row] for cache, row in rows]) for layer in layers]
         values = [
@@ -51,16 +51,16 @@ class _Layer:
 
 
 class Llama:
-    """A decoder from a checkpoint's weights.
+    """A decoder with the weights of a checkpoint.
 
     Parameters
     ----------
     config
         As in a `config.json` of model type llama.
     weights
-        By their names in `transformers`; a missing `lm_head.weight` is the embedding.
+        Weights by their names in `transformers`. A missing `lm_head.weight` is the embedding.
     dtype
-        What they are computed in.
+        Data type of the computation.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class Llama:
         return LlamaCache(keys, values, np.zeros(batch, dtype=np.int64))
 
     def logits(self, tokens: Ints, counts: Ints, cache: LlamaCache, scored: int) -> Floats:
-        """Run one pass over new tokens, which enter the cache; see
+        """Run one pass over new tokens, which are added to the cache; see
         `testbed.decoding.LanguageModel`.
         """
         with torch.inference_mode():
@@ -126,8 +126,8 @@ class Llama:
         )
 
     def run(self, hidden: Tensor, cache: LlamaCache, layers: range) -> Tensor:
-        """Run layers over hidden states, shape (batch, m, hidden), behind what the cache holds; its
-        lengths stay.
+        """Run layers over hidden states, shape (batch, m, hidden), that follow the content of the
+        cache. Its lengths do not change.
         """
         batch, new = hidden.shape[:2]
         places = torch.from_numpy(cache.lengths)[:, None] + torch.arange(new)
@@ -157,7 +157,7 @@ class Llama:
         return hidden
 
     def score(self, hidden: Tensor, counts: Ints, scored: int) -> Floats:
-        """Return the logits of the last positions of each row that count."""
+        """Return the logits of the last non-padding positions of each row."""
         places = torch.from_numpy(np.asarray(counts)[:, None] - scored + np.arange(scored))
         last = hidden[torch.arange(len(hidden))[:, None], places]
         logits: Floats = _times(self._normed(last, self.norm), self.head).numpy()
@@ -168,8 +168,8 @@ class Llama:
 
 
 FEW = 6
-"""Up to this many tokens, reading the weights dominates; `linear` copies them first and takes up to
-twice as long.
+"""Up to this number of tokens, reading the weights dominates. `linear` copies them first and takes
+up to twice as long.
 """
 
 
@@ -181,6 +181,6 @@ def _times(x: Tensor, weight: Tensor) -> Tensor:
 
 
 def _rotated(x: Tensor, cosine: Tensor, sine: Tensor) -> Tensor:
-    """Turn the halves of each head by the angle of its position."""
+    """Rotate the halves of each head by the angle of its position."""
     left, right = x.chunk(2, dim=-1)
     return torch.cat((left * cosine - right * sine, right * cosine + left * sine), dim=-1)

@@ -1,5 +1,5 @@
-"""Recording drafts of the real pair: speculative decoding of prompts of every kind, with all that
-either model thought.
+"""Record drafts of the real pair: speculative decoding of prompts of every kind, with the
+distributions of both models.
 
 Imported only where torch is installed. `python -m testbed.logs` is `make logs`.
 """
@@ -30,29 +30,29 @@ from testbed.llama import Llama, LlamaCache
 from testbed.prompts import KINDS, Prompt, prompts
 
 TOP = 64
-"""Tokens of each distribution that are recorded one by one."""
+"""Maximum number of tokens of each distribution that are recorded individually."""
 
 BITS = 12
-"""Of every number that is recorded."""
+"""Number of bits of every recorded number."""
 
 PROBABILITIES = ("draft_probabilities", "verify_probabilities")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recording:
-    """How drafts are recorded.
+    """The settings of a recording of drafts.
 
     Parameters
     ----------
     temperatures
-        Of the runs of each prompt.
+        Temperatures of the runs of each prompt.
     draft_length, rounds
-        Tokens drafted in a round, and most rounds of a run: a run ends with its answer.
+        Tokens drafted in a round, and maximum number of rounds of a run, which ends with its
+        answer.
     mass
-        Share of each distribution that is recorded token by token, as far as `TOP` of them come to
-        it.
+        Share of each distribution that is recorded token by token, with at most `TOP` tokens.
     seed
-        Of what is drawn.
+        Seed of the sampling.
     """
 
     temperatures: tuple[float, ...] = (0.0, 0.5, 1.0)
@@ -63,7 +63,7 @@ class Recording:
 
 
 class _Heard:
-    """A model that remembers the logits it gave."""
+    """A model that stores the logits that it returned."""
 
     def __init__(self, model: Llama) -> None:
         self.model = model
@@ -76,7 +76,7 @@ class _Heard:
         return self.heard[-1]
 
     def take(self) -> Floats:
-        """Return what was heard since the last call, position behind position."""
+        """Return the logits stored since the last call, joined along positions."""
         heard, self.heard = self.heard, []
         return np.concatenate(heard, axis=1)
 
@@ -99,11 +99,11 @@ def record(
     asked, tokens
         The prompts, and the tokens of each.
     first
-        Number of the first prompt; its successors follow.
+        Index of the first prompt. The others have the next indices.
     stop
-        The token that ends an answer.
+        Token that ends an answer.
     how
-        What to record.
+        Settings of the recording.
 
     Returns
     -------
@@ -156,7 +156,7 @@ def record(
 
 
 def _prefilled(model: Llama, tokens: Sequence[Sequence[int]], room: int) -> LlamaCache:
-    """Return a cache of all but the last token of each prompt: every temperature starts from a
+    """Return a cache of all but the last token of each prompt. Every temperature starts from a
     copy.
     """
     known, counts = padded([row[:-1] for row in tokens])
@@ -170,7 +170,7 @@ def _prefilled(model: Llama, tokens: Sequence[Sequence[int]], room: int) -> Llam
 def _positions(
     draft: Floats, verify: Floats, tokens: Ints, accepted: int, temperature: float, mass: float
 ) -> dict[str, list[Any]]:
-    """Return what is recorded of the drafted positions of a round, from both models' logits at
+    """Return the records of the drafted positions of a round, from the logits of both models at
     them.
     """
     law = Sampling(temperature=temperature or 1.0)
@@ -204,8 +204,8 @@ def _positions(
 
 
 def _top(side: str, laws: Floats, reached: int, mass: float) -> dict[str, list[Any]]:
-    """Return the likeliest tokens of the first distributions, and what the others come to; of those
-    behind, none.
+    """Return the most probable tokens of the first distributions and the sum of the others. The
+    later distributions have none.
     """
     count = min(TOP, laws.shape[1])
     found = np.argpartition(laws, -count, axis=-1)[:, -count:]
@@ -243,9 +243,7 @@ def _entropy(laws: Floats) -> Floats:
 
 
 def write_log(columns: dict[str, list[Any]], path: Path, notes: dict[str, Any]) -> None:
-    """Write recorded positions as parquet, all or nothing; notes are kept in its metadata as
-    JSON.
-    """
+    """Write recorded positions as parquet, atomically. Notes are stored in its metadata as JSON."""
     import pyarrow
 
     types = {
@@ -273,7 +271,7 @@ def write_log(columns: dict[str, list[Any]], path: Path, notes: dict[str, Any]) 
 def write_parquet(
     arrays: dict[str, Any], path: Path, notes: dict[str, Any], **options: Any
 ) -> None:
-    """Write columns of Arrow as parquet, all or nothing; notes are kept in its metadata as JSON."""
+    """Write columns of Arrow as parquet, atomically. Notes are stored in its metadata as JSON."""
     import pyarrow
     from pyarrow import parquet
 
@@ -284,7 +282,9 @@ def write_parquet(
 
 
 def origin(weights: Path) -> dict[str, str]:
-    """Return what recordings hang on: the day, the draft model's digest, the version of torch."""
+    """Return the conditions of a recording: the day, the digest of the draft model, and the version
+    of torch.
+    """
     return {
         "date": f"{datetime.date.today()}",
         "draft_sha256": hashlib.sha256(weights.read_bytes()).hexdigest(),
@@ -295,16 +295,16 @@ def origin(weights: Path) -> dict[str, str]:
 def make_logs(
     record_folder: Path, how: Recording, *, prompts_per_kind: int, together: int, minutes: float
 ) -> None:
-    """Record prompts that are not recorded yet, batch by batch, each in a file of its own.
+    """Record the missing prompts in batches, each in its own file.
 
     Parameters
     ----------
     record_folder
-        Holds `draft.safetensors`, and gets the folder `logs`.
+        Folder of `draft.safetensors`, in which the folder `logs` is created.
     how
-        What to record.
+        Settings of the recording.
     prompts_per_kind
-        How many prompts there are.
+        Number of prompts per kind.
     together
         Prompts of each kind in a batch.
     minutes

@@ -1,8 +1,8 @@
-"""Messages between processes: a frame is its length, when it is due, and its content; arrays travel
-as they are.
+"""Messages between processes. A frame consists of its length, its due time and its content. Arrays
+are sent without conversion.
 
-The sender's shaper says when a message is due, and `receive` hands it over no earlier. Both read
-the same clock, `time.monotonic`, which all processes of a machine share.
+The shaper of the sender determines when a message is due, and `receive` does not return it earlier.
+Both use the same clock, `time.monotonic`, which all processes of a machine share.
 """
 
 from __future__ import annotations
@@ -67,15 +67,15 @@ def _array(code: int, data: memoryview) -> np.ndarray:
 class Channel:
     """One end of a connection.
 
-    A thread takes what arrives off the socket at once, so that a sender never waits for a busy
-    receiver.
+    A thread reads arriving data from the socket immediately, so that a sender never waits for a
+    busy receiver.
 
     Parameters
     ----------
     connection
-        A connected stream socket, which the channel closes.
+        A connected stream socket. The channel closes it.
     link
-        What this end sends through.
+        Link through which this end sends.
     """
 
     def __init__(self, connection: socket.socket, link: Link | None = None) -> None:
@@ -86,13 +86,13 @@ class Channel:
         self._arrived: queue.SimpleQueue[tuple[float, bytes] | None] = queue.SimpleQueue()
         self._waiting: list[
             tuple[float, int, dict[str, Any]]
-        ] = []  # a heap: by when they are due, then as they came
+        ] = []  # a heap, by due time and then by arrival
         self._taken, self._closed = 0, False
         self._thread = threading.Thread(target=self._take, daemon=True)
         self._thread.start()
 
     def shape(self, link: Link) -> None:
-        """Send through another link from now on; its trace begins now."""
+        """Send through another link from now on. Its trace begins now."""
         self.shaper = Shaper(link, time.monotonic())
 
     def send(
@@ -103,18 +103,18 @@ class Channel:
         shaper: Shaper | None = None,
         due: float | None = None,
     ) -> float:
-        """Send a message; return when it is due.
+        """Send a message and return its due time.
 
         Parameters
         ----------
         content
-            What `encode` takes.
+            Content that `encode` accepts.
         bits
-            What the link carries; None: as many as the content's bytes have.
+            Number of bits on the link. None means the size of the content.
         shaper
-            A flow of its own beside the channel's.
+            A separate flow instead of that of the channel.
         due
-            When it is due, whatever the link says.
+            Due time that overrides the link.
         """
         data = encode(content)
         if due is None:
@@ -128,7 +128,7 @@ class Channel:
         return due
 
     def receive(self) -> dict[str, Any]:
-        """Return the message that is due first, when it is due.
+        """Return the message that is due first, once it is due.
 
         Raises
         ------
@@ -136,7 +136,7 @@ class Channel:
             If the other end has closed.
         """
         while (wait := self._due() - time.monotonic()) > 0.0:
-            with contextlib.suppress(queue.Empty):  # one that is due earlier may come
+            with contextlib.suppress(queue.Empty):  # a message that is due earlier may arrive
                 self._keep(self._arrived.get(timeout=wait))
         return self.take()[1]
 
@@ -147,7 +147,7 @@ class Channel:
         return bool(self._waiting) and self._waiting[0][0] <= time.monotonic()
 
     def take(self) -> tuple[float, dict[str, Any]]:
-        """Return the message that is due first, and when, without waiting until then.
+        """Return the message that is due first and its due time, without waiting until then.
 
         Raises
         ------
@@ -158,7 +158,7 @@ class Channel:
         return due, heapq.heappop(self._waiting)[-1]
 
     def _due(self) -> float:
-        """Return when the first message is due; wait for one to come."""
+        """Return the due time of the first message, after waiting for one."""
         while not self._waiting:
             if self._closed:
                 raise Disconnected("the other process has gone")

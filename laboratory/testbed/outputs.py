@@ -1,10 +1,10 @@
-"""Recording what quantised drafts do to the outputs of the real pair (paper 3): laws at many
-positions, and texts.
+"""Record the effect of quantised drafts on the outputs of the real pair (paper 3): distributions at
+many positions, and texts.
 
-Laws are those of both models along answers that the verify model samples; texts are what
-speculative decoding writes with Q-S (quantise, then sample) and S-Q (sample, then quantise; a draft
-whose quantised probability is 0 is accepted, as min(1, p / 0) is 1), beside the verify model alone,
-twice, and its greedy answer.
+The distributions are those of both models along answers that the verify model samples. The texts
+are written by speculative decoding with Q-S (quantise, then sample) and S-Q (sample, then
+quantise), twice by the verify model alone, and once by it greedily. In S-Q, a draft whose quantised
+probability is 0 is accepted, because min(1, p / 0) is 1.
 
 Imported only where torch is installed. `python -m testbed.outputs` ends `make logs`.
 """
@@ -40,18 +40,19 @@ SCHEMES = ("LLM", "Q-S", "S-Q")
 
 @dataclass(frozen=True, kw_only=True)
 class LawRecording:
-    """At which positions laws are recorded.
+    """The positions at which distributions are recorded.
 
     Parameters
     ----------
     temperatures
-        Of the answers and of the laws.
+        Temperatures of the answers and of the distributions.
     resolutions
-        Of the lattice.
+        Resolutions of the lattice.
     prompts_per_kind, most_tokens, every
-        Prompts of each kind of task, the longest answer, and every how manieth of its tokens.
+        Prompts of each kind of task, the maximum length of an answer, and the distance of the
+        recorded tokens.
     seed
-        Of the answers.
+        Seed of the answers.
     """
 
     temperatures: tuple[float, ...] = (0.2, 0.4, 0.6, 0.8, 1.0, 1.2, 1.5)
@@ -64,18 +65,18 @@ class LawRecording:
 
 @dataclass(frozen=True, kw_only=True)
 class TextRecording:
-    """Which texts are recorded.
+    """The texts that are recorded.
 
     Parameters
     ----------
     temperatures, resolutions
-        Of the sampled texts.
+        Temperatures and resolutions of the sampled texts.
     prompts_per_kind, most_tokens
-        Prompts of each kind of task, and the longest text.
+        Prompts of each kind of task, and the maximum length of a text.
     draft_length
-        Drafts of a round.
+        Drafts per round.
     seed
-        Of what is drawn; every text has a stream of its own.
+        Seed of the sampling. Every text has its own stream.
     """
 
     temperatures: tuple[float, ...] = (0.4, 1.2)
@@ -89,18 +90,19 @@ class TextRecording:
 def laws_along(
     draft: Llama, verify: Llama, tokens: Sequence[int], start: int, every: int
 ) -> tuple[Floats, Floats]:
-    """Return both models' logits at every n-th token of an answer, the draft model's first.
+    """Return the logits of both models at every n-th token of an answer, those of the draft model
+    first.
 
     Parameters
     ----------
     draft, verify
         The pair.
     tokens
-        Of prompt and answer.
+        Tokens of prompt and answer.
     start
-        Where the answer starts.
+        Index at which the answer starts.
     every
-        Which of its tokens.
+        Distance n of the tokens.
     """
     seen = np.array([tokens[:-1]])
     count = np.array([seen.shape[1]])
@@ -119,8 +121,8 @@ def record_laws(
     stop: int,
     how: LawRecording,
 ) -> dict[str, Floats]:
-    """Return what `quantised_outputs` says of positions of answers to some prompts, and the number
-    of their prompt.
+    """Return the result of `quantised_outputs` for positions of the answers to some prompts, and
+    the index of their prompt.
     """
     answers = sample_answers(
         verify,
@@ -154,7 +156,7 @@ def write_texts(
     most_tokens: int,
     stop: int,
 ) -> list[list[int]]:
-    """Return the answers to prompts under a scheme, as tokens, up to the one that stops them.
+    """Return the answers to prompts under a scheme, as tokens up to the stop token.
 
     Parameters
     ----------
@@ -165,13 +167,13 @@ def write_texts(
     scheme
         One of `SCHEMES`.
     resolution, draft_length
-        Of drafts; the verify model alone has none.
+        Resolution and number of the drafts. They have no effect on the verify model alone.
     sampling
-        How tokens are chosen.
+        Rule for choosing tokens.
     most_tokens
-        Longest answer.
+        Maximum number of tokens of an answer.
     stop
-        The token that ends one.
+        Token that ends an answer.
     """
     tasks, room = range(len(asked)), max(map(len, asked)) + most_tokens * (draft_length + 1) + 1
     drafter = Drafter(draft, tasks, asked, room=room, sampling=sampling)
@@ -198,7 +200,9 @@ def write_texts(
 
 
 def record_texts(draft: Llama, verify: Llama, how: TextRecording) -> Iterator[dict[str, Any]]:
-    """Yield a line per text: its prompt, kind, temperature, scheme, resolution, seed and words."""
+    """Yield a line per text with its prompt, kind, temperature, scheme, resolution, seed and
+    words.
+    """
     asked = prompts(how.prompts_per_kind, training=False)
     tokens = [prompt_tokens(prompt.text) for prompt in asked]
     stop = int(tokenizer().eos_token_id)
@@ -241,8 +245,8 @@ def record_texts(draft: Llama, verify: Llama, how: TextRecording) -> Iterator[di
 
 
 def write_laws(columns: dict[str, Any], path: Path, notes: dict[str, Any]) -> None:
-    """Write laws as parquet, numbers with 12 bits, all or nothing; notes are kept in its metadata
-    as JSON.
+    """Write distributions as parquet with numbers of 12 bits, atomically. Notes are stored in its
+    metadata as JSON.
     """
     import pyarrow
 
@@ -259,7 +263,7 @@ def write_laws(columns: dict[str, Any], path: Path, notes: dict[str, Any]) -> No
 
 
 def make_outputs(record_folder: Path, laws: LawRecording, texts: TextRecording) -> None:
-    """Record laws and texts that are not recorded yet, in the folder `outputs`."""
+    """Record the missing distributions and texts in the folder `outputs`."""
     folder, weights = record_folder / "outputs", record_folder / DRAFT.name
     folder.mkdir(parents=True, exist_ok=True)
     checkpoint = verify_checkpoint()

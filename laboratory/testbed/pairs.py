@@ -21,18 +21,18 @@ PAIRS = ("tiny", "real")
 
 
 def check_pair(pair: str) -> None:
-    """Refuse a pair that is not there.
+    """Reject an unknown pair.
 
     Raises
     ------
     InvalidInput
-        If it is another than "tiny" and "real".
+        If it is not "tiny" or "real".
     """
     one_of("pair", pair, PAIRS)
 
 
 def load_model(pair: str, side: Side) -> Llama:
-    """Return one model of a pair: "tiny" is random, in double precision; "real" is in single
+    """Return one model of a pair. "tiny" is random with double precision, and "real" has single
     precision.
 
     Raises
@@ -57,13 +57,13 @@ def draw_prompts(pair: str, count: int, *, played: bool, seed: int = 0) -> list[
     Parameters
     ----------
     pair
-        Whose tokens.
+        Name of the pair, which determines the tokens.
     count
-        How many.
+        Number of prompts.
     played
-        Whether they are for plays or for what predictions know: never the same ones.
+        Whether they are for plays or for inputs of predictions. These sets have no common prompt.
     seed
-        Of the prompts.
+        Seed of the prompts.
     """
     check_pair(pair)
     if pair == "real":
@@ -80,9 +80,7 @@ def draw_prompts(pair: str, count: int, *, played: bool, seed: int = 0) -> list[
 
 
 def about(pair: str) -> dict[str, str]:
-    """Return what tells this pair's draft model from others: the digest of its file, and the notes
-    in it.
-    """
+    """Return the identity of this pair's draft model: the digest of its file, and its notes."""
     check_pair(pair)
     if pair == "tiny":
         return {}

@@ -1,10 +1,10 @@
-"""Serving latency predicted pass by pass, as the testbed runs it; what Eq. 17-22 leave out of it is
-in here.
+"""Predict serving latency pass by pass, as the testbed runs it, including effects that Eq. 17-22
+omit.
 
-A round's first draft pass takes in the token that the verify model chose, and the last draft where
-that was accepted: two new tokens, not one, which is another pass on a processor. Passes take what
-was measured at their batch and new tokens, interpolated. A batch goes on until its last task has
-its tokens.
+The first draft pass of a round processes the token chosen by the verify model, and the last draft
+if it was accepted. It then has two new tokens instead of one, which is a different pass on a
+processor. The time of a pass is interpolated from the measurements by batch and new tokens. A batch
+runs until its last task has its tokens.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ REPLICATIONS = 60
 
 
 def pass_seconds(passes: Passes, batch: int, new: int) -> float:
-    """Return the seconds of a pass over a cache, between those measured; beyond them, as at the
-    end.
+    """Return the seconds of a pass over a cache, interpolated between the measurements and constant
+    beyond them.
     """
     columns = ("phase", "batch", "new_tokens", "seconds_median")
     found: dict[int, dict[int, list[float]]] = {}
@@ -40,8 +40,8 @@ def pass_seconds(passes: Passes, batch: int, new: int) -> float:
 def steps_of(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, random: np.random.Generator
 ) -> list[int]:
-    """Draw the steps of each batch: those of its slowest task, each draft accepted with the
-    problem's rate.
+    """Draw the number of steps of each batch, which is that of its slowest task. Each draft is
+    accepted at the rate of the problem.
     """
     length, rate, found = plan.speculation_length, problem.common_rate or 0.0, []
     for batch in plan.batches:
@@ -67,7 +67,7 @@ def predict_by_passes(
     verify: Passes,
     seed: int = 0,
 ) -> float:
-    """Return the mean total seconds of a plan over random acceptances, 60 of them."""
+    """Return the mean total seconds of a plan over 60 samples of acceptances."""
     length, mechanism = plan.speculation_length, problem.mechanism_of(plan)
     first = [stage_seconds(problem, plan, batch, 1) for batch in plan.batches]
     later = [_round(draft, verify, len(batch), length) for batch in plan.batches]
@@ -84,7 +84,7 @@ def predict_by_passes(
 
 
 def _round(draft: Passes, verify: Passes, batch: int, length: int) -> tuple[float, float]:
-    """Return draft and verify seconds of a round behind the first."""
+    """Return draft and verify seconds of a round after the first."""
     verified = pass_seconds(verify, batch, length + 1)
     if not length:
         return 0.0, verified

@@ -1,8 +1,8 @@
-"""The laboratory's two processes: a draft process and a verify process, one core and one thread
-each.
+"""The two processes of the laboratory: a draft process and a verify process, with one core and one
+thread each.
 
-The process that plans talks to both over loopback sockets of their own; between the two there is a
-third one, each direction of which can be shaped.
+The planning process communicates with each of them over a separate loopback socket. A third socket
+connects the two, and each of its directions can be shaped.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ START_SECONDS = 120.0
 
 
 class ProcessFailed(SpecoptError):
-    """One of the laboratory's processes met an error; the message is its own."""
+    """An error in one of the processes of the laboratory, with its message."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """What a process plays with.
+    """The objects that a process uses in a play.
 
     Parameters
     ----------
     pair, model
-        Which pair, and its model of it.
+        Name of the pair, and the model of this process.
     control, peer
-        To the process that plans, and to the other one.
+        Channels to the planning process and to the other process.
     """
 
     pair: str
@@ -61,16 +61,16 @@ class Session:
 
 
 class Worker:
-    """One of the two processes, seen from the one that plans.
+    """One of the two processes, as seen from the planning process.
 
     Parameters
     ----------
     side
-        Which model it holds.
+        The model that it has.
     channel
-        To it.
+        Channel to it.
     config
-        Its model's shape.
+        Shape of its model.
     """
 
     def __init__(self, side: Side, channel: Channel, config: ModelConfig) -> None:
@@ -82,12 +82,12 @@ class Worker:
         return self.answer()
 
     def answer(self) -> Any:
-        """Return the answer to a request sent before.
+        """Return the answer to an earlier request.
 
         Raises
         ------
         ProcessFailed
-            If the process met an error.
+            If an error occurred in the process.
         """
         reply = self.channel.receive()
         if "error" in reply:
@@ -101,7 +101,7 @@ class Worker:
 
 
 class ProcessTimer:
-    """Times passes of a process's own model, for `specopt.measuring.measure`."""
+    """Times passes of the model of a process, for `specopt.measuring.measure`."""
 
     kind = "cpu"
     threads = 1
@@ -112,11 +112,11 @@ class ProcessTimer:
         self.device_name, self.version = worker.ask("about")
 
     def free_bytes(self) -> int | None:
-        """Return None: what is measured has run before."""
+        """Return None, because the measured model has run before."""
         return None
 
     def load(self, config: ModelConfig, dtype: str) -> None:
-        """Check that the process holds this model."""
+        """Check that the process has this model."""
         if config is not self.worker.config:
             raise InvalidInput(
                 f"config: expected the model of the {self.worker.side} process, got {config.name}"
@@ -137,12 +137,12 @@ class ProcessTimer:
 
 
 class Laboratory:
-    """Both processes, from `with` to its end.
+    """Both processes, while the `with` block is active.
 
     Parameters
     ----------
     pair
-        As in `testbed.pairs`.
+        Name of a pair in `testbed.pairs`.
 
     Raises
     ------
@@ -187,7 +187,7 @@ class Laboratory:
         self.close()
 
     def play(self, name: str, **content: Any) -> None:
-        """Let both sides begin a play; `finish` returns their answers."""
+        """Begin a play on both sides. `finish` returns their answers."""
         for worker in (self.draft, self.verify):
             worker.channel.send({"request": "play", "name": name, **content})
 
@@ -196,7 +196,7 @@ class Laboratory:
         return self.draft.answer(), self.verify.answer()
 
     def close(self) -> None:
-        """End both processes."""
+        """Stop both processes."""
         for side in SIDES:
             worker = getattr(self, side, None)
             if worker is not None:
@@ -209,7 +209,7 @@ class Laboratory:
         self._processes = []
 
     def _welcome(self, listener: socket.socket, side: Side) -> Worker:
-        """Return the process that connects, when its model is there."""
+        """Return the process that connects, once its model is loaded."""
         listener.settimeout(START_SECONDS)
         try:
             connection, _ = listener.accept()
@@ -227,7 +227,7 @@ class Laboratory:
 
 
 def require_torch() -> None:
-    """Refuse to go on without torch.
+    """Raise if torch is not installed.
 
     Raises
     ------
@@ -243,7 +243,7 @@ def require_torch() -> None:
 
 
 def work(port: int, side: Side, pair: str, core: int) -> None:
-    """Be one of the processes until the other end closes."""
+    """Run one of the processes until the other end closes the connection."""
     os.sched_setaffinity(0, {core})
     import torch
 
@@ -263,7 +263,7 @@ def work(port: int, side: Side, pair: str, core: int) -> None:
 
 
 class _Process:
-    """What a process does for the one that plans."""
+    """The functions of a process for the planning process."""
 
     def __init__(self, side: Side, pair: str, model: Llama, control: Channel) -> None:
         self.side, self.pair, self.model, self.control = side, pair, model, control
@@ -278,13 +278,13 @@ class _Process:
             self.control.send({"answer": answer})
 
     def about(self) -> tuple[str, str]:
-        """Return processor and version of torch."""
+        """Return the processor and the version of torch."""
         import torch
 
         return processor(), str(torch.__version__)
 
     def listen(self) -> int:
-        """Return the port where the other process finds this one."""
+        """Return the port to which the other process connects."""
         self.listener = _listener()
         port: int = self.listener.getsockname()[1]
         return port
@@ -294,7 +294,7 @@ class _Process:
         self.peer = Channel(socket.create_connection(("127.0.0.1", port)))
 
     def accept(self) -> None:
-        """Take the other process's connection."""
+        """Accept the connection of the other process."""
         assert self.listener is not None, "listens first"
         connection, _ = self.listener.accept()
         self.listener.close()
@@ -307,9 +307,7 @@ class _Process:
     def seconds(
         self, batch: int, new: int, cached: int, scored: int, repeats: int, warm_up: int
     ) -> list[float]:
-        """Return the processor seconds of each pass: what else runs on the machine is not the
-        model's.
-        """
+        """Return the processor seconds of each pass, which exclude other work on the machine."""
         cache = self.model.new_cache(batch, cached + new)
         tokens = np.random.default_rng(0).integers(self.model.shape.vocabulary, size=(batch, new))
         counts, found = np.full(batch, new), []
@@ -321,8 +319,8 @@ class _Process:
         return found[warm_up:]
 
     def ragged(self, new: Ints, cached: Ints) -> float:
-        """Return the processor seconds of a pass of sequences with other new and cached tokens
-        each, padded.
+        """Return the processor seconds of a pass of sequences with different new and cached tokens,
+        padded.
         """
         cache = self.model.new_cache(len(new), int(cached.max() + new.max()))
         cache.lengths = cached
@@ -334,7 +332,7 @@ class _Process:
         return time.thread_time() - begin
 
     def play(self, name: str, **content: Any) -> Any:
-        """Take this side's part in a play, which may shape what it sends."""
+        """Play this side's part, which may shape its messages."""
         assert self.peer is not None, "the laboratory connects both sides first"
         self.peer.shape(Link())
         module = import_module(f"testbed.plays.{name}")

@@ -1,5 +1,5 @@
-"""Prompts of eight kinds of task, drawn from wordings with slots; those for training share no word
-list with others.
+"""Prompts of eight kinds of task, drawn from templates with slots. Those for training share no word
+list with the others.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ _MAX_DRAWS = 1000
 
 @dataclass(frozen=True)
 class Prompt:
-    """What a user asks, and the kind of task it is."""
+    """A user's request, and its kind of task."""
 
     kind: str
     text: str
 
 
 def prompts(per_kind: int, *, training: bool, seed: int = 0) -> tuple[Prompt, ...]:
-    """Draw prompts, all different: one of each kind in turn.
+    """Draw distinct prompts, one of each kind in turn.
 
     Parameters
     ----------
     per_kind
-        How many of each kind.
+        Number of prompts of each kind.
     training
-        Whether slots are filled from the half of every list that is for training, or from the
-        other.
+        Whether slots are filled from the half of every list that is reserved for training, or from
+        the other half.
     seed
         The same seed gives the same prompts.
 
     Raises
     ------
     InvalidInput
-        If there are not as many different ones.
+        If there are not enough distinct prompts.
     """
     integer("per_kind", per_kind, 1, MAX_PROMPTS)
     data = tomllib.loads(files("testbed").joinpath("prompts.toml").read_text("utf-8"))
@@ -55,9 +55,8 @@ def prompts(per_kind: int, *, training: bool, seed: int = 0) -> tuple[Prompt, ..
     integer("seed", seed, 0)
     found: dict[str, list[str]] = {}
     for number, kind in enumerate(KINDS):
-        random = np.random.default_rng(
-            (seed, number)
-        )  # each its own, so that more prompts begin like fewer
+        # separate for each kind, so that a longer list begins with a shorter one
+        random = np.random.default_rng((seed, number))
         texts = found[kind] = list[str]()
         for _ in range(_MAX_DRAWS * per_kind):
             if len(texts) == per_kind:
@@ -73,7 +72,7 @@ def prompts(per_kind: int, *, training: bool, seed: int = 0) -> tuple[Prompt, ..
 
 
 def _filled(text: str, lists: dict[str, list[str]], random: np.random.Generator) -> str:
-    """Fill slots, and those of what fills them."""
+    """Fill slots, including those in the inserted texts."""
 
     def draw(slot: re.Match[str]) -> str:
         entries = lists[slot[1]]

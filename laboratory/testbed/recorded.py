@@ -1,5 +1,5 @@
 """Recorded drafts of a real pair of models: every drafted position of rounds of speculative
-decoding, from parquet.
+decoding, read from parquet.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
 
 FEATURES = ("draft_probability", "draft_entropy", "margin", "deviation")
-"""Paper 2's four statistics of the draft distribution, as `RecordedDrafts` names them."""
+"""The four statistics of the draft distribution in paper 2, with the names of `RecordedDrafts`."""
 
 _WHOLE = 1.001
-"""Most that a distribution comes to: probabilities are stored with 12 bits."""
+"""Maximum sum of a distribution, because probabilities are stored with 12 bits."""
 
 
 @dataclass(frozen=True, eq=False)
 class RecordedLaws:
-    """The likeliest tokens of next-token distributions, none where a position was never reached.
+    """The most probable tokens of next-token distributions. There are none for positions that were
+    never reached.
 
     Parameters
     ----------
     starts
-        Where each position's tokens start, and the end of the last one's; shape (n + 1,).
+        Start of the tokens of each position, and the end of the last ones, shape (n + 1,).
     tokens, probabilities
-        The likeliest tokens of one position after the other, in falling order.
+        Most probable tokens of all positions one after the other, in decreasing order.
     rest
         Probability of all other tokens, shape (n,).
     """
@@ -60,31 +61,31 @@ class RecordedLaws:
 
 @dataclass(frozen=True, eq=False)
 class RecordedDrafts:
-    """Drafted positions in the order of the rounds that they belong to; arrays have shape (n,).
+    """Drafted positions in the order of their rounds. Arrays have shape (n,).
 
-    Distributions are those of the run's temperature; of temperature 1 in a greedy run.
+    Distributions are those at the temperature of the run, or at temperature 1 for a greedy run.
 
     Parameters
     ----------
     prompt, kind
         Number of the prompt, and its kind of task.
     temperature, seed
-        Of the run; temperature 0 is greedy.
+        Temperature and seed of the run. Temperature 0 is greedy.
     round, position
-        Round of its run and place in its round, from 0.
+        Round in its run and position in its round, from 0.
     token
-        What was drafted.
+        The drafted token.
     outcome
         `ACCEPTED`, `FIRST_REJECTION` or `AFTER`, as in `specopt.models.drafting`.
     acceptance_rate
-        Probability that what the draft model drafts here is accepted: 1 - TV, over the whole
-        vocabulary; whether both models agree in a greedy run.
+        Probability that a draft at this position is accepted: 1 - TV over the complete vocabulary,
+        or in a greedy run whether both models agree.
     draft_probability, verify_probability
-        Of the token.
+        Probabilities of the token.
     draft_entropy, verify_entropy
-        In nats.
+        Entropies in nats.
     margin
-        The largest draft probability less the second.
+        Difference between the two largest draft probabilities.
     deviation
         Standard deviation of the draft model's logits.
     draft_laws, verify_laws
@@ -114,14 +115,14 @@ class RecordedDrafts:
 
     @property
     def round_numbers(self) -> Ints:
-        """A number of each position's round that no other round has, from 0."""
+        """Index of each position's round over all runs, from 0."""
         new = np.ones(len(self), dtype=bool)
         columns = (self.prompt, self.temperature, self.seed, self.round)
         new[1:] = np.any([column[1:] != column[:-1] for column in columns], axis=0)
         return np.cumsum(new) - 1
 
     def select(self, where: Any) -> RecordedDrafts:
-        """Return some positions: a mask, or their numbers."""
+        """Return some positions, given by a mask or by their indices."""
         positions = np.arange(len(self))[where]
         columns = {field.name: getattr(self, field.name) for field in fields(self)}
         laws = {
@@ -136,7 +137,9 @@ class RecordedDrafts:
         )
 
     def draft_log(self) -> DraftLog:
-        """Return what a device sees of its drafts and what became of them, for predictors."""
+        """Return the information that a device has about its drafts, and their outcomes, for
+        predictors.
+        """
         return DraftLog(
             features=np.column_stack([getattr(self, name) for name in FEATURES]),
             outcomes=self.outcome,
@@ -179,8 +182,8 @@ def read_recorded(path: str | os.PathLike[str]) -> RecordedDrafts:
     Raises
     ------
     InvalidInput
-        If there is none, or a column is missing or holds what it cannot; the message names file and
-        column.
+        If there are no files, or if a column is missing or has an invalid value. The message
+        contains file and column.
     """
     import pyarrow
 

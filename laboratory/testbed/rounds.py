@@ -1,4 +1,4 @@
-"""One round of verification, played: drafts are accepted up to the first that is rejected (paper 3,
+"""One simulated round of verification: drafts are accepted up to the first rejected one (paper 3,
 Eq. 1-2).
 """
 
@@ -17,8 +17,7 @@ from specopt.models.fields import Floats, describe
 def verify_round(
     server_laws: Any, verification_laws: Any, tokens: Any, rng: np.random.Generator
 ) -> tuple[int, int]:
-    """Verify the drafts of one round, one after the other, up to the first that is rejected (Eq.
-    1-2).
+    """Verify the drafts of one round in order, up to the first rejected one (Eq. 1-2).
 
     Parameters
     ----------
@@ -27,20 +26,20 @@ def verify_round(
     verification_laws
         q-hat_1, ..., q-hat_L, shape (L, V).
     tokens
-        The drafts, L integers below V.
+        The L drafts, integers below V.
     rng
-        Source of the acceptances and of the server's token.
+        Source of randomness for acceptances and for the server's token.
 
     Returns
     -------
     accepted, token
-        N, the number of drafts accepted, and the server's own token: in place of the first draft
-        that was rejected, or the one after L accepted drafts.
+        The number N of accepted drafts, and the server's token, which replaces the first rejected
+        draft or follows L accepted ones.
 
     Raises
     ------
     InvalidInput
-        If a law is no distribution, or shapes do not fit.
+        If an array is not a distribution, or if shapes do not match.
     """
     p, _ = checked_distributions("server_laws", server_laws)
     drafts = np.asarray(tokens)
@@ -67,6 +66,8 @@ def verify_round(
 
 
 def _draw(law: Floats, rng: np.random.Generator) -> int:
-    """Return a token of positive probability; laws that sum to 1 within rounding are scaled."""
+    """Return a token with positive probability. Distributions that sum to 1 within rounding are
+    scaled.
+    """
     ends = np.cumsum(law)
     return int(np.searchsorted(ends, rng.random() * ends[-1], side="right"))

@@ -1,4 +1,4 @@
-"""Text that a model writes, a batch at a time, with the states that its distributions are made of.
+"""Sample text from a model in batches, with the hidden states that determine its distributions.
 
 Imported only where torch is installed.
 """
@@ -19,17 +19,17 @@ from testbed.llama import Llama
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer, and what the model thought at each of its tokens.
+    """An answer, and the state of the model at each of its tokens.
 
     Parameters
     ----------
     tokens
-        Of prompt and answer.
+        Tokens of prompt and answer.
     start
-        Where the answer starts.
+        Index at which the answer starts.
     states
-        The normed last hidden state that each token of the answer was drawn from, in half
-        precision: the model's head makes logits of it.
+        Normed last hidden state from which each token of the answer was drawn, in half precision.
+        The head of the model turns it into logits.
     """
 
     tokens: Tensor
@@ -48,24 +48,24 @@ def sample_answers(
     stop: int,
     seed: int,
 ) -> list[Answer]:
-    """Let a model answer a batch of prompts.
+    """Sample answers of a model to a batch of prompts.
 
     Parameters
     ----------
     model
-        Writes.
+        Model that writes the answers.
     prompts
-        Tokens of each.
+        Tokens of each prompt.
     each
-        Answers to each.
+        Number of answers to each prompt.
     temperature
-        Above 0.
+        Temperature above 0.
     most_tokens
-        Longest answer.
+        Maximum number of tokens of an answer.
     stop
-        The token that ends an answer; it is the last of it.
+        Token that ends an answer, as its last token.
     seed
-        Of what is drawn.
+        Seed of the sampling.
     """
     random = torch.Generator().manual_seed(seed)
     asked, counts = padded(prompts)

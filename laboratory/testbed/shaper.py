@@ -1,7 +1,7 @@
-"""A link in user space: a token bucket and a delay line that say when each message's last bit
-arrives.
+"""A link in user space: a token bucket and a delay line, which determine when the last bit of each
+message arrives.
 
-Nothing here moves bytes or waits: `testbed.messages` does, on a loopback socket.
+This module does not move bytes or wait. `testbed.messages` does so on a loopback socket.
 """
 
 from __future__ import annotations
@@ -20,16 +20,17 @@ class Link:
     Parameters
     ----------
     rates_bits_per_second
-        A trace: the rate in each slot, from the first again after the last; `math.inf` carries
-        messages at once.
+        A trace with the rate in each slot, which is repeated after the last one. `math.inf`
+        transmits messages immediately.
     slot_seconds
-        How long each rate holds.
+        Duration of each rate.
     delay_seconds
-        From when a bit leaves until it arrives.
+        Time from the departure to the arrival of a bit.
     message_seconds
-        What each message keeps the line busy for before its first bit, whatever its size.
+        Time for which each message occupies the line before its first bit, for any size.
     burst_bits
-        The bucket: the bits that the line could have carried while it was idle go at once.
+        Size of the bucket. Bits that the line could have transmitted while it was idle are sent
+        immediately.
     """
 
     rates_bits_per_second: tuple[float, ...] = (math.inf,)
@@ -57,7 +58,7 @@ class Link:
                 )
 
     def slot(self, seconds: float) -> int:
-        """Return the number of the slot at some time since the trace began."""
+        """Return the index of the slot at a time since the start of the trace."""
         return math.floor(seconds / self.slot_seconds)
 
     def rate(self, slot: int) -> float:
@@ -65,7 +66,8 @@ class Link:
         return self.rates_bits_per_second[slot % len(self.rates_bits_per_second)]
 
     def carried_by(self, seconds: float, bits: float) -> float:
-        """Return when the line, which begins at some time, has carried a number of bits.
+        """Return the time at which the line, which starts at a given time, has transmitted a number
+        of bits.
 
         Examples
         --------
@@ -81,7 +83,7 @@ class Link:
             slot, seconds = slot + 1, end
 
     def capacity(self, start: float, end: float) -> float:
-        """Return the bits that the line can carry between two times."""
+        """Return the bits that the line can transmit between two times."""
         if end <= start:
             return 0.0
         first, last = self.slot(start), self.slot(end)
@@ -91,14 +93,14 @@ class Link:
 
 
 class Shaper:
-    """The state of a link: until when it is busy, and what its bucket holds.
+    """The state of a link: the end of its busy time, and the content of its bucket.
 
     Parameters
     ----------
     link
-        What it is shaped to.
+        Parameters of the link.
     start
-        When its trace begins, on the clock of `due`.
+        Start of its trace, on the clock of `due`.
     """
 
     def __init__(self, link: Link, start: float) -> None:
@@ -107,8 +109,8 @@ class Shaper:
         self._tokens = link.burst_bits
 
     def due(self, now: float, bits: float) -> float:
-        """Send a message of a number of bits now, behind those before it; return when its last bit
-        arrives.
+        """Send a message of a number of bits now, after the earlier ones. Return the arrival time
+        of its last bit.
         """
         link, now = self.link, now - self.start
         if now > self._free and link.burst_bits:

@@ -1,8 +1,8 @@
-"""A tiny pair of random models in double precision: all of the laboratory's code runs on it in
-seconds.
+"""A tiny pair of random models in double precision, with which the complete code of the laboratory
+runs in seconds.
 
-The draft model has the embedding and the first layer of the verify model, whose second layer adds
-little, so that it is right now and then.
+The draft model has the embedding and the first layer of the verify model. The second layer of the
+verify model adds little, so that drafts are sometimes accepted.
 """
 
 from __future__ import annotations
@@ -29,9 +29,11 @@ CONFIG: dict[str, Any] = {
     "tie_word_embeddings": True,
 }
 SPREAD = 0.35
-"""Standard deviation of the weights: large enough that outputs depend on all that came before."""
+"""Standard deviation of the weights, which is large enough that outputs depend on all previous
+tokens.
+"""
 SECOND_LAYER = 0.3
-"""Factor on the weights of what the second layer adds."""
+"""Factor on the weights of the output of the second layer."""
 
 
 def tiny_verify_model(seed: int = 0) -> Llama:

@@ -1,5 +1,5 @@
-"""Distilling the draft model: a few layers of the verify model learn its distributions on text that
-it wrote itself.
+"""Distil the draft model: a few layers of the verify model learn its distributions on text that it
+generated.
 
 Imported only where torch is installed. `python -m testbed.training` is `make draft`.
 """
@@ -35,36 +35,39 @@ from testbed.prompts import prompts
 from testbed.sampling import Answer, sample_answers
 
 ROWS = 64
-"""Positions whose distributions are held at once: they stay in the processor's cache."""
+"""Number of positions whose distributions are held at the same time, so that they fit into the
+processor's cache.
+"""
 
 ALIKE = 8
-"""Batches whose answers are sorted by length."""
+"""Number of batches whose answers are sorted by length."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """How a draft model is made.
+    """Parameters of the training of a draft model.
 
     Parameters
     ----------
     layers
-        Layers of the verify model that it starts from.
+        Layers of the verify model with which training starts.
     answers_per_prompt, most_tokens
-        Text to learn from.
+        Number of answers per prompt, and their maximum length.
     passes
-        Over all answers.
+        Number of passes over all answers.
     learning_rate, decay
-        Of AdamW; it falls linearly to 0 over this last share of all steps, and as it does, the loss
-        turns from the cross-entropy to the verify model's distribution into the total variation.
+        Learning rate of AdamW, and the share of all steps at the end in which it decreases linearly
+        to 0. During this decay, the loss changes from the cross-entropy with the verify model's
+        distribution to the total variation.
     batch
-        Answers per step.
+        Number of answers per step.
     warm_up
-        Steps over which the learning rate rises.
+        Number of steps in which the learning rate increases.
     frequent, whole_every
-        Steps score the most probable tokens of all, but for every n-th, which scores the whole
-        vocabulary.
+        Steps use only the logits of the most probable tokens overall, except for every n-th step,
+        which uses the complete vocabulary.
     seed
-        Of sampling and order.
+        Seed of sampling and order.
     """
 
     layers: tuple[int, ...] = (0, 1, 29)
@@ -89,7 +92,7 @@ def sample_text(
     folder: Path,
     together: int = 16,
 ) -> list[Answer]:
-    """Return answers of the verify model; batches found in the folder are read, others written to
+    """Return answers of the verify model. Batches in the folder are read, and others are written to
     it.
 
     Parameters
@@ -97,15 +100,15 @@ def sample_text(
     verify
         The verify model.
     prompts
-        Tokens of each.
+        Tokens of each prompt.
     recipe
-        How many answers, how long.
+        Number and length of the answers.
     stop
-        The token that ends an answer.
+        Token that ends an answer.
     folder
-        Keeps finished batches.
+        Folder of finished batches.
     together
-        Prompts that are answered at once.
+        Number of prompts that are answered in one batch.
     """
     folder.mkdir(parents=True, exist_ok=True)
     model, answers = None, []
@@ -144,23 +147,23 @@ def distil(
     *,
     folder: Path,
 ) -> tuple[Checkpoint, list[dict[str, Any]]]:
-    """Train a draft model; what an earlier call finished, pass by pass, is read from the folder.
+    """Train a draft model. Passes finished by an earlier call are read from the folder.
 
     Parameters
     ----------
     verify
         The verify model.
     answers, unseen
-        What it wrote, to learn from and to be measured on.
+        Answers of the verify model for training, and for measuring.
     recipe
-        How to train.
+        Parameters of the training.
     folder
-        Keeps the state after each pass.
+        Folder of the state after each pass.
 
     Returns
     -------
     draft, passes
-        The draft model, and what each pass came to.
+        The draft model, and the results of each pass.
     """
     draft = shallow(verify, recipe.layers)
     student = _student(draft)
@@ -217,7 +220,7 @@ def distil(
 def acceptance(
     draft: Checkpoint, verify: Checkpoint, answers: Sequence[Answer], *, batch: int = 12
 ) -> float:
-    """Return the mean of 1 - TV at temperature 1 over all tokens of answers of the verify model."""
+    """Return the mean of 1 - TV at temperature 1 over all tokens of the verify model's answers."""
     return _acceptance(_student(draft), answers, verify.weights[SHARED].bfloat16(), batch)
 
 
@@ -231,7 +234,7 @@ def _acceptance(student: Any, answers: Sequence[Answer], head: Tensor, batch: in
 
 
 def _student(draft: Checkpoint) -> Any:
-    """Return the draft model as a module of `transformers`, which can be differentiated."""
+    """Return the draft model as a differentiable module of `transformers`."""
     from transformers import LlamaConfig, LlamaModel
 
     config = {
@@ -249,7 +252,7 @@ def _student(draft: Checkpoint) -> Any:
 
 
 def _hidden(student: Any, batch: Sequence[Answer]) -> tuple[Tensor, Tensor]:
-    """Return the student's and the teacher's states at all answers' tokens of a batch."""
+    """Return the states of student and teacher at all answer tokens of a batch."""
     longest = max(len(answer.tokens) for answer in batch) - 1
     tokens = torch.zeros(len(batch), longest, dtype=torch.int64)
     learnt = torch.zeros(len(batch), longest, dtype=torch.bool)
@@ -259,7 +262,7 @@ def _hidden(student: Any, batch: Sequence[Answer]) -> tuple[Tensor, Tensor]:
         learnt[row, answer.start - 1 : count] = True
     with torch.autocast(
         "cpu", torch.bfloat16
-    ):  # rows end in padding, which causal layers do not see
+    ):  # rows end with padding, which does not affect causal layers
         hidden = student(input_ids=tokens, use_cache=False).last_hidden_state
     return hidden[learnt].float(), torch.cat([answer.states for answer in batch])
 
@@ -267,18 +270,18 @@ def _hidden(student: Any, batch: Sequence[Answer]) -> tuple[Tensor, Tensor]:
 def gradients(
     hidden: Tensor, states: Tensor, head: Tensor, total_variation: float = 0.0
 ) -> tuple[Tensor, Tensor]:
-    """Return the loss's gradient in the draft model's states, and 1 - TV at each; among the tokens
-    of the head.
+    """Return the gradient of the loss with respect to the draft model's states, and 1 - TV at each
+    state, over the tokens of the head.
 
     Parameters
     ----------
     hidden, states
-        The draft model's and the verify model's, shape (n, hidden).
+        States of the draft model and the verify model, shape (n, hidden).
     head
-        What makes logits of them.
+        Matrix that turns states into logits.
     total_variation
-        Share w of twice the total variation in the loss; the rest is the cross-entropy. The loss is
-        a mean.
+        Weight w of twice the total variation in the loss. The cross-entropy has the rest. The loss
+        is a mean.
     """
     gradient, accepted = torch.empty_like(hidden), torch.empty(len(hidden))
     for first in range(0, len(hidden), ROWS):
@@ -296,7 +299,7 @@ def gradients(
 
 
 def _frequent(answers: Sequence[Answer], head: Tensor, count: int) -> Tensor:
-    """Return the tokens that the verify model finds likeliest over a part of its answers."""
+    """Return the most probable tokens of the verify model over a part of its answers."""
     states = torch.cat([answer.states for answer in answers])[
         :: max(1, len(answers) // ROWS)
     ].bfloat16()
@@ -307,8 +310,8 @@ def _frequent(answers: Sequence[Answer], head: Tensor, count: int) -> Tensor:
 
 
 def _batches(answers: Sequence[Answer], size: int, seed: int) -> Iterator[list[Answer]]:
-    """Yield all answers in a random order, those of like length together: rows are filled up to the
-    longest.
+    """Yield all answers in random order, with those of similar length together, because rows are
+    padded to the longest.
     """
     random = torch.Generator().manual_seed(seed)
     order = torch.randperm(len(answers), generator=random).tolist()
@@ -328,7 +331,7 @@ def _rate(step: int, steps: int, recipe: Recipe) -> float:
 
 
 def _write(path: Path, content: Any) -> None:
-    """Write a file that is there as a whole or not at all."""
+    """Write a file atomically."""
     part = path.with_suffix(".part")
     torch.save(content, part)
     part.replace(path)
@@ -341,18 +344,18 @@ def _say(text: str) -> None:
 def make_draft(
     work: Path, record: Path, recipe: Recipe, *, prompts_per_kind: int, unseen_per_kind: int
 ) -> None:
-    """Make the draft model of the laboratory, or go on with it where it was left.
+    """Make the draft model of the laboratory, or continue an interrupted run.
 
     Parameters
     ----------
     work
-        Folder of what a later call goes on from.
+        Folder from which a later call continues.
     record
-        Folder of `draft.safetensors`, its weights, and `draft.json`, what is known of them.
+        Folder of the weights, `draft.safetensors`, and of the facts about them, `draft.json`.
     recipe
-        How to make it.
+        Parameters of the training.
     prompts_per_kind, unseen_per_kind
-        Prompts to learn from, and others to be measured on.
+        Prompts for training, and others for measuring.
     """
     verify, stop = verify_checkpoint(), int(tokenizer().eos_token_id)
     seen = [prompt_tokens(prompt.text) for prompt in prompts(prompts_per_kind, training=True)]

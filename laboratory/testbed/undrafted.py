@@ -1,6 +1,7 @@
-"""What not drafting yields, from the passes of a record: the rival that every plan with drafts has.
+"""The yield without drafting, from the passes of a record, as the baseline of all plans with
+drafts.
 
-A record without plays or rounds without drafts has no such rival.
+A record without plays or rounds without drafts does not have this baseline.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ AUTOREGRESSIVE = "autoregressive"
 
 @dataclass(frozen=True, kw_only=True)
 class Undrafted:
-    """Plans with drafts against not drafting, both as measured.
+    """Measured plans with drafts, compared with no drafts.
 
     Parameters
     ----------
     kind, scene, quantity
-        What is compared; scene None: the same in all scenes.
+        Kind, scene and quantity. Scene None means that the values are the same in all scenes.
     drafted
         Medians of the worst and the best plan with drafts.
     undrafted
-        Without drafts; an interval where it comes from rounds.
+        Value without drafts, as an interval if it comes from rounds.
     source
-        Where the latter comes from.
+        Source of this value.
     """
 
     kind: str
@@ -43,7 +44,7 @@ class Undrafted:
 
 
 def undrafted(record: Mapping[str, Any]) -> list[Undrafted]:
-    """Return the rivals without drafts of a record's plans, if its plays have any."""
+    """Return the baselines without drafts for the plans of a record, if its plays have any."""
     if record["kind"] == DraftControlProblem.kind:
         return _rounds(record)
     known = [one for one in quantities(record) if one[0] == "model"]
@@ -71,10 +72,10 @@ def undrafted(record: Mapping[str, Any]) -> list[Undrafted]:
 
 
 def _rounds(record: Mapping[str, Any]) -> list[Undrafted]:
-    """Return tokens per second of the rounds in which policies draft nothing, so that nothing goes
-    up.
+    """Return tokens per second of the rounds in which policies draft nothing, so that nothing is
+    uploaded.
     """
-    rows: list[tuple[int, float]] = []  # of each such round the play and its seconds
+    rows: list[tuple[int, float]] = []  # for each such round, the play and its seconds
     for trial in record["trials"]:
         lengths = [
             trial["plan"]["policy"][state]["draft_length"]

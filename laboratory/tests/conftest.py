@@ -1,5 +1,5 @@
-"""The laboratory's tests run with the settings of the project's tests: numpy's vectors and
-hypothesis' profiles.
+"""Run the laboratory's tests with the settings of the project's tests: numpy's vector instructions
+and the profiles of hypothesis.
 """
 
 import conftest  # noqa: F401

@@ -1,4 +1,4 @@
-"""What predictions know: runtimes fitted to passes of the phases that are played, and
+"""Inputs of predictions: runtimes fitted to passes of the phases that are played, and
 acceptance.
 """
 
@@ -30,7 +30,7 @@ def passes() -> dict[str, list[Any]]:
 
 
 def test_runtime_is_that_of_the_phases_asked_for() -> None:
-    """Tests that the roofline behind prefill and verification is found, undisturbed by decoding
+    """Tests that the roofline of prefill and verification is recovered, independent of decoding
     passes.
     """
     runtime = fit_passes(passes(), ("prefill", "verify")).runtime
@@ -40,14 +40,14 @@ def test_runtime_is_that_of_the_phases_asked_for() -> None:
 
 
 def test_phases_that_were_not_measured_are_refused() -> None:
-    """Tests that a fit without passes says which were expected."""
+    """Tests that a fit without passes reports the expected phases."""
     with pytest.raises(InvalidInput, match="sleep"):
         fit_passes(passes(), ("sleep",))
 
 
 def test_acceptance_counts_drafts_up_to_the_first_rejection() -> None:
-    """Tests that drafts behind a rejected one do not count as rejected, and that full rounds have
-    none.
+    """Tests that drafts after a rejected one do not count as rejected, and that complete rounds
+    have no rejection.
     """
     assert acceptance_rate([[4, 0], [1]], 4) == 5 / (4 + 1 + 2)
     assert acceptance_rate([[2, 2]], 2) == 1.0
@@ -55,7 +55,7 @@ def test_acceptance_counts_drafts_up_to_the_first_rejection() -> None:
 
 
 def test_acceptance_estimates_the_rate_of_geometric_rounds() -> None:
-    """Tests that rounds drawn with a rate have that rate, within 4 standard errors."""
+    """Tests that the rate of randomly drawn rounds is recovered, within 4 standard errors."""
     random = np.random.default_rng(0)
     rate, length = 0.6, 5
     accepted = np.cumprod(random.random((20_000, length)) < rate, axis=1).sum(axis=1).tolist()
@@ -65,7 +65,7 @@ def test_acceptance_estimates_the_rate_of_geometric_rounds() -> None:
 
 
 def test_estimator_is_the_additive_form() -> None:
-    """Tests that times made of Eq. 18-19 give their coefficients back."""
+    """Tests that the coefficients of Eq. 18-19 are recovered from times."""
     rows = [(new, cached, batch) for new in (2, 5) for cached in (8, 64) for batch in (1, 2, 4)]
     found = fit_estimator(
         {

@@ -1,4 +1,4 @@
-"""A campaign with the tiny pair, from measuring to the comparison."""
+"""A campaign with the tiny pair, from measurements to the comparison."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_record_holds_what_it_claims(path: Path) -> None:
-    """Tests that predictions, runtimes, acceptance and outputs of a fresh record follow from its
-    raw numbers.
+    """Tests that predictions, runtimes, acceptance and outputs of a new record follow from its raw
+    numbers.
     """
     data = read_record(path)
     check_record(data)
@@ -57,8 +57,8 @@ def test_record_holds_what_it_claims(path: Path) -> None:
 def test_every_kind_leaves_a_record_that_holds(
     kind: str, settings: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tests that plays of every kind leave records that follow from their raw numbers, and that
-    compare shows them.
+    """Tests that plays of every kind produce records that follow from their raw numbers, and that
+    `compare` shows them.
     """
     options = [f"--set={one}" for one in [*settings, "repeats=1"]]
     assert run(["play", kind, *options, "--records", str(tmp_path)]) == 0
@@ -74,8 +74,8 @@ def test_every_kind_leaves_a_record_that_holds(
 
 
 def test_a_campaign_that_was_cut_short_plays_the_rest(path: Path) -> None:
-    """Tests that a campaign begun again plays what is missing and nothing else, measuring nothing
-    anew.
+    """Tests that a campaign that is begun again plays only the missing trials, and measures nothing
+    again.
     """
     data = read_record(path)
     cut: dict[str, Any] = json.loads(path.read_text())
@@ -95,7 +95,7 @@ def test_comparison_is_printed_and_drawn(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Tests that `compare` shows quantities, gains, terms and differences, as a table, as JSON and
-    drawn.
+    as a picture.
     """
     pytest.importorskip("vl_convert")
     picture = tmp_path / "picture.png"

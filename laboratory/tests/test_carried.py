@@ -1,4 +1,4 @@
-"""Clients that machines carry, from sweeps of known laws."""
+"""The number of clients that machines serve, from sweeps that follow known laws."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from testbed.studies.carried import carried, last_at, repeated
 
 
 def sweep(concurrencies: tuple[int, ...], power: float) -> Sweep:
-    """Return a sweep whose output grows as a power of the load."""
+    """Return a sweep whose throughput is a power of the load."""
     return Sweep(
         tuple(
             Measurement(
@@ -24,8 +24,8 @@ def sweep(concurrencies: tuple[int, ...], power: float) -> Sweep:
 
 
 def test_a_power_law_is_found_again() -> None:
-    """Tests that each withheld concurrency of a law that the prediction can have is found, and
-    counted.
+    """Tests that each withheld concurrency is recovered and counted for a law that the prediction
+    can represent.
     """
     found = carried(sweep((1, 2, 4, 8, 16), 0.6))
     assert len(found) == 15
@@ -35,8 +35,8 @@ def test_a_power_law_is_found_again() -> None:
 
 
 def test_the_withheld_concurrency_is_not_seen() -> None:
-    """Tests that a measurement far off the others' law is told as an error, of the size by which it
-    is off.
+    """Tests that a measurement that deviates from the law of the others is reported as an error of
+    the same size.
     """
     law = sweep((1, 2, 4, 8, 16), 0.5)
     odd = Sweep(
@@ -56,8 +56,8 @@ def test_the_withheld_concurrency_is_not_seen() -> None:
 
 
 def test_repetitions_tell_what_nothing_withheld_is_off_by() -> None:
-    """Tests that a second run slower by a factor asks for as many more clients as the law's slope
-    says, inside.
+    """Tests that a second run that is slower by a factor gives an error in the number of clients
+    according to the slope of the law, between the ends.
     """
     law = sweep((1, 2, 4, 8), 0.5)
     assert repeated(law) == []
@@ -70,14 +70,14 @@ def test_repetitions_tell_what_nothing_withheld_is_off_by() -> None:
 
 
 def test_too_few_concurrencies_are_refused() -> None:
-    """Tests that three concurrencies are too few."""
+    """Tests that three concurrencies are rejected as too few."""
     with pytest.raises(InvalidInput, match="4 concurrencies or more, got 3"):
         carried(sweep((1, 4, 8), 0.5))
 
 
 def test_ends_are_the_counts_looked_at() -> None:
-    """Tests that a rate that all get is one for any number of clients, and one that none gets for
-    none.
+    """Tests that a rate that all counts reach gives infinitely many clients, and one that none
+    reaches gives none.
     """
     clients, rates = np.array([1, 2, 4]), np.array([8.0, 4.0, 1.0])
     assert last_at(clients, rates, 0.5) == np.inf

@@ -1,4 +1,6 @@
-"""The fit of g: exact data comes back, and no other non-decreasing g on the knots fits better."""
+"""The fit of g: exact data are recovered, and no other non-decreasing g on the knots fits
+better.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +16,12 @@ from testbed.cloud_delay import fit_cloud_delay
 
 
 def loss(delay: CloudDelay, tokens: list[float], seconds: list[float]) -> float:
-    """Sum of squared residuals."""
+    """Return the sum of squared residuals."""
     return sum((delay.at(m) - y) ** 2 for m, y in zip(tokens, seconds, strict=True))
 
 
 def test_exact_data_comes_back() -> None:
-    """Tests that a table without noise gives the g behind it, beyond the last knot too."""
+    """Tests that the g behind a table without noise is recovered, also beyond the last knot."""
     tokens = np.random.default_rng(0).uniform(0.0, 3000.0, 100)
     fit = fit_cloud_delay(tokens, [FIGURE_1.at(m) for m in tokens], knots=FIGURE_1.tokens)
     assert fit.cloud_delay.seconds == pytest.approx(FIGURE_1.seconds, rel=1e-9)
@@ -36,7 +38,7 @@ def test_exact_data_comes_back() -> None:
 def test_nothing_fits_better(
     rows: list[tuple[float, float]], increments: list[float], share: float
 ) -> None:
-    """Tests that no other g, nor any step from the fit towards one, has a smaller loss (the problem
+    """Tests that no other g, and no step from the fit towards one, has a smaller loss (the problem
     is convex).
     """
     tokens, seconds = [row[0] for row in rows], [row[1] for row in rows]
@@ -54,8 +56,8 @@ def test_nothing_fits_better(
     st.integers(2, 6),
 )
 def test_any_table_gives_a_g(rows: list[tuple[int, float]], most: int) -> None:
-    """Tests that knots are found for any table, one row included, and that g is valid and no worse
-    than a constant.
+    """Tests that knots are found for any table, including one row, and that g is valid and at least
+    as good as a constant.
     """
     tokens, seconds = [float(row[0]) for row in rows], [row[1] for row in rows]
     fit = fit_cloud_delay(tokens, seconds, most_knots=most)
@@ -65,7 +67,7 @@ def test_any_table_gives_a_g(rows: list[tuple[int, float]], most: int) -> None:
 
 
 def test_bad_tables_are_refused() -> None:
-    """Tests that messages name the argument."""
+    """Tests that messages contain the name of the argument."""
     for tokens, seconds, options, match in (
         ([], [], {}, "tokens"),
         ([1.0], [1.0, 2.0], {}, "seconds"),

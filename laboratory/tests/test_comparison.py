@@ -1,4 +1,6 @@
-"""Predicted against measured: errors, orders and gains from points, by hand and by plain loops."""
+"""Predicted and measured values: errors, orders and gains from points, by hand and by plain
+loops.
+"""
 
 from __future__ import annotations
 
@@ -37,8 +39,8 @@ def point(
 
 
 def test_errors_are_relative_to_the_median_of_the_repetitions() -> None:
-    """Tests that a plan predicted 10 % too low has the error -0.1, whatever a disturbed repetition
-    says.
+    """Tests that a plan predicted 10 % too low has the error -0.1, independent of one disturbed
+    repetition.
     """
     found = summarise([point(9.0, 10.0, 10.0, 50.0)])
     assert found.median_error.value == pytest.approx(0.1)
@@ -48,9 +50,7 @@ def test_errors_are_relative_to_the_median_of_the_repetitions() -> None:
 
 
 def test_only_pairs_of_one_scene_that_are_apart_count() -> None:
-    """Tests that of five plans three pairs are told apart by 5 %, one of them in the wrong
-    order.
-    """
+    """Tests that three pairs of five plans differ by 5 %, with one of them in the wrong order."""
     points = [
         point(1.0, 2.0),
         point(1.04, 1.0),
@@ -77,7 +77,7 @@ def test_only_pairs_of_one_scene_that_are_apart_count() -> None:
 def test_share_of_right_orders_is_that_of_a_plain_loop(
     rows: list[tuple[float, float, int]],
 ) -> None:
-    """Tests that pairs and their right orders are counted as two nested loops count them."""
+    """Tests that pairs and their right orders are counted as by two nested loops."""
     right = told = 0
     for i, (p, m, s) in enumerate(rows):
         for q, n, t in rows[i + 1 :]:
@@ -94,8 +94,8 @@ def test_share_of_right_orders_is_that_of_a_plain_loop(
 
 
 def test_intervals_cover_what_they_should() -> None:
-    """Tests that the interval of a mean over two scenes is that of the normal law, and that a seed
-    repeats it.
+    """Tests that the interval of a mean over two scenes is that of the normal distribution, and
+    that a seed reproduces it.
     """
     random = np.random.default_rng(0)
     values, scenes = random.normal(5.0, 1.0, size=400), np.repeat([0, 1], 200)
@@ -107,8 +107,8 @@ def test_intervals_cover_what_they_should() -> None:
 
 
 def test_gains_are_shares_of_the_rivals_seconds_or_rates() -> None:
-    """Tests that 8 s instead of 10 s gain 20 %, and 12 tokens/s instead of 10 as much, with all
-    repetitions' range.
+    """Tests that 8 s instead of 10 s is a gain of 20 %, and so is 12 tokens/s instead of 10, with
+    the range of all repetitions.
     """
     points = [point(9.0, 8.0, 8.5, methods=("ours",)), point(10.0, 10.0, methods=("x", "theirs"))]
     (gain,) = gains_of(points, "ours", "theirs")
@@ -126,8 +126,8 @@ def test_gains_are_shares_of_the_rivals_seconds_or_rates() -> None:
 
 
 def test_points_are_read_from_trials_that_were_played() -> None:
-    """Tests that a record's predictors and quantities are found, and trials without repetitions or
-    words left out.
+    """Tests that predictors and quantities of a record are found, and that trials without
+    repetitions or predictions are omitted.
     """
     trial: dict[str, Any] = {
         "scene": 0,
@@ -150,8 +150,8 @@ def test_points_are_read_from_trials_that_were_played() -> None:
 
 
 def test_orders_have_the_exact_interval_at_least() -> None:
-    """Tests that three pairs of three in the right order are said to be right in 29 % or more, and
-    none in any.
+    """Tests that for three of three pairs in the right order the lower limit is 29 %, and that no
+    pairs give NaN.
     """
     found = summarise([point(1.0, 1.0), point(2.0, 2.0), point(3.0, 3.0)])
     assert (found.right_order.value, found.right_order.high) == (1.0, 1.0)
@@ -160,8 +160,8 @@ def test_orders_have_the_exact_interval_at_least() -> None:
 
 
 def test_pairs_that_repetitions_do_not_separate_are_counted_apart() -> None:
-    """Tests that overlapping repetitions take a pair out of the separated ones, and that errors are
-    said by scene.
+    """Tests that pairs with overlapping repetitions are not counted as separated, and that errors
+    are reported by scene.
     """
     points = [
         point(1.0, 1.0, 3.0),

@@ -1,5 +1,5 @@
-"""Speculative decoding on tables: what comes out has the law of the verify model, whatever is
-drafted.
+"""Speculative decoding on tables: the output has the distribution of the verify model for any
+drafts.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ SIZE = 5
 
 @dataclass
 class BigramCache:
-    """Only the lengths matter; the tokens are there to check them."""
+    """A cache in which only the lengths matter. The tokens are stored to check them."""
 
     tokens: Ints
     lengths: Ints
 
 
 class Bigrams:
-    """A language model that is a table: logits of the next token by the last one alone, shape
-    (vocabulary, vocabulary).
+    """A language model that is a table with the logits of the next token given only the last one,
+    shape (vocabulary, vocabulary).
     """
 
     def __init__(self, table: Floats) -> None:
@@ -40,7 +40,7 @@ class Bigrams:
         return BigramCache(np.full((batch, room), -1), np.zeros(batch, dtype=np.int64))
 
     def logits(self, tokens: Ints, counts: Ints, cache: BigramCache, scored: int) -> Floats:
-        """Score the last tokens of each row."""
+        """Return the logits for the last tokens of each row."""
         for row, (line, count) in enumerate(zip(tokens, counts, strict=True)):
             start = cache.lengths[row]
             cache.tokens[row, start : start + count] = line[:count]
@@ -51,7 +51,7 @@ class Bigrams:
 
 
 def table(seed: int) -> Floats:
-    """Return random logits of every token behind every other."""
+    """Return random logits of every token after every other."""
     logits: Floats = np.random.default_rng(seed).normal(size=(SIZE, SIZE))
     return logits
 
@@ -59,7 +59,7 @@ def table(seed: int) -> Floats:
 def decode(
     verify: Floats, draft: Floats, prompts: list[list[int]], lengths: list[int], sampling: Sampling
 ) -> tuple[list[list[int]], list[int]]:
-    """Decode a number of rounds; return what came out, and the drafts accepted in all."""
+    """Decode a number of rounds. Return the output and the total number of accepted drafts."""
     room = max(map(len, prompts)) + sum(lengths) + len(lengths) + 1
     tasks = range(len(prompts))
     drafter = Drafter(Bigrams(draft), tasks, prompts, room=room, sampling=sampling)
@@ -87,10 +87,10 @@ def decode(
 def test_greedy_output_is_the_verify_models(
     seed: int, prompts: list[list[int]], lengths: list[int], same: bool
 ) -> None:
-    """Tests that at temperature 0 every round's length gives the verify model's tokens, one and the
-    accepted a round.
+    """Tests that at temperature 0 every round yields tokens of the verify model, one more than the
+    accepted drafts.
 
-    A draft model that is the verify model has all of its drafts accepted.
+    If both models are the same, all drafts are accepted.
     """
     verify = table(seed)
     outputs, accepted = decode(
@@ -105,8 +105,8 @@ def test_greedy_output_is_the_verify_models(
 
 @pytest.mark.parametrize("length", [0, 1, 3])
 def test_sampled_output_has_the_verify_models_law(length: int) -> None:
-    """Tests that the first two tokens of 20 000 outputs have the verify model's law, within 4
-    standard errors.
+    """Tests that the first two tokens of 20 000 outputs have the distribution of the verify model,
+    within 4 standard errors.
     """
     many, sampling = 20_000, Sampling(temperature=0.7, seed=3)
     verify = table(1)
@@ -120,8 +120,8 @@ def test_sampled_output_has_the_verify_models_law(length: int) -> None:
 
 
 def test_quantised_drafts_leave_the_law_as_it_is() -> None:
-    """Tests that drafts drawn from quantised laws and verified with them give the verify model's
-    law all the same.
+    """Tests that drafts drawn from quantised distributions and verified with them also give the
+    distribution of the verify model.
     """
     many, sampling = 20_000, Sampling(temperature=0.7, seed=6)
     drafter = Drafter(Bigrams(table(2)), range(many), [[0]] * many, room=4, sampling=sampling)
@@ -136,7 +136,7 @@ def test_quantised_drafts_leave_the_law_as_it_is() -> None:
 
 
 def test_acceptance_is_one_minus_the_distance_of_the_laws() -> None:
-    """Tests that single drafts are accepted as often as 1 - TV says, within 4 standard errors."""
+    """Tests that the acceptance of single drafts is 1 - TV, within 4 standard errors."""
     many, sampling = 20_000, Sampling(temperature=1.0, seed=4)
     _, accepted = decode(table(1), table(2), [[0]] * many, [1], sampling)
     verify, draft = (sampling.laws(table(seed))[0] for seed in (1, 2))
@@ -145,7 +145,7 @@ def test_acceptance_is_one_minus_the_distance_of_the_laws() -> None:
 
 
 def test_output_does_not_depend_on_the_batch() -> None:
-    """Tests that a task draws the same tokens alone and in a batch, at any temperature."""
+    """Tests that a task has the same tokens alone and in a batch, at any temperature."""
     prompts, sampling = [[0, 1], [2], [3, 3, 3]], Sampling(temperature=1.0, seed=5)
     together, _ = decode(table(1), table(2), prompts, [2] * 5, sampling)
     drafter = Drafter(Bigrams(table(2)), [2], prompts[2:], room=30, sampling=sampling)
@@ -157,7 +157,7 @@ def test_output_does_not_depend_on_the_batch() -> None:
 
 
 def test_steps_are_plain_decoding() -> None:
-    """Tests that steps without drafts decode greedily at temperature 0, a token each."""
+    """Tests that steps without drafts decode greedily at temperature 0, one token each."""
     verifier = Verifier(Bigrams(table(1)), range(2), [[0], [1, 2]], room=20, sampling=Sampling())
     for _ in range(6):
         assert verifier.step().accepted.tolist() == [0, 0]
@@ -165,7 +165,7 @@ def test_steps_are_plain_decoding() -> None:
 
 
 def test_margins_are_those_of_the_two_largest_logits() -> None:
-    """Tests that greedy decoding says how far the largest logit was above the second."""
+    """Tests that greedy decoding returns the difference between the two largest logits."""
     logits = table(1)
     tokens, margins = greedy(Bigrams(logits), [0], 3)
     for last, margin in zip([0, *tokens], margins, strict=False):
@@ -173,12 +173,12 @@ def test_margins_are_those_of_the_two_largest_logits() -> None:
 
 
 def test_first_difference_is_the_first() -> None:
-    """Tests that outputs are compared as far as both go."""
+    """Tests that outputs are compared up to the end of the shorter one."""
     assert first_difference([1, 2, 3], [1, 5, 4]) == 1
     assert first_difference([1, 2], [1, 2, 3]) is None
 
 
 def test_temperatures_below_0_are_refused() -> None:
-    """Tests that a temperature is refused by its name."""
+    """Tests that a negative temperature is rejected with the name of the argument."""
     with pytest.raises(InvalidInput, match="temperature"):
         Sampling(temperature=-0.1)

@@ -1,4 +1,4 @@
-"""Results of an engine: sweeps, predictions and regrets, from throughput that is known."""
+"""Results of an engine: sweeps, predictions and regrets, from known throughput."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ from testbed.prompts import KINDS
 
 
 def run(length: int | None, factor: float = 1.0) -> dict[str, Any]:
-    """Return results of an engine whose step takes 20 ms and 1 ms per token in it, 70 % of drafts
-    being accepted.
+    """Return results of an engine whose step takes 20 ms plus 1 ms per token, with 70 % of drafts
+    accepted.
     """
     loads: list[dict[str, Any]] = []
     for prompts in ("tuning", "unseen"):
@@ -66,13 +66,13 @@ def run(length: int | None, factor: float = 1.0) -> dict[str, Any]:
 
 @pytest.fixture
 def runs() -> dict[str, dict[str, Any]]:
-    """Return all fixed settings."""
+    """Return runs of all fixed settings."""
     return {"none": run(None)} | {str(length): run(length) for length in LENGTHS["ngram"]}
 
 
 def test_loads_are_balanced_and_share_no_prompt() -> None:
-    """Tests that every kind is asked equally often, that no unseen prompt was tuned on, and that
-    rows fill up.
+    """Tests that every kind occurs equally often, that unseen prompts were not used for tuning, and
+    that rows are full.
     """
     loads = all_loads(alone=True)
     texts: dict[str, set[str]] = {}
@@ -89,8 +89,8 @@ def test_loads_are_balanced_and_share_no_prompt() -> None:
 
 
 def test_what_tuning_does_not_see_is_predicted(runs: dict[str, Any]) -> None:
-    """Tests that points between measured ones are predicted within 8 % where steps are smooth, and
-    none is seen.
+    """Tests that points between measured ones are predicted within 8 % for smooth steps, and that
+    none of them is used.
     """
     found = predictions(runs)
     known = {one.point for one in seen(sweep_of(runs, "tuning")).measurements}
@@ -102,8 +102,8 @@ def test_what_tuning_does_not_see_is_predicted(runs: dict[str, Any]) -> None:
 
 
 def test_regrets_are_against_the_best_fixed_setting(runs: dict[str, Any]) -> None:
-    """Tests that the best setting at each concurrency loses nothing and a table that is 10 % slower
-    loses 10 %.
+    """Tests that the best setting at each concurrency loses nothing, and that a table that is 10 %
+    slower loses 10 %.
     """
     found = regrets(runs)
     assert all(min(losses) == 0.0 for losses in zip(*found.values(), strict=True))
@@ -112,7 +112,7 @@ def test_regrets_are_against_the_best_fixed_setting(runs: dict[str, Any]) -> Non
 
 
 def test_other_files_are_refused(tmp_path: Path) -> None:
-    """Tests that what is no result is named, and that settings that are not there are left out."""
+    """Tests that a file that is not a result is reported, and that missing settings are omitted."""
     (tmp_path / "1").mkdir()
     (tmp_path / "1/none.json").write_text(json.dumps(run(None)))
     assert list(read_runs(tmp_path, "ngram")) == ["none"]
@@ -122,8 +122,8 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_repetitions_are_put_together(tmp_path: Path) -> None:
-    """Tests that every repetition's loads count, a speed is their geometric mean, and what they
-    differ by is told.
+    """Tests that the loads of every repetition are used, that a speed is their geometric mean, and
+    that their differences are reported.
     """
     for folder, factor in (("1", 1.0), ("2", 1.21)):
         (tmp_path / folder).mkdir()
@@ -141,8 +141,8 @@ def test_repetitions_are_put_together(tmp_path: Path) -> None:
 
 
 def test_loads_withheld_are_predicted_better_once_corrected(tmp_path: Path) -> None:
-    """Tests that a server slower than the sweep by a constant is predicted rightly after it, and
-    wrongly before.
+    """Tests that a server that is slower than the sweep by a constant is predicted correctly after
+    the correction, and wrongly before.
     """
     runs = {"none": run(None)} | {str(length): run(length) for length in LENGTHS["ngram"]}
     (tmp_path / BELIEVED).write_text(write_csv(sweep_of(runs, "tuning")))
@@ -219,8 +219,8 @@ class LLM:
 
 
 def served(folder: Path, setting: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run one setting with a stand-in for torch, its models and the engine; the engine starts with
-    8 threads.
+    """Run one setting with stand-ins for torch, its models and the engine, which starts with 8
+    threads.
     """
     (folder / "torch.py").write_text(TORCH)
     (folder / "vllm.py").write_text(VLLM)
@@ -247,8 +247,8 @@ def served(folder: Path, setting: str, **environment: str) -> subprocess.Complet
 
 
 def test_one_thread_serves_every_load(tmp_path: Path) -> None:
-    """Tests that torch finds its threads when it is imported, and that what the engine's start sets
-    does not last.
+    """Tests that torch reads its threads when it is imported, and that changes during the start of
+    the engine do not persist.
     """
     done = served(tmp_path, "null", **ENVIRONMENT)
     assert done.returncode == 0, done.stderr
@@ -256,7 +256,7 @@ def test_one_thread_serves_every_load(tmp_path: Path) -> None:
 
 
 def test_threads_that_a_drafter_sets_are_refused(tmp_path: Path) -> None:
-    """Tests that nothing is written where a drafter sets threads while it serves, or Python had
+    """Tests that nothing is written if a drafter sets threads while it serves, or if Python had
     others.
     """
     assert "expected one thread, got 2" in served(tmp_path, '{"method": "x"}', **ENVIRONMENT).stderr
@@ -271,8 +271,8 @@ def test_the_campaign_says_that_it_shows_what_is_there(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Tests that a setting whose file is there is named and not measured, and that one of another
-    setting is.
+    """Tests that a setting with a file is reported and not measured, unless the file belongs to
+    another setting.
     """
     started: list[dict[str, str]] = []
     monkeypatch.setattr(campaign, "RUNS", tmp_path)

@@ -1,4 +1,4 @@
-"""Where time went that was not predicted: runs made up from the model, with one thing changed at a
+"""Causes of time that was not predicted: runs generated from the model, with one change at a
 time.
 """
 
@@ -16,7 +16,7 @@ from testbed.explanation import explain, undisturbed_seconds
 
 
 def as_predicted(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> dict[str, Any]:
-    """Return what would have been measured if everything went as the model says."""
+    """Return the measurements if everything went as the model predicts."""
     found = problem.evaluate(plan)
     stages: dict[str, list[list[float]]] = {"draft": [], "verify": []}
     steps = steps_per_batch(problem, plan)
@@ -39,7 +39,7 @@ def as_predicted(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> di
 
 @pytest.mark.parametrize("mechanism", ["pipelined", "sequential", "autoregressive"])
 def test_nothing_is_left_where_everything_went_as_predicted(mechanism: Mechanism) -> None:
-    """Tests that all terms are 0 for a run that is the model's own."""
+    """Tests that all terms are 0 for a run that equals the prediction of the model."""
     problem, plan = three_tasks(mechanism)
     terms = explain(problem, plan, as_predicted(problem, plan))
     for name in ("communication", "steps", "passes", "between", "waiting", "total"):
@@ -48,8 +48,8 @@ def test_nothing_is_left_where_everything_went_as_predicted(mechanism: Mechanism
 
 @pytest.mark.parametrize("mechanism", ["pipelined", "sequential", "autoregressive"])
 def test_undisturbed_seconds_leave_out_what_others_took(mechanism: Mechanism) -> None:
-    """Tests that stages that waited for their processor count with their processor seconds
-    alone.
+    """Tests that only the processor seconds of stages are used if they waited for their
+    processor.
     """
     problem, plan = three_tasks(mechanism)
     run = as_predicted(problem, plan)
@@ -60,8 +60,8 @@ def test_undisturbed_seconds_leave_out_what_others_took(mechanism: Mechanism) ->
 
 
 def test_each_cause_has_its_term() -> None:
-    """Tests that a late upload, slow passes, messages and a lost processor each show where they
-    belong, and add up.
+    """Tests that a late upload, slow passes, messages and a lost processor each appear in the right
+    term, and that terms add up.
     """
     problem, plan = three_tasks("sequential")
     run = as_predicted(problem, plan)
@@ -81,8 +81,8 @@ def test_each_cause_has_its_term() -> None:
 
 
 def test_a_batch_that_needs_more_steps_is_told_as_such() -> None:
-    """Tests that the time of a further step, at the model's own pace, is a matter of steps
-    alone.
+    """Tests that the time of an additional step, at the speed of the model, appears only in the
+    term of steps.
     """
     problem, plan = three_tasks("autoregressive")
     run = as_predicted(problem, plan)

@@ -1,5 +1,5 @@
-"""The ragged Llama decoder against plain passes, and against `transformers` where it is
-installed.
+"""The Llama decoder for different lengths, compared with plain passes, and with `transformers` if
+it is installed.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SIZE = CONFIG["vocab_size"]
 
 
 def test_logits_are_those_of_transformers() -> None:
-    """Tests that a random checkpoint has the logits that `transformers` computes; its norms are in
+    """Tests that a random checkpoint has the logits that `transformers` computes, with norms in
     single precision.
     """
     transformers = pytest.importorskip("transformers")
@@ -34,9 +34,7 @@ def test_logits_are_those_of_transformers() -> None:
 
 
 def test_ragged_batches_compute_what_each_sequence_alone_does() -> None:
-    """Tests that rows of other lengths, what fills them and what was taken back leave no trace in a
-    row's logits.
-    """
+    """Tests that other lengths, padding and removed tokens do not affect the logits of a row."""
     model, rng = tiny_verify_model(), np.random.default_rng(1)
     sequences = [rng.integers(SIZE, size=size) for size in (11, 7, 9)]
     firsts, seconds = np.array([6, 2, 5]), np.array([3, 4, 2])
@@ -60,7 +58,7 @@ def test_ragged_batches_compute_what_each_sequence_alone_does() -> None:
 
 
 def test_layers_run_part_by_part() -> None:
-    """Tests that running the layers in two parts is one pass."""
+    """Tests that running the layers in two parts equals one pass."""
     model = tiny_verify_model()
     tokens = np.random.default_rng(2).integers(SIZE, size=(1, 6))
     cache = model.new_cache(1, 6)
@@ -71,8 +69,8 @@ def test_layers_run_part_by_part() -> None:
 
 
 def test_tiny_models_are_seeded_and_akin() -> None:
-    """Tests that a seed gives one pair, and that its draft model often, but not always, says what
-    the other does.
+    """Tests that a seed determines the pair, and that its draft model agrees with the verify model
+    often but not always.
     """
     tokens = np.random.default_rng(3).integers(SIZE, size=(20, 12))
     counts = np.full(20, 12)

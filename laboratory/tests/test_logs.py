@@ -38,8 +38,8 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> RecordedDrafts:
 
 
 def test_every_drafted_position_is_recorded(log: RecordedDrafts) -> None:
-    """Tests that runs, rounds and outcomes are complete: accepted ones, one rejection, what is
-    behind it.
+    """Tests that runs, rounds and outcomes are complete: accepted drafts, at most one rejection,
+    and the drafts after it.
     """
     assert len(log) == len(PROMPTS) * len(HOW.temperatures) * HOW.rounds * HOW.draft_length
     outcomes = log.outcome.reshape(-1, HOW.draft_length)
@@ -54,8 +54,8 @@ def test_every_drafted_position_is_recorded(log: RecordedDrafts) -> None:
 
 
 def test_greedy_runs_accept_what_greedy_decoding_writes(log: RecordedDrafts) -> None:
-    """Tests that accepted tokens of a greedy run are the verify model's own, and that a rejected
-    one is not.
+    """Tests that accepted tokens of a greedy run are those of the verify model, and that rejected
+    ones are not.
     """
     for prompt, tokens in enumerate(PROMPTS):
         run = log.select((log.prompt == prompt) & (log.temperature == 0.0))
@@ -73,7 +73,7 @@ def test_greedy_runs_accept_what_greedy_decoding_writes(log: RecordedDrafts) -> 
 
 
 def test_what_is_said_of_distributions_follows_from_them(log: RecordedDrafts) -> None:
-    """Tests that acceptance, entropies, margins and probabilities of tokens are those of the
+    """Tests that acceptance, entropies, margins and token probabilities are those of the
     distributions.
     """
     for row in np.flatnonzero(log.outcome != AFTER).tolist():
@@ -95,8 +95,8 @@ def test_what_is_said_of_distributions_follows_from_them(log: RecordedDrafts) ->
 
 
 def test_outcomes_are_drawn_with_the_recorded_acceptance(tmp_path: Path) -> None:
-    """Tests that in many rounds as many drafts are accepted as the recorded acceptance rates sum
-    to.
+    """Tests that over many rounds the number of accepted drafts equals the sum of the recorded
+    acceptance rates.
     """
     how = Recording(temperatures=(1.0,), draft_length=3, rounds=60, seed=1)
     prompts = [[number, number + 1] for number in range(40)]
@@ -114,8 +114,8 @@ def test_outcomes_are_drawn_with_the_recorded_acceptance(tmp_path: Path) -> None
 
 
 def test_a_run_ends_with_its_answer(tmp_path: Path, log: RecordedDrafts) -> None:
-    """Tests that nothing is recorded behind the token that ends an answer, and that other runs are
-    left alone.
+    """Tests that nothing is recorded after the token that ends an answer, and that other runs are
+    not affected.
     """
     stop = int(
         log.token[(log.prompt == 0) & (log.temperature == 0.0) & (log.outcome == ACCEPTED)][1]
@@ -144,8 +144,8 @@ def test_a_run_does_not_depend_on_its_batch(tmp_path: Path, log: RecordedDrafts)
 def test_as_much_of_a_distribution_is_recorded_as_is_asked_for(
     log: RecordedDrafts, tmp_path: Path
 ) -> None:
-    """Tests that lists end with the token by which they come to the share, and that the rest is
-    what is not in them.
+    """Tests that lists end with the token with which they reach the share, and that the rest is the
+    probability of the others.
     """
     how = Recording(draft_length=4, rounds=6, mass=0.9, seed=5)
     columns = record(tiny_draft_model(), tiny_verify_model(), ASKED, PROMPTS, 0, -1, how)

@@ -1,4 +1,4 @@
-"""Messages over a socket: what comes out is what went in, when the link lets it."""
+"""Messages over a socket: the output equals the input, at the time that the link determines."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def ends() -> Iterator[tuple[Channel, Channel]]:
 @pytest.mark.parametrize("dtype", ["int64", "float64", "float32", "uint8"])
 @pytest.mark.parametrize("shape", [(0,), (3,), (2, 0), (2, 3, 4)])
 def test_arrays_come_back_as_they_were(dtype: str, shape: tuple[int, ...]) -> None:
-    """Tests that arrays keep numbers, type and shape, and can be written to."""
+    """Tests that received arrays have the same numbers, type and shape, and are writable."""
     array = np.arange(np.prod(shape)).reshape(shape).astype(dtype)
     found = decode(
         encode({"array": array[..., ::-1], "text": "ü", "numbers": [1, 2.5], "none": None})
@@ -37,8 +37,8 @@ def test_arrays_come_back_as_they_were(dtype: str, shape: tuple[int, ...]) -> No
 
 
 def test_messages_arrive_in_order_however_large(ends: tuple[Channel, Channel]) -> None:
-    """Tests that a sender does not wait for a receiver that is busy, and that nothing is lost or
-    mixed up.
+    """Tests that a sender does not wait for a busy receiver, and that no message is lost or
+    reordered.
     """
     sizes = [0, 1, 3_000_000, 5, 2_000_000]
     for size in sizes:
@@ -48,8 +48,8 @@ def test_messages_arrive_in_order_however_large(ends: tuple[Channel, Channel]) -
 
 
 def test_nothing_is_handed_over_before_it_is_due(ends: tuple[Channel, Channel]) -> None:
-    """Tests that two messages over a slow link take what its rate, cost and delay say, measured by
-    the clock.
+    """Tests that two messages over a slow link take the time of its rate, overhead and delay, as
+    measured by the clock.
     """
     ends[0].shape(Link(rates_bits_per_second=(1e4,), delay_seconds=0.05, message_seconds=0.01))
     begin = time.monotonic()
@@ -61,7 +61,7 @@ def test_nothing_is_handed_over_before_it_is_due(ends: tuple[Channel, Channel]) 
 
 
 def test_flows_of_their_own_do_not_wait_for_each_other(ends: tuple[Channel, Channel]) -> None:
-    """Tests that messages through shapers of their own are due as if each were alone, and come in
+    """Tests that messages through separate shapers are due as if each were alone, and arrive in
     that order.
     """
     begin = time.monotonic()
@@ -90,15 +90,15 @@ def test_a_message_is_ready_when_it_is_due_and_can_be_taken_before(
 
 
 def test_content_counts_with_its_bytes(ends: tuple[Channel, Channel]) -> None:
-    """Tests that a message whose bits nobody tells is as long as its content."""
+    """Tests that a message without a number of bits has the size of its content."""
     ends[0].shape(Link(rates_bits_per_second=(8e5,)))
     due = ends[0].send({"data": bytes(10_000)}) - time.monotonic()
     assert due == pytest.approx(0.1, abs=0.02)
 
 
 def test_a_closed_end_is_told(ends: tuple[Channel, Channel]) -> None:
-    """Tests that what was sent before closing still arrives, and that then the other end learns of
-    it, every time.
+    """Tests that messages sent before closing still arrive, and that the other end then always
+    detects the close.
     """
     ends[0].send({"last": 1})
     ends[0].close()
@@ -109,6 +109,6 @@ def test_a_closed_end_is_told(ends: tuple[Channel, Channel]) -> None:
 
 
 def test_what_no_message_can_hold_is_an_error() -> None:
-    """Tests that other objects are refused by their type."""
+    """Tests that other objects are rejected with their type."""
     with pytest.raises(TypeError, match="object"):
         encode({"content": object()})

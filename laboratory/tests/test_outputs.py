@@ -1,4 +1,4 @@
-"""Recording what quantised drafts do to outputs, on a tiny pair."""
+"""Recording the effect of quantised drafts on outputs, on a tiny pair."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ def texts(scheme: str, **changes: object) -> list[list[int]]:
 
 
 def test_greedy_texts_are_those_of_greedy_decoding() -> None:
-    """Tests that the verify model alone writes what it decodes greedily, and that a text ends with
-    what stops it.
+    """Tests that the verify model alone generates its greedy output, and that a text ends with the
+    stop token.
     """
     plain = [greedy(tiny_verify_model(), prompt, 8)[0] for prompt in PROMPTS]
     assert texts("LLM") == plain
@@ -57,7 +57,7 @@ def test_greedy_texts_are_those_of_greedy_decoding() -> None:
 
 @pytest.mark.parametrize("scheme", ["Q-S", "S-Q"])
 def test_sampled_texts_are_whole_and_repeat(scheme: str) -> None:
-    """Tests that texts have their length, that a seed repeats them, and that another writes
+    """Tests that texts have their length, that a seed reproduces them, and that another seed gives
     others.
     """
     warm = Sampling(temperature=1.0, seed=3)
@@ -71,8 +71,8 @@ def test_sampled_texts_are_whole_and_repeat(scheme: str) -> None:
 
 
 def test_laws_are_those_of_the_tokens_before(tmp_path: Path) -> None:
-    """Tests that logits along an answer are those of single passes, and that a file has what was
-    recorded.
+    """Tests that logits along an answer equal those of single passes, and that a file contains the
+    recorded values.
     """
     draft, verify = tiny_draft_model(), tiny_verify_model()
     tokens = [1, 2, 3, 4, 5, 6]

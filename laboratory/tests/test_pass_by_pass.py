@@ -1,4 +1,4 @@
-"""Serving latency predicted pass by pass, against sums by hand."""
+"""Serving latency predicted pass by pass, compared with sums by hand."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from testbed.pass_by_pass import pass_seconds, predict_by_passes, steps_of
 
 
 def passes(scale: float) -> dict[str, list[Any]]:
-    """Return passes whose seconds are known: 10 a sequence for one token, 30 for two, 40 for
+    """Return passes with known seconds per sequence: 10 for one token, 30 for two, and 40 for
     four.
     """
     rows = [
@@ -28,7 +28,9 @@ def passes(scale: float) -> dict[str, list[Any]]:
 
 
 def test_passes_between_measured_ones_are_interpolated() -> None:
-    """Tests that batch and new tokens are interpolated, and that beyond the grid its end holds."""
+    """Tests that batch and new tokens are interpolated, and that values are constant beyond the
+    grid.
+    """
     assert pass_seconds(passes(1.0), 1, 1) == 10.0
     assert pass_seconds(passes(1.0), 2, 2) == pytest.approx(60.0)
     assert pass_seconds(passes(1.0), 1, 3) == pytest.approx(35.0)
@@ -36,8 +38,8 @@ def test_passes_between_measured_ones_are_interpolated() -> None:
 
 
 def test_steps_are_those_of_the_slowest_task() -> None:
-    """Tests that with next to no acceptance steps are tokens, with next to full a third, and else
-    in between.
+    """Tests that the number of steps is that of tokens with almost no acceptance, a third of it
+    with almost full acceptance, and between them otherwise.
     """
     random = np.random.default_rng(0)
     assert steps_of(*three_tasks("pipelined", rate=1e-9, longest=6), random) == [6, 6]
@@ -52,8 +54,8 @@ def test_steps_are_those_of_the_slowest_task() -> None:
 
 @pytest.mark.parametrize("mechanism", ["pipelined", "sequential", "autoregressive"])
 def test_total_is_the_sum_by_hand(mechanism: Mechanism) -> None:
-    """Tests that with no acceptance a plan takes uploads, the model's first step, and five rounds
-    of measured passes.
+    """Tests that without acceptance a plan takes uploads, the first step of the model, and five
+    rounds of measured passes.
 
     A round of two drafts is a draft pass of two tokens and one of one, and a verification of three.
     """

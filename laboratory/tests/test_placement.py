@@ -41,10 +41,10 @@ def laboratory() -> Iterator[Laboratory]:
 def test_every_place_gives_the_greedy_output(
     laboratory: Laboratory, way: Way, clients: int
 ) -> None:
-    """Tests that each prompt gets the tokens of the verify model alone, and that a turn ends with
-    one of its prompts.
+    """Tests that each prompt gets the tokens of the verify model alone, and that a turn ends when
+    one of its prompts is finished.
 
-    Several devices are replayed from what each did alone.
+    Several devices are replayed from the recordings of each device alone.
     """
     replayed = None
     if clients > 1 and way.place == "device":
@@ -84,7 +84,7 @@ def test_every_place_gives_the_greedy_output(
 
 @pytest.mark.parametrize("clients", [1, 4])
 def test_drafts_of_devices_wait_for_the_round_trip(laboratory: Laboratory, clients: int) -> None:
-    """Tests that each round of a device takes its trip at least, and that another place has
+    """Tests that each round of a device takes at least its round trip, and that other places have
     none.
     """
     rehearsal = Way(place="device", draft_tokens=2, overlap=True, rehearsal=True)
@@ -117,8 +117,8 @@ def test_drafts_of_devices_wait_for_the_round_trip(laboratory: Laboratory, clien
 def test_what_was_drafted_ahead_is_used_where_it_holds(
     laboratory: Laboratory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tests that a device that was right sends what it drew ahead, and that a rehearsal always
-    drafts anew.
+    """Tests that a device with a correct guess sends the tokens drafted ahead, and that a rehearsal
+    always drafts again.
     """
     ahead = Way(place="device", draft_tokens=1, overlap=True)
     run = play(laboratory, ahead, PROMPTS, tokens=30, trips=[0.05])
@@ -139,7 +139,7 @@ def test_what_was_drafted_ahead_is_used_where_it_holds(
 
 
 class _Peer:
-    """Tells answers, and keeps what is sent."""
+    """A peer that sends answers, and stores the received messages."""
 
     def __init__(self, answers: list[tuple[float, dict[str, Any]]]) -> None:
         self.answers, self.sent = answers, list[tuple[float, dict[str, Any]]]()
@@ -154,8 +154,8 @@ class _Peer:
 
 @pytest.mark.parametrize(("overlap", "second"), [(False, 10.6), (True, 10.55)])
 def test_replayed_devices_send_when_they_would_have(overlap: bool, second: float) -> None:
-    """Tests that drafts are due after drafting and half of the trip, or as soon as what was drafted
-    ahead is ready.
+    """Tests that drafts are due after drafting and half of the trip, or as soon as the tokens
+    drafted ahead are ready.
     """
     known = [
         {"tokens": [number], "guess": [7], "draft_seconds": 0.2, "ahead_seconds": 0.35, "hit": True}
@@ -181,7 +181,7 @@ def test_replayed_devices_send_when_they_would_have(overlap: bool, second: float
         (
             11.0,
             {"task": 0, "accepted": 1, "token": 8, "drafted": 1},
-        ),  # another token than was guessed
+        ),  # a token that differs from the guess
         (12.0, {"task": 0, "accepted": 0, "token": 7, "drafted": 1}),  # a draft was wrong
         (12.0, {"over": True}),
     ]
@@ -221,7 +221,7 @@ def _record(rows: list[tuple[int, str, float, list[float]]]) -> dict[str, Any]:
 def test_a_choice_is_judged_by_what_it_loses(
     best: tuple[str, float, list[float]], said: str
 ) -> None:
-    """Tests that each verdict is given, and that rivals of other scenes are those without
+    """Tests that every verdict occurs, and that baselines of other scenes are those without
     devices.
     """
     rows = [
@@ -235,8 +235,8 @@ def test_a_choice_is_judged_by_what_it_loses(
 
 
 def test_acceptance_by_position_counts_guesses() -> None:
-    """Tests that rounds of both lengths count where they looked, and that a guess is the position
-    behind the drafts.
+    """Tests that rounds of both lengths are counted at their verified positions, and that a guess
+    is the position after the drafts.
     """
     devices = [
         {
@@ -247,16 +247,16 @@ def test_acceptance_by_position_counts_guesses() -> None:
         {"draft_tokens": 2, "accepted": [[2, 1]], "rounds": [[{"hit": True}, {"hit": False}, {}]]},
     ]
     assert by_position(devices, 2, alike=False) == pytest.approx([4 / 5, 2 / 4, 1.0])
-    looked = [3 / 3 + 2 / 2, 2 / 3 + 2 / 2, 1 / 2]  # a round counts as its prompt's share
+    looked = [3 / 3 + 2 / 2, 2 / 3 + 2 / 2, 1 / 2]  # a round is weighted by the share of its prompt
     accepted = [2 / 3 + 2 / 2, 1 / 3 + 1 / 2, 1 / 2]
     assert by_position(devices, 2, alike=True) == pytest.approx(np.divide(accepted, looked))
 
 
 def test_the_pace_is_what_passes_between_the_plays_are_off_by() -> None:
-    """Tests that a machine that takes twice as long as beforehand has a pace of 2, drafts beside it
-    included.
+    """Tests that a machine that takes twice as long as before has a pace of 2, including drafts
+    beside it.
 
-    Passes of more sequences than clients do not count.
+    Passes of more sequences than clients are ignored.
     """
 
     def row(batch: float, length: int, factor: float) -> list[float]:

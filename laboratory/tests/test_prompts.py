@@ -11,8 +11,8 @@ from testbed.prompts import KINDS, prompts
 
 
 def test_there_are_enough_prompts_of_every_kind() -> None:
-    """Tests that 408 prompts are as many of each of the eight kinds, all different and without open
-    slots.
+    """Tests that 408 prompts contain equally many of each of the eight kinds, and are distinct and
+    without open slots.
     """
     found = prompts(51, training=False)
     assert Counter(prompt.kind for prompt in found) == dict.fromkeys(KINDS, 51)
@@ -21,8 +21,8 @@ def test_there_are_enough_prompts_of_every_kind() -> None:
 
 
 def test_a_longer_list_begins_like_a_shorter_one() -> None:
-    """Tests that any first part of the prompts holds as many of each kind, and does not depend on
-    how many follow.
+    """Tests that any first part of the prompts contains equally many of each kind, and does not
+    depend on the total number.
     """
     found = prompts(4, training=False)
     assert [prompt.kind for prompt in found] == [*KINDS] * 4
@@ -30,14 +30,16 @@ def test_a_longer_list_begins_like_a_shorter_one() -> None:
 
 
 def test_training_prompts_are_others() -> None:
-    """Tests that no prompt is learnt from and measured on, and that seeds draw other prompts."""
+    """Tests that no prompt is used both for training and for measuring, and that seeds determine
+    the prompts.
+    """
     training = {prompt.text for prompt in prompts(40, training=True)}
     assert not training & {prompt.text for prompt in prompts(51, training=False)}
     assert training != {prompt.text for prompt in prompts(40, training=True, seed=1)}
 
 
 def test_more_prompts_than_there_are_is_refused() -> None:
-    """Tests that a kind that runs out of different prompts is named."""
+    """Tests that a kind with too few distinct prompts is reported."""
     with pytest.raises(
         InvalidInput, match="per_kind: expected at most 64, the different prompts of code"
     ):

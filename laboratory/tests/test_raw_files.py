@@ -1,5 +1,5 @@
-"""The laboratory's raw files, as they ship with the sources: complete, consistent, and what its
-pages say of them.
+"""The raw files of the laboratory in the sources: they are complete and consistent, and pages agree
+with them.
 """
 
 from __future__ import annotations
@@ -33,20 +33,18 @@ TEMPERATURES = {0.0, 0.5, 1.0}
 
 @cache
 def log() -> RecordedDrafts:
-    """Return all that is recorded."""
+    """Return all recorded drafts."""
     return read_recorded(LABORATORY / "logs")
 
 
 def test_there_are_records() -> None:
-    """Tests that the folder was not moved away from under these tests."""
+    """Tests that the folder of these tests exists."""
     assert RECORDS
 
 
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: str(path.stem))
 def test_records_follow_from_their_raw_numbers(path: Path) -> None:
-    """Tests that problems, predictions and totals of a record are recomputed from what was
-    measured.
-    """
+    """Tests that problems, predictions and totals of a record follow from its measurements."""
     data = read_record(path)
     assert data["pair"] != "tiny"
     check_record(data)
@@ -57,8 +55,8 @@ def test_records_follow_from_their_raw_numbers(path: Path) -> None:
 def test_repetitions_are_those_that_were_asked_for(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tests that a record has every repetition that its settings ask for, and that without one it
-    is refused.
+    """Tests that a record has every repetition of its settings, and is rejected without one of
+    them.
     """
     record = read_record(path)
     assert all(
@@ -75,8 +73,8 @@ def test_repetitions_are_those_that_were_asked_for(
 
 @pytest.mark.parametrize("path", RECORDS, ids=lambda path: str(path.stem))
 def test_the_command_plays_what_was_recorded(path: Path) -> None:
-    """Tests that `make testbed` plays every recorded kind, with the record's settings and torch's
-    version.
+    """Tests that `make testbed` plays every recorded kind, with the settings of the record and the
+    version of torch.
     """
     record = read_record(path)
     settings = settings_of(record["kind"], record["pair"], {})
@@ -93,8 +91,8 @@ def test_the_command_plays_what_was_recorded(path: Path) -> None:
 
 
 def test_records_and_logs_are_of_the_shipped_draft_model() -> None:
-    """Tests that all was recorded with the weights beside it, which are small, as the files that
-    hold logs are.
+    """Tests that everything was recorded with the shipped weights, and that these and the log files
+    are small.
     """
     weights = (LABORATORY / "draft.safetensors").read_bytes()
     digest = hashlib.sha256(weights).hexdigest()
@@ -121,7 +119,9 @@ def test_prompts_of_every_kind_ran_at_every_temperature() -> None:
 
 
 def test_rounds_are_whole() -> None:
-    """Tests that every round is accepted tokens, at most one rejection, and what lies behind it."""
+    """Tests that every round has accepted tokens, at most one rejection, and the drafts after
+    it.
+    """
     first = np.flatnonzero(np.diff(log().round_numbers, prepend=-1))
     assert (log().position[first] == 0).all()
     before, after = log().outcome[:-1], log().outcome[1:]
@@ -132,8 +132,8 @@ def test_rounds_are_whole() -> None:
 
 
 def test_greedy_runs_keep_what_the_verify_model_finds_likeliest() -> None:
-    """Tests that in greedy runs a draft is accepted exactly where it is the verify model's
-    likeliest token.
+    """Tests that greedy runs accept a draft if and only if it is the verify model's most probable
+    token.
     """
     judged = np.flatnonzero((log().temperature == 0.0) & (log().outcome != AFTER))
     likeliest = log().verify_laws.tokens[log().verify_laws.starts[judged]]
@@ -143,10 +143,10 @@ def test_greedy_runs_keep_what_the_verify_model_finds_likeliest() -> None:
 
 
 def test_acceptance_lies_between_what_the_distributions_allow() -> None:
-    """Tests that 1 - TV is at least what both lists of likeliest tokens share, and at most both
-    rests more.
+    """Tests that 1 - TV is at least the common mass of both lists of most probable tokens, and at
+    most this plus both rests.
 
-    A token may be in one list and in the other's rest.
+    A token may be in one list and in the rest of the other one.
     """
     judged = np.flatnonzero((log().temperature > 0.0) & (log().outcome != AFTER))
     for number in judged[::29].tolist():
@@ -158,7 +158,9 @@ def test_acceptance_lies_between_what_the_distributions_allow() -> None:
 
 
 def test_as_many_drafts_are_accepted_as_the_distributions_say() -> None:
-    """Tests that accepted drafts are as many as 1 - TV sums to, within four standard deviations."""
+    """Tests that the number of accepted drafts equals the sum of 1 - TV, within four standard
+    deviations.
+    """
     judged = (log().temperature > 0.0) & (log().outcome != AFTER)
     rates, accepted = log().acceptance_rate[judged], log().outcome[judged] == ACCEPTED
     deviation = float(np.sqrt((rates * (1.0 - rates)).sum()))
@@ -167,8 +169,8 @@ def test_as_many_drafts_are_accepted_as_the_distributions_say() -> None:
 
 
 def test_pages_say_what_the_raw_files_say() -> None:
-    """Tests that the page of results, the table beside it and the quoted acceptance are recomputed
-    from raw files.
+    """Tests that the page of results, its table and the stated acceptance follow from the raw
+    files.
     """
     assert (LABORATORY / "results.md").read_text() == report.report()
     assert report.summary() in (ROOT / "docs" / "laboratory.md").read_text()
@@ -177,14 +179,14 @@ def test_pages_say_what_the_raw_files_say() -> None:
 
 
 def test_the_picture_shows_the_recorded_points() -> None:
-    """Tests that the picture names the points that it was drawn from."""
+    """Tests that the picture contains the digest of its points."""
     said = (LABORATORY / "predicted-measured.svg").read_text()
     assert report.digest() in said
 
 
 def test_what_reproductions_take_is_condensed_from_raw_files() -> None:
-    """Tests that what the papers' experiments use is that of logs, laws and texts; predictors
-    within a rounded step.
+    """Tests that the data of the papers' experiments follow from logs, distributions and texts,
+    with predictors within a rounding step.
     """
     kept = json.loads(inputs.TARGET.read_text())
     assert set(kept) == set(inputs.PARTS)

@@ -46,7 +46,7 @@ def written(path: Path, columns: dict[str, list[Any]]) -> Path:
 
 
 def test_rounds_are_read(tmp_path: Path) -> None:
-    """Tests that columns, rounds and distributions come out as they were written."""
+    """Tests that columns, rounds and distributions are read as they were written."""
     found = read_recorded(written(tmp_path / "log.parquet", COLUMNS))
     assert len(found) == 6
     assert found.outcome.tolist() == [
@@ -67,7 +67,7 @@ def test_rounds_are_read(tmp_path: Path) -> None:
 
 
 def test_files_of_a_folder_are_read_in_order(tmp_path: Path) -> None:
-    """Tests that a folder is all of its files, in the order of their names."""
+    """Tests that a folder is read as all of its files, in the order of their names."""
     for name, half in (("b", slice(4, 6)), ("a", slice(0, 4))):
         written(
             tmp_path / f"{name}.parquet", {key: values[half] for key, values in COLUMNS.items()}
@@ -78,7 +78,7 @@ def test_files_of_a_folder_are_read_in_order(tmp_path: Path) -> None:
 
 
 def test_selected_positions_keep_their_distributions(tmp_path: Path) -> None:
-    """Tests that a mask takes every column and both distributions along."""
+    """Tests that a mask selects every column and both distributions."""
     found = read_recorded(written(tmp_path / "log.parquet", COLUMNS))
     for where in (found.temperature == 0.5, np.array([5, 3, 0])):
         some = found.select(where)
@@ -95,7 +95,7 @@ def test_selected_positions_keep_their_distributions(tmp_path: Path) -> None:
 
 
 def test_the_log_for_predictors(tmp_path: Path) -> None:
-    """Tests that predictors get paper 2's four features, outcomes and rounds."""
+    """Tests that predictors receive the four features of paper 2, outcomes and rounds."""
     log = read_recorded(written(tmp_path / "log.parquet", COLUMNS)).draft_log()
     assert log.names == FEATURES
     assert log.features[:, 1].tolist() == COLUMNS["draft_entropy"]
@@ -142,7 +142,7 @@ def test_the_log_for_predictors(tmp_path: Path) -> None:
 def test_bad_columns_are_refused(
     tmp_path: Path, column: str, values: list[Any] | None, message: str
 ) -> None:
-    """Tests that a column that is missing or holds what it cannot is named, with the row."""
+    """Tests that a column that is missing or has an invalid value is reported, with the row."""
     columns = {name: entries for name, entries in COLUMNS.items() if name != column}
     with pytest.raises(InvalidInput, match=message):
         read_recorded(
@@ -153,7 +153,7 @@ def test_bad_columns_are_refused(
 
 
 def test_files_that_are_no_logs_are_refused(tmp_path: Path) -> None:
-    """Tests that an empty folder, text, and files of two schemas are refused."""
+    """Tests that an empty folder, text, and files with two schemas are rejected."""
     with pytest.raises(InvalidInput, match="expected a folder with parquet files, found none"):
         read_recorded(tmp_path)
     (tmp_path / "text.parquet").write_text("prompt,kind")

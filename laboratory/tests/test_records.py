@@ -1,4 +1,4 @@
-"""Records: begun, gone on with, and refused."""
+"""Records: begun, continued, and rejected."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEAD = {"kind": "serving-latency", "pair": "tiny", "settings": {"seed": 0}}
 
 
 def test_a_record_goes_on_where_it_ended(tmp_path: Path) -> None:
-    """Tests that what was saved is there when the same record is begun again."""
+    """Tests that saved measurements are present when the same record is begun again."""
     path = tmp_path / "record.json"
     record = Record.begin(path, HEAD)
     assert not path.exists()
@@ -27,7 +27,9 @@ def test_a_record_goes_on_where_it_ended(tmp_path: Path) -> None:
 
 
 def test_another_records_file_is_not_overwritten(tmp_path: Path) -> None:
-    """Tests that a file with other settings is refused by what differs."""
+    """Tests that a file with other settings is rejected, and that the message contains the
+    difference.
+    """
     path = tmp_path / "record.json"
     Record.begin(path, HEAD).save()
     with pytest.raises(InvalidInput, match="another settings"):
@@ -35,7 +37,7 @@ def test_another_records_file_is_not_overwritten(tmp_path: Path) -> None:
 
 
 def test_other_files_are_no_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that `compare` refuses a file that is no record, with one line."""
+    """Tests that `compare` rejects a file that is not a record, with a message of one line."""
     path = tmp_path / "record.json"
     path.write_text('{"format": "specopt/1"}')
     assert run(["compare", str(path)]) == 2
@@ -57,7 +59,7 @@ def test_other_files_are_no_records(tmp_path: Path, capsys: pytest.CaptureFixtur
 def test_impossible_plays_are_refused(
     arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tests that `play` names what it cannot take before it starts anything."""
+    """Tests that `play` reports unsupported arguments before it starts anything."""
     folder = [] if "--records" in arguments else ["--records", str(tmp_path)]
     assert run(["play", *arguments, *folder]) == 2
     assert message in capsys.readouterr().err
@@ -67,15 +69,15 @@ def test_impossible_plays_are_refused(
 def test_without_torch_one_line_says_what_to_install(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tests that the laboratory names its requirements where torch is missing."""
+    """Tests that the laboratory reports its requirements if torch is missing."""
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
     assert run(["play", "serving-latency", "--records", str(tmp_path)]) == 2
     assert capsys.readouterr().err.strip().endswith("pip install -r laboratory/requirements.txt")
 
 
 def test_records_of_two_days_do_not_mix(tmp_path: Path) -> None:
-    """Tests that of two records of a kind the newest whole one is taken, and that a line names each
-    other one.
+    """Tests that of two records of a kind the newest complete one is used, and that a line reports
+    each other one.
     """
     for day, repeats, plays in ((20, 1, 1), (21, 2, 2), (22, 1, 1), (23, 2, 1), (24, 2, 0)):
         record = Record.begin(
@@ -97,6 +99,6 @@ def test_records_of_two_days_do_not_mix(tmp_path: Path) -> None:
 
 
 def test_help_names_the_pairs(capsys: pytest.CaptureFixture[str]) -> None:
-    """Tests that every pair that can be played is in the help of `play`."""
+    """Tests that the help of `play` contains every available pair."""
     assert run(["play", "--help"]) == 0
     assert "|".join(PAIRS) in capsys.readouterr().out

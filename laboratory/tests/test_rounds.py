@@ -1,4 +1,4 @@
-"""Rounds of verification, played: their law, and what they refuse."""
+"""Simulated rounds of verification: the distribution of their output, and rejected input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from testbed.rounds import verify_round
 def outcomes(
     server: Any, checked: Any, drawn: Any, rounds: int, seed: int = 0
 ) -> NDArray[np.float64]:
-    """Return the frequency of every first new token."""
+    """Return the relative frequency of every first new token."""
     rng = np.random.default_rng(seed)
     counts = np.zeros(len(server[0]))
     for _ in range(rounds):
@@ -29,8 +29,8 @@ def outcomes(
 
 @pytest.mark.parametrize("quantise_first", [True, False])
 def test_rounds_have_the_output_law(quantise_first: bool) -> None:
-    """Tests that the first new token of played rounds has the output law, within four standard
-    deviations.
+    """Tests that the first new token of simulated rounds has the output distribution, within four
+    standard deviations.
     """
     server = np.array([[0.5, 0.3, 0.2, 0.0], [0.25, 0.25, 0.25, 0.25]])
     q = np.array([[0.4, 0.35, 0.15, 0.1]])
@@ -43,8 +43,8 @@ def test_rounds_have_the_output_law(quantise_first: bool) -> None:
 
 
 def test_rounds_that_are_certain() -> None:
-    """Tests that rounds without chance go as they must: all accepted, the first rejected, no drafts
-    at all.
+    """Tests that rounds with certain outcomes have them: all drafts accepted, the first one
+    rejected, and no drafts.
     """
     rng = np.random.default_rng(0)
     point = np.eye(3)
@@ -55,7 +55,9 @@ def test_rounds_that_are_certain() -> None:
 
 
 def test_impossible_tokens_are_never_drawn() -> None:
-    """Tests that the least random number there is does not draw a first token of probability 0."""
+    """Tests that the smallest possible random number does not draw a first token with probability
+    0.
+    """
 
     class Least(np.random.Generator):
         def random(self, *args: Any, **kwargs: Any) -> Any:
@@ -77,6 +79,6 @@ def test_impossible_tokens_are_never_drawn() -> None:
     ],
 )
 def test_rounds_are_checked(server: Any, checked: Any, tokens: Any, message: str) -> None:
-    """Tests that laws and tokens that do not fit each other are refused."""
+    """Tests that distributions and tokens that do not match are rejected."""
     with pytest.raises(InvalidInput, match=message):
         verify_round(server, checked, tokens, np.random.default_rng(0))

@@ -64,8 +64,8 @@ def problem(laboratory: Laboratory) -> ServingLatencyProblem:
 def test_output_is_what_the_verify_model_decodes_alone(
     laboratory: Laboratory, mechanism: str, length: int, batches: tuple[tuple[int, ...], ...]
 ) -> None:
-    """Tests that at temperature 0 every mechanism gives, token by token, the greedy output of the
-    verify model.
+    """Tests that at temperature 0 every mechanism gives the greedy output of the verify model,
+    token by token.
     """
     plan = ServingLatencyPlan(
         speculation_length=length,
@@ -85,7 +85,7 @@ def test_output_is_what_the_verify_model_decodes_alone(
 
 
 def _check_times(run: Run, problem: Any, plan: Any) -> None:
-    """Check what must hold of stages, whatever the machine is busy with."""
+    """Check the properties that stages must have on any machine."""
     expected = problem.evaluate(plan).terms["communication_seconds"]
     assert expected <= run.communication_seconds <= expected + 0.1
     for stages in (run.draft, run.verify):
@@ -106,9 +106,7 @@ def _check_times(run: Run, problem: Any, plan: Any) -> None:
 
 
 def test_sampled_outputs_hang_on_the_seed_alone(laboratory: Laboratory) -> None:
-    """Tests that at temperature 1 the same seed gives the same output in other batches, and another
-    seed another.
-    """
+    """Tests that at temperature 1 the output depends on the seed but not on the batches."""
     given = problem(laboratory)
     shares = np.full(TASKS, 1 / TASKS)
     plans = [
@@ -129,8 +127,8 @@ def test_sampled_outputs_hang_on_the_seed_alone(laboratory: Laboratory) -> None:
 
 
 def test_tasks_change_their_batches(laboratory: Laboratory) -> None:
-    """Tests that a plan of phases whose drafts differ in length gives the greedy output, without
-    those done.
+    """Tests that a plan of phases with drafts of different lengths gives the greedy output, without
+    finished tasks.
     """
     given = ContinuousServingProblem(**problem(laboratory).shared_fields())
     phases = (

@@ -24,8 +24,8 @@ MESSAGES = st.lists(st.tuples(st.floats(0.0, 2.0), st.floats(0.0, 1e5)), min_siz
 
 
 def test_messages_wait_for_those_before() -> None:
-    """Tests that two messages of a second each leave one after the other, and arrive a delay
-    later.
+    """Tests that two messages of one second each are sent one after the other, and arrive after the
+    delay.
     """
     shaper = Shaper(
         Link(rates_bits_per_second=(100.0,), delay_seconds=0.5, message_seconds=0.25), 10.0
@@ -36,8 +36,8 @@ def test_messages_wait_for_those_before() -> None:
 
 
 def test_rates_follow_the_trace() -> None:
-    """Tests that a message that lasts over a change of the rate takes what both rates carry, round
-    and round.
+    """Tests that a message during a change of the rate takes the time of both rates, also when the
+    trace repeats.
     """
     link = Link(rates_bits_per_second=(100.0, 50.0), slot_seconds=1.0)
     assert Shaper(link, 0.0).due(0.5, 75.0) == 1.5
@@ -46,8 +46,8 @@ def test_rates_follow_the_trace() -> None:
 
 
 def test_bucket_lets_bursts_through() -> None:
-    """Tests that what a bucket holds goes at once, and that idle time fills it up to its size and
-    no further.
+    """Tests that bits up to the content of the bucket are sent immediately, and that idle time
+    fills it up to its size.
     """
     shaper = Shaper(Link(rates_bits_per_second=(100.0,), burst_bits=150.0), 0.0)
     assert shaper.due(0.0, 100.0) == 0.0
@@ -57,7 +57,7 @@ def test_bucket_lets_bursts_through() -> None:
 
 
 def test_infinite_rate_carries_at_once() -> None:
-    """Tests that a link that is not shaped adds its delay alone."""
+    """Tests that an unshaped link only adds its delay."""
     assert Shaper(Link(delay_seconds=0.25), 0.0).due(3.0, 1e12) == 3.25
 
 
@@ -65,8 +65,8 @@ def test_infinite_rate_carries_at_once() -> None:
 def test_line_is_causal_and_no_faster_than_its_rates(
     link: Link, messages: list[tuple[float, float]]
 ) -> None:
-    """Tests that messages arrive in order, after delay and cost, and no more bits than the trace
-    carries.
+    """Tests that messages arrive in order, after delay and overhead, and with at most the bits of
+    the trace.
     """
     shaper, now, bits, last = Shaper(link, 0.0), 0.0, 0.0, -math.inf
     for wait, size in messages:
@@ -82,7 +82,7 @@ def test_line_is_causal_and_no_faster_than_its_rates(
 @settings(max_examples=25)
 @given(link=LINKS, start=st.floats(0.0, 10.0), bits=st.floats(0.1, 1e5))
 def test_capacity_inverts_the_time_that_bits_take(link: Link, start: float, bits: float) -> None:
-    """Tests that the line can carry, until it has carried some bits, just those."""
+    """Tests that the capacity up to the time of some bits equals these bits."""
     assert link.capacity(start, link.carried_by(start, bits)) == pytest.approx(
         bits, rel=1e-6, abs=1e-3
     )
@@ -100,6 +100,6 @@ def test_capacity_inverts_the_time_that_bits_take(link: Link, start: float, bits
     ],
 )
 def test_impossible_links_are_refused(field: str, value: object) -> None:
-    """Tests that a link that cannot be is refused by the name of its field."""
+    """Tests that an impossible link is rejected with the name of its field."""
     with pytest.raises(InvalidInput, match=field):
         Link(**{field: value})  # type: ignore[arg-type]

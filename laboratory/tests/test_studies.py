@@ -1,4 +1,4 @@
-"""Studies of recorded drafts, on logs whose truth is known."""
+"""Studies of recorded drafts, on logs with known properties."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ROUNDS, WINDOW = 10, 5
 def recorded(
     prompts: int, *, signal: float = 1.0, rate: float = 0.6, seed: int = 0
 ) -> RecordedDrafts:
-    """Return prompts of 10 rounds of 5 drafts whose ease is as in `draft_log`."""
+    """Return prompts with 10 rounds of 5 drafts, with the same easiness as in `draft_log`."""
     log = draft_log(prompts * ROUNDS, window=WINDOW, acceptance_rate=rate, signal=signal, seed=seed)
     count, rows = len(log), np.arange(len(log))
     starts, none = np.zeros(count + 1, dtype=np.int64), np.zeros(0, dtype=np.int64)
@@ -57,8 +57,8 @@ def recorded(
 
 
 def test_independent_drafts_are_geometric() -> None:
-    """Tests that where every draft is as likely the law errs by nothing but chance, and chooses as
-    the rounds do.
+    """Tests that for equally likely drafts the errors of the geometric distribution are random, and
+    that it chooses the same length as the rounds.
     """
     (found,) = run_lengths(recorded(400, signal=0.0))
     assert found.acceptance_rate.low < 0.6 < found.acceptance_rate.high
@@ -68,8 +68,8 @@ def test_independent_drafts_are_geometric() -> None:
 
 
 def test_mixed_rounds_are_longer_than_the_law_says() -> None:
-    """Tests that rounds of two kinds, all accepted or none, have the spread and the tokens of the
-    mixture.
+    """Tests that rounds of two kinds, with all or no drafts accepted, have the variance and the
+    tokens of the mixture.
     """
     log = recorded(40)
     easy = log.round % 2 == 0
@@ -86,7 +86,9 @@ def test_mixed_rounds_are_longer_than_the_law_says() -> None:
 
 
 def test_clients_tell_kinds_and_drift_apart() -> None:
-    """Tests that a kind whose acceptance falls is said to drift, and one whose does not is not."""
+    """Tests that a kind with decreasing acceptance is reported to drift, and one with constant
+    acceptance is not.
+    """
     log = recorded(160, signal=0.0)
     falls = (log.kind == KINDS[0]) & (log.round >= 5)
     low = RecordedDrafts(**{**vars(log), "acceptance_rate": np.where(falls, 0.2, 0.6)})
@@ -98,7 +100,9 @@ def test_clients_tell_kinds_and_drift_apart() -> None:
 
 
 def test_intervals_are_of_prompts() -> None:
-    """Tests that a hundred equal values of each prompt say no more than one of each."""
+    """Tests that a hundred equal values of each prompt give the same interval as one value of
+    each.
+    """
     values = np.random.default_rng(0).normal(size=50)
     one = interval(values, np.arange(50))
     many = interval(np.repeat(values, 100), np.repeat(np.arange(50), 100))
@@ -111,8 +115,8 @@ def test_intervals_are_of_prompts() -> None:
 def test_counts_from_a_list_are_those_of_the_whole_distribution(
     temperature: float, resolution: int
 ) -> None:
-    """Tests that the nearest lattice point from 64 tokens is that from all 1000, or that nothing is
-    said.
+    """Tests that the nearest lattice point from 64 tokens equals that from all 1000, or that none
+    is returned.
     """
     random = np.random.default_rng(0)
     told = 0
@@ -133,7 +137,7 @@ def test_counts_from_a_list_are_those_of_the_whole_distribution(
 
 
 def test_a_fixed_window_is_replayed_as_it_was_recorded() -> None:
-    """Tests that a window of 3 gets the first three drafts of every recorded round."""
+    """Tests that a window of 3 yields the first three drafts of every recorded round."""
     log = recorded(8)
     zeros = np.zeros(len(log), dtype=np.int64)
     made, drafted = replay(
@@ -145,8 +149,8 @@ def test_a_fixed_window_is_replayed_as_it_was_recorded() -> None:
 
 
 def test_stopping_gains_what_it_promises_where_its_model_holds() -> None:
-    """Tests that on independent drafts stopping gains on unseen prompts, and about as much as it
-    was said to.
+    """Tests that on independent drafts stopping gains on unseen prompts, and about as much as
+    predicted.
     """
     pytest.importorskip("sklearn")
     (found,) = stopping(recorded(240, signal=3.0, rate=0.7), Costs(0.02, 0.1, (0.1,)))
@@ -158,8 +162,8 @@ def test_stopping_gains_what_it_promises_where_its_model_holds() -> None:
 
 
 def test_history_tells_easy_prompts_from_hard_ones() -> None:
-    """Tests that a predictor that sees earlier rounds beats one that does not where prompts differ
-    and features lie.
+    """Tests that a predictor that sees earlier rounds is better than one that does not if prompts
+    differ and features are misleading.
     """
     pytest.importorskip("sklearn")
     log, easy = recorded(240, signal=0.0, rate=0.35), recorded(240, signal=0.0, rate=0.85, seed=1)
@@ -172,8 +176,8 @@ def test_history_tells_easy_prompts_from_hard_ones() -> None:
 
 
 def test_a_predictor_that_knows_sends_accepted_drafts_only() -> None:
-    """Tests that where the draft probability tells the outcome nothing is sent in vain; whole
-    rounds are as known.
+    """Tests that no draft is sent in vain if the draft probability determines the outcome, and that
+    complete rounds have the known values.
     """
     log = recorded(48)
     accepted = log.outcome == ACCEPTED
@@ -190,7 +194,9 @@ def test_a_predictor_that_knows_sends_accepted_drafts_only() -> None:
 
 
 def test_rounds_end_before_the_first_predicted_rejection() -> None:
-    """Tests that what is sent with a predictor that errs is what a loop over the rounds sends."""
+    """Tests that the drafts sent with an imperfect predictor are those of a loop over the
+    rounds.
+    """
     log = recorded(48, signal=0.5)
     (found,) = rejections(log, "logistic", 1)
     judging = log.prompt // 8 % PARTS == 1
@@ -210,8 +216,8 @@ def test_rounds_end_before_the_first_predicted_rejection() -> None:
 
 
 def test_correlations_have_the_sign_of_the_trend() -> None:
-    """Tests that a feature that rises with acceptance correlates by 1 over the bins, its negative
-    by -1.
+    """Tests that a feature that increases with acceptance has correlation 1 over the bins, and its
+    negative -1.
     """
     log, random = recorded(40), np.random.default_rng(0)
     judged = log.outcome != AFTER
@@ -232,7 +238,7 @@ def test_correlations_have_the_sign_of_the_trend() -> None:
 
 
 def test_rouge_2_by_hand() -> None:
-    """Tests that shares of word pairs are those counted by hand, whatever the case and the
+    """Tests that shares of word pairs equal those counted by hand, independent of case and
     punctuation.
     """
     assert rouge_2("the cat sat down", "The cat sat, on it.") == pytest.approx(2 * 2 / (3 + 4))

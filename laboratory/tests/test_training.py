@@ -1,4 +1,4 @@
-"""Making the draft model, on a tiny verify model."""
+"""Training of the draft model, on a tiny verify model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ RECIPE = Recipe(
 
 @pytest.fixture(scope="module")
 def verify() -> Checkpoint:
-    """A verify model whose distributions are neither flat nor points."""
+    """A verify model whose distributions are neither uniform nor deterministic."""
     torch.manual_seed(0)
     model = transformers.LlamaForCausalLM(
         transformers.LlamaConfig(**CONFIG, initializer_range=0.35)
@@ -43,8 +43,8 @@ def verify() -> Checkpoint:
 
 
 def test_answers_are_drawn_from_the_states_that_they_carry(verify: Checkpoint) -> None:
-    """Tests that the states of answers of prompts of several lengths give each sequence's logits,
-    run alone.
+    """Tests that the states of answers to prompts of several lengths give the logits of each
+    sequence run alone.
     """
     model = verify.model()
     answers = sample_answers(
@@ -67,7 +67,7 @@ def test_answers_are_drawn_from_the_states_that_they_carry(verify: Checkpoint) -
 
 
 def test_answers_that_stop_leave_the_others_alone(verify: Checkpoint) -> None:
-    """Tests that tokens after another answer's end still come from the right sequence."""
+    """Tests that the tokens after another answer's end still come from the right sequence."""
     model = verify.model()
     answers = sample_answers(model, PROMPTS * 4, temperature=1.5, most_tokens=30, stop=7, seed=3)
     lengths = {len(answer.states) for answer in answers}
@@ -85,8 +85,8 @@ def test_answers_that_stop_leave_the_others_alone(verify: Checkpoint) -> None:
 
 
 def test_training_raises_acceptance_and_resumes(verify: Checkpoint, tmp_path: Path) -> None:
-    """Tests that distilling raises the acceptance on unseen text, and that a run cut in two ends
-    where one run does.
+    """Tests that distillation increases the acceptance on unseen text, and that an interrupted and
+    resumed run has the same result.
     """
     answers = sample_text(verify, PROMPTS, RECIPE, stop=60, folder=tmp_path / "text", together=2)
     assert len(answers) == 60
@@ -107,8 +107,8 @@ def test_training_raises_acceptance_and_resumes(verify: Checkpoint, tmp_path: Pa
 
 
 def test_weights_survive_their_file(verify: Checkpoint, tmp_path: Path) -> None:
-    """Tests that a draft model comes back within half a step of one byte per weight, its norms
-    exactly.
+    """Tests that the weights of a loaded draft model differ by at most half a step of one byte, and
+    that its norms are exact.
     """
     draft = shallow(verify, (1,))
     save_draft(draft, tmp_path / "draft.safetensors", {"seed": 1})
@@ -126,8 +126,8 @@ def test_weights_survive_their_file(verify: Checkpoint, tmp_path: Path) -> None:
 
 
 def test_weights_of_another_shape_are_refused(verify: Checkpoint, tmp_path: Path) -> None:
-    """Tests that a file that is missing, is no weights, or belongs to another verify model is
-    refused by name.
+    """Tests that a file that is missing, has no weights, or belongs to another verify model is
+    rejected with its name.
     """
     path = tmp_path / "draft.safetensors"
     with pytest.raises(InvalidInput, match="expected weights of a draft model"):
@@ -145,8 +145,8 @@ def test_weights_of_another_shape_are_refused(verify: Checkpoint, tmp_path: Path
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 1.0])
 def test_gradients_are_those_of_the_loss(share: float) -> None:
-    """Tests that the hand-made gradient is what differentiation gives, and acceptance what its
-    definition does.
+    """Tests that the explicit gradient equals that of automatic differentiation, and that
+    acceptance follows its definition.
     """
     torch.manual_seed(1)
     head, states = torch.randn(30, 8), torch.randn(70, 8)

@@ -1,4 +1,4 @@
-"""Rivals without drafts, from records whose plays are known."""
+"""Baselines without drafts, from records with known plays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from testbed.undrafted import undrafted
 
 
 def control(*lengths: int) -> dict[str, Any]:
-    """Return a record of a policy of these draft lengths; a round takes 0.1 s, and 0.4 s where it
+    """Return a record of a policy with these draft lengths. A round takes 0.1 s, or 0.4 s if it
     drafts.
     """
     seconds = [0.4 if length else 0.1 for length in lengths]
@@ -34,8 +34,8 @@ def control(*lengths: int) -> dict[str, Any]:
 
 
 def test_rounds_without_drafts_are_the_rival_of_policies() -> None:
-    """Tests that the rival makes a token in each round that drafts nothing, and that without one
-    there is none.
+    """Tests that the baseline yields one token in each round without drafts, and that it is missing
+    if there is no such round.
     """
     (found,) = undrafted(control(0, 2, 0))
     assert found.undrafted.value == pytest.approx(10.0)
@@ -45,7 +45,7 @@ def test_rounds_without_drafts_are_the_rival_of_policies() -> None:
 
 
 def test_autoregressive_plans_are_the_rival_of_their_scene() -> None:
-    """Tests that the fastest plan without drafts stands beside the slowest and the fastest with
+    """Tests that the fastest plan without drafts is listed with the slowest and the fastest with
     drafts.
     """
     rows = [

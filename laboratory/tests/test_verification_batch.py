@@ -1,4 +1,4 @@
-"""Verification batches predicted in one world, against passes that are known."""
+"""Verification batches predicted in one world, compared with known passes."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def padded_seconds(new: Any, cached: Any) -> float:
 
 
 def test_without_noise_the_prediction_is_a_play_in_the_padded_world() -> None:
-    """Tests that passes that are exactly padded ones are found again, and that noise is drawn from
-    what they missed.
+    """Tests that passes that are exactly padded are recovered, and that noise is drawn from their
+    residuals.
     """
     random = np.random.default_rng(0)
     sizes = random.integers(1, 9, size=30)

@@ -1,4 +1,4 @@
-"""What laboratory records come to, as rows of tables."""
+"""Laboratory records as rows of tables."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_intervals_and_what_is_unknown() -> None:
-    """Tests that the bias has its interval but in narrow tables, and that what is unknown is a
-    dash.
+    """Tests that the bias has its interval except in narrow tables, and that unknown values are
+    dashes.
     """
     known, unknown = (
         {"value": -0.1, "low": -0.2, "high": 0.05},
@@ -40,7 +40,7 @@ def test_intervals_and_what_is_unknown() -> None:
 def test_records_have_a_table_and_a_page(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Tests that the commands show shipped records, as JSON and as one page, and refuse one without
+    """Tests that the commands show shipped records as JSON and as one page, and reject one without
     plays.
     """
     folder = ROOT / "laboratory" / "records"
@@ -74,8 +74,8 @@ def test_records_have_a_table_and_a_page(
 def test_laboratory_records_that_are_not_whole_are_refused(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Tests that a record of the laboratory without a field, or with a wrong one, is refused by the
-    file's name.
+    """Tests that a record of the laboratory with a missing or wrong field is rejected with the name
+    of the file.
     """
     whole = json.loads(min((ROOT / "laboratory" / "records").glob("*.json")).read_text())
     path = tmp_path / "r.json"

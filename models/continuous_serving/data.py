@@ -107,8 +107,8 @@ class ContinuousServingData(ServingData[ContinuousServingPlan]):
         super().__post_init__()
         if self.tables:
             raise InvalidInput(
-                f"{self.tables[0]}.passes: expected lines or pieces (continuous-serving), got a"
-                " table"
+                f"{self.tables[0]}.passes: continuous-serving does not support measured passes; fit"
+                " a line or pieces to them"
             )
         if self.arrival_seconds is not None and self.arrival_seconds.max() > LONGEST_SECONDS:
             raise InvalidInput(

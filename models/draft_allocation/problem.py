@@ -91,7 +91,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
             most = self.weights.sum() * (self.budget_tokens + 1.0)
         if not np.isfinite(most):
             raise InvalidInput(
-                f"weights: expected a finite sum, also times the budget, got {self.weights.max():g}"
+                f"weights: their sum times the budget must be finite, got {self.weights.max():g}"
             )
 
     @property
@@ -133,7 +133,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
             return found
         total = sum(plan.draft_tokens.tolist())
         if total > self.budget_tokens:
-            found.append(f"draft_tokens: sum to {total}, the budget is {self.budget_tokens}")
+            found.append(f"draft_tokens: sum to {total}, but the budget is {self.budget_tokens}")
         if self.max_draft_tokens is not None:
             found += [
                 f"draft_tokens[{client}]: expected at most {self.max_draft_tokens[client]}, "

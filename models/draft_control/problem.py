@@ -237,15 +237,15 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         if not verify[0] and not shortest and state.downlink_bits_per_second is None:
             raise InvalidInput(
                 "verify_seconds: expected a number > 0, because an iteration without drafts would"
-                f" take no time in {where}, got {verify[0]}"
+                f" otherwise take no time in {where}, got {verify[0]}"
             )
         bits = max(self.distribution_bits(state))
         slowest = self._seconds(state, self.draft_lengths[1], bits, float(verify.max()))
         quickest = self._seconds(state, shortest, 0.0, float(verify[shortest]))
         if not (math.isfinite(slowest) and math.isfinite(1.0 / quickest if quickest else math.inf)):
             raise InvalidInput(
-                f"{where}.uplink_bits_per_second: expected iterations whose seconds are"
-                f" floating-point numbers > 0, got from {quickest} to {slowest}"
+                f"{where}.uplink_bits_per_second: iterations must take a finite number of"
+                f" seconds > 0, got {quickest} to {slowest}"
             )
 
     @cached_property

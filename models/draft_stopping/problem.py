@@ -323,7 +323,7 @@ class DraftStoppingProblem(Problem):
             longest[node] = 1 + longest[rows[node]].max()
         if plan.start != STOP and longest[plan.start] > self.max_draft_tokens:
             return [
-                f"next: a path drafts {longest[plan.start]} tokens, the maximum is"
+                f"next: a path drafts {longest[plan.start]} tokens, but the maximum is"
                 f" {self.max_draft_tokens}"
             ]
         return []

@@ -137,12 +137,11 @@ class Schedule(Custom):
             or self.starts[-1] != len(self.clients)
             or np.count_nonzero(lengths < 0)
         ):
-            raise InvalidInput(
-                "schedule: expected arrays of one schedule, got inconsistent lengths"
-            )
+            raise InvalidInput("schedule: the arrays of a schedule must have consistent lengths")
         if not self.full[0]:
             raise InvalidInput(
-                "schedule[0].draft_tokens: required field is missing (the first entry is in full)"
+                "schedule[0].draft_tokens: required field is missing (the first entry cannot"
+                " be a change)"
             )
         size = self.size
         if not size:
@@ -157,7 +156,8 @@ class Schedule(Custom):
                 )
             if np.count_nonzero(self.clients[start:stop] != np.arange(size)):
                 raise InvalidInput(
-                    f"schedule[{entry}]: expected every client in order in an entry given in full"
+                    f"schedule[{entry}]: expected every client, in order, in an entry with"
+                    f" draft_tokens"
                 )
         self._refuse(
             ~np.isfinite(self.share) | (self.share < 0), "share", "a share >= 0", self.share
@@ -174,7 +174,7 @@ class Schedule(Custom):
         order = np.argsort(keys, kind="stable")
         twice = np.zeros(len(order), np.bool_)
         twice[order[1:]] = keys[order[1:]] == keys[order[:-1]]
-        self._refuse(twice, "changes", "every client at most once", self.clients, self.entries)
+        self._refuse(twice, "changes", "each client at most once", self.clients, self.entries)
 
     def _refuse(
         self,
@@ -448,7 +448,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
                 quickest = self.round_seconds(np.zeros(self.clients, np.int64))
             if quickest <= 0:
                 raise InvalidInput(
-                    "verify_overhead_seconds: expected more than 0 if no client's network takes"
+                    "verify_overhead_seconds: expected a number > 0 if no client's network takes"
                     " time"
                 )
         self._check_range()
@@ -475,9 +475,9 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
             name = "fairness" if max(longest, weight) <= LARGEST else "weights"
             name = name if longest <= LARGEST else "verify_overhead_seconds"
             raise InvalidInput(
-                f"{name}: expected rounds, weights and a utility in the range of floating-point"
-                f" numbers, got rounds of {quickest:g} to {slowest:g}, a total weight of"
-                f" {weight:g}, fairness {self.fairness:g}"
+                f"{name}: rounds, weights and utility must be in the range of floating-point"
+                f" numbers, got rounds of {quickest:g} to {slowest:g} s, a total weight of"
+                f" {weight:g} and fairness {self.fairness:g}"
             )
 
     def _slowest_round(self) -> float:
@@ -584,7 +584,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         self._refuse(self._defects(plan))
         goodput, _ = self.realised(plan.schedule)
         if not (goodput > 0).all():
-            raise InvalidInput("schedule: expected shares that give every client a positive rate")
+            raise InvalidInput("schedule: the shares must give every client a positive rate")
         utility = self.utility(goodput)
         size = abs(utility)  # all terms have one sign, except for logarithms
         if self.fairness == 1.0 and utility == 0.0:
@@ -606,7 +606,9 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         spent = self._spent(schedule)
         found += self._first(
             spent > self.budget_tokens,
-            lambda e: f"schedule[{e}]: {spent[e]} draft tokens, {self.budget_tokens} are allowed",
+            lambda e: (
+                f"schedule[{e}]: {spent[e]} draft tokens, at most {self.budget_tokens} are allowed"
+            ),
         )
         if self.max_draft_tokens is not None:
             caps = self.max_draft_tokens
@@ -614,7 +616,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
                 schedule.tokens > caps[schedule.clients],
                 lambda k: (
                     f"schedule[{schedule.entries[k]}]: {schedule.tokens[k]} draft tokens for client"
-                    f" {schedule.clients[k]}, {caps[schedule.clients[k]]} are allowed"
+                    f" {schedule.clients[k]}, at most {caps[schedule.clients[k]]} are allowed"
                 ),
             )
         goodput, tokens = self.realised(schedule)
@@ -638,7 +640,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
             found += self._first(
                 least > goodput + SCHEDULE_TOLERANCE * np.maximum(least, goodput),
                 lambda i: (
-                    f"min_goodput[{i}]: the schedule gives {goodput[i]:.12g}, the minimum is"
+                    f"min_goodput[{i}]: the schedule gives {goodput[i]:.12g}, but the minimum is"
                     f" {least[i]:.12g}"
                 ),
             )

@@ -56,8 +56,8 @@ class Coefficients:
         if self.per_kv_byte is not None:
             if decoder is None:
                 raise InvalidInput(
-                    f"{where}.seconds_per_kv_byte: expected a model, whose cache determines the"
-                    " bytes, or seconds_per_cached_token"
+                    f"{where}.seconds_per_kv_byte: specify the model, whose cache determines the"
+                    " bytes, or use seconds_per_cached_token"
                 )
             each = self.per_kv_byte * decoder.kv_bytes_per_token
         return np.column_stack([self.coefficients, np.full(len(self.coefficients), each)])

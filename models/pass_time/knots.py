@@ -53,12 +53,13 @@ class CloudDelay(Checked):
             if wrong.any():
                 at = int(np.argmax(wrong)) + 1
                 raise InvalidInput(
-                    f"{name}[{at}]: expected {step} than {values[at - 1]:g} before it, got"
+                    f"{name}[{at}]: expected {step} than the previous value,"
+                    f" {values[at - 1]:g}, got"
                     f" {values[at]:g}"
                 )
         if not np.isfinite(self.slopes).all():
             raise InvalidInput(
-                "tokens: expected knots far enough apart that the slopes between them are finite"
+                "tokens: the knots are too close together; the slopes between them must be finite"
             )
 
     @property

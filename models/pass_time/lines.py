@@ -106,8 +106,8 @@ class TabledRuntime(Checked):
         refuse_denormal(self.passes, "passes")
         if self.grid.moved > ROUNDING:
             raise InvalidInput(
-                "passes.seconds: expected times that do not fall as batches, new or cached tokens"
-                " grow, got times that do; the relative distance to the nearest such times is"
+                "passes.seconds: times must not decrease as the batch size, new tokens or cached"
+                " tokens increase; the relative distance to the closest monotone times is"
                 f" {self.grid.moved:.2g}"
             )
 
@@ -125,7 +125,8 @@ class TabledRuntime(Checked):
     def pieces(self) -> tuple[LinearRuntime, ...]:
         """Raise `Unsupported`: a table has no pieces in operations."""
         raise Unsupported(
-            "draft_runtime, verify_runtime: expected lines or pieces here, got measured passes"
+            "draft_runtime, verify_runtime: measured passes are not supported here; fit a line or"
+            " pieces to them"
         )
 
     def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:

@@ -120,8 +120,8 @@ class MeasuredPasses(Immutable, PassTime):
             )
             at = ", ".join(f"{name} = {value:g}" for name, value in zip(AXES, first, strict=True))
             raise InvalidInput(
-                f"{where}: expected a complete grid, a row for every combination of its batches,"
-                f" new tokens and cached tokens; {len(missing)} of {np.prod(shape)} are"
+                f"{where}: expected a complete grid with one row for every combination of batches,"
+                f" new tokens and cached tokens; {len(missing)} of {np.prod(shape)} rows are"
                 f" missing, the first at {at}"
             )
         # a spread widens times by a factor, also downwards: no noise makes a pass take no time
@@ -151,8 +151,8 @@ class MeasuredPasses(Immutable, PassTime):
             return ()
         return (
             (
-                "some measured times fall while the work grows; making them monotone changed times"
-                f" by up to {self.moved:.0%}, and the limits include both"
+                "some measured times decrease as the work increases; making them monotone changed"
+                f" them by up to {self.moved:.0%}, and the limits include both values"
             ),
         )
 

@@ -82,7 +82,7 @@ def _measured(table: PassTable, data: Mapping[str, Any], where: str) -> PassTime
     larger = table.batch > sizes[-1]
     if larger.all():
         raise InvalidInput(
-            f"{where}.captured_batches: expected passes of captured sizes in the table, got none"
+            f"{where}.captured_batches: the table contains no passes of captured sizes; add some"
         )
     within = MeasuredPasses.from_table(_rows(table, ~larger), f"{where}.table")
     if not larger.any():
@@ -91,8 +91,8 @@ def _measured(table: PassTable, data: Mapping[str, Any], where: str) -> PassTime
         )
     if "beyond" in data:
         raise InvalidInput(
-            f"{where}.beyond: expected no factor, because the table has batches beyond"
-            f" {sizes[-1]:g}, the largest captured"
+            f"{where}.beyond: omit this factor, because the table has batches beyond"
+            f" {sizes[-1]:g}, the largest captured batch"
         )
     outside = MeasuredPasses.from_table(_rows(table, larger), f"{where}.table")
     return Staircase(sizes, within, outside, start=float(table.batch[larger].min()))
@@ -110,7 +110,7 @@ def _sizes(data: Mapping[str, Any], where: str) -> Floats | None:
     given = data.get("captured_batches")
     if given is None:
         if "beyond" in data:
-            raise InvalidInput(f"{where}.captured_batches: required field is missing, with beyond")
+            raise InvalidInput(f"{where}.captured_batches: required with beyond")
         return None
     good = (
         isinstance(given, list)
@@ -141,14 +141,14 @@ def _fitted(
             continue
         of = read_form(limit, f"{where}.{name}")
         if of.coefficients.shape != form.coefficients.shape:
-            raise InvalidInput(f"{where}.{name}: expected as many pieces as in {key}")
+            raise InvalidInput(f"{where}.{name}: expected the same number of pieces as in {key}")
         if of.kind != form.kind:
             raise InvalidInput(f"{where}.{name}: expected {form.unit}, as in {key}")
         coefficients[name] = of.with_reading(decoder, where)
         apart = coefficients[name] - coefficients["fitted"]
         if ((apart > 0.0) if name == "lower" else (apart < 0.0)).any():
             raise InvalidInput(
-                f"{where}.{name}: expected a limit of each coefficient in {key}, on its {name} side"
+                f"{where}.{name}: expected {name} limits of the coefficients in {key}"
             )
     largest = max(float(column.max()) for column in coefficients.values())
     if largest > MAX_COEFFICIENT:
@@ -168,7 +168,7 @@ def _fitted(
     if key is not None and misfit is None:
         notes += (
             (
-                "its file does not contain the misfit of the form, so its limits do not include it:"
+                "its file does not contain the misfit, so its limits do not include model errors;"
                 " fit it again"
             ),
         )
@@ -196,14 +196,15 @@ def _work(
     slope = float(form.coefficients[:, 0].max())
     if 0.0 < slope < MIN_SECONDS_PER_TOKEN:
         raise InvalidInput(
-            f"{where}.seconds_per_flop: {slope:.3g} is per operation, so the model is needed to"
-            " count operations; give draft_model and verify_model with the runtimes (or"
-            " --draft-model CONFIG --verify-model CONFIG) or runtimes with seconds_per_token"
+            f"{where}.seconds_per_flop: {slope:.3g} is per operation, so the model is required to"
+            " count operations; specify draft_model and verify_model with the runtimes (or"
+            " --draft-model CONFIG --verify-model CONFIG), or use runtimes with seconds_per_token"
         )
     if slope == 0.0:
         return Tokens(), ()
     return Tokens(), (
-        "seconds_per_flop is used per token, because there is no model to count operations",
+        "seconds_per_flop is applied per token, because operations cannot be counted without a"
+        " model",
     )
 
 
@@ -223,7 +224,7 @@ def _ranges(data: object, work: Work, where: str) -> dict[str, tuple[float, floa
     found = {}
     for name, ends in data.items():
         if not isinstance(ends, list) or len(ends) != 2:
-            raise InvalidInput(f"{where}.{name}: expected [least, most], got {describe(ends)}")
+            raise InvalidInput(f"{where}.{name}: expected [minimum, maximum], got {describe(ends)}")
         least = number(f"{where}.{name}[0]", ends[0], 0, below=1e300)
         found[name] = (least, number(f"{where}.{name}[1]", ends[1], least, below=1e300))
     return found

@@ -101,7 +101,7 @@ class Verifier:
         seconds = self.passes.at(1, 1, 0)
         if not 0.0 < seconds <= LONGEST_PASS:
             raise InvalidInput(
-                f"passes: expected a pass of one token to take > 0 and <= {LONGEST_PASS:g} s, got "
+                f"passes: a pass of one token must take > 0 and <= {LONGEST_PASS:g} s, got "
                 f"{seconds:g} s; are these milliseconds?"
             )
         if self.busy_watts is not None and self.busy_watts < self.idle_watts:
@@ -606,17 +606,17 @@ class PlacementProblem(Problem):
             drafter = self.drafter.get(draft.drafter)
             if pool is None or drafter is None:
                 field, name = ("pool", draft.pool) if pool is None else ("drafter", draft.drafter)
-                found.append(f"{where}.{field}: there is no {field} {name!r}")
+                found.append(f"{where}.{field}: unknown {field} {name!r}")
             elif drafter.server is None or draft.pool not in drafter.server.values:
                 found.append(
                     f"{where}: drafter {draft.drafter!r} does not run on pool {draft.pool!r}"
                 )
             if not _pooled(plan, g):
-                found.append(f"{where}: no client refers to it")
+                found.append(f"{where}: no client uses this draft group")
         for g, group in enumerate(plan.groups):
             where = f"groups[{g}]"
             if group.verifier not in self.verifier:
-                found.append(f"{where}.verifier: there is no verifier {group.verifier!r}")
+                found.append(f"{where}.verifier: unknown verifier {group.verifier!r}")
                 continue
             if group.beside is not None:
                 drafter = self.drafter.get(group.beside.drafter)
@@ -639,20 +639,20 @@ class PlacementProblem(Problem):
     def _defect_of(self, plan: PlacementPlan, group: UnitGroup, one: Served) -> str | None:
         of = self.client_class.get(one.class_)
         if of is None:
-            return f".class: there is no class {one.class_!r}"
+            return f".class: unknown class {one.class_!r}"
         if one.place == "none":
             return None
         if one.place == "pool" and (one.draft_group or 0) >= len(plan.draft_groups):
-            return f".draft_group: there is no draft group {one.draft_group}"
+            return f".draft_group: unknown draft group {one.draft_group}"
         if not 1 <= self.length_of(group, one) <= self.max_draft_tokens:
             return (
-                f": draft length {self.length_of(group, one)}, expected 1 to"
-                f" {self.max_draft_tokens}"
+                f": expected a draft length from 1 to {self.max_draft_tokens}, got"
+                f" {self.length_of(group, one)}"
             )
         drafter = self.drafter_of(plan, group, one)
         if drafter is None or drafter.name not in of.acceptance.values:
             return (
-                f": class {of.name!r} has no acceptance of drafter"
+                f": class {of.name!r} has no acceptance rates for drafter"
                 f" {drafter.name if drafter else one.drafter!r}"
             )
         if one.place == "device":
@@ -664,7 +664,7 @@ class PlacementProblem(Problem):
             if of.round_trip_seconds is None or group.verifier not in of.round_trip_seconds.values:
                 return f": class {of.name!r} has no round trip to {group.verifier!r}"
             if one.overlap and not self.overlap:
-                return ".overlap: devices may not draft ahead here"
+                return ".overlap: the problem does not allow overlap"
         if one.place == "pool":
             pool = self.pool.get(plan.draft_groups[one.draft_group or 0].pool)
             if pool is not None and group.verifier not in pool.round_trip_seconds.values:
@@ -682,7 +682,7 @@ class PlacementProblem(Problem):
                 if exceeds(least.min_tokens_per_second, rate):
                     found.append(
                         f"groups[{g}].clients[{e}]: class {one.class_!r} gets {rate:.9g} tokens per"
-                        f" second, the minimum is {least.min_tokens_per_second:.9g}"
+                        f" second, but the minimum is {least.min_tokens_per_second:.9g}"
                     )
         return found
 
@@ -704,7 +704,7 @@ class PlacementProblem(Problem):
             needed = weights + each * math.fsum(held)
             if exceeds(needed, verifier.memory_bytes):
                 found.append(
-                    f"groups[{g}]: a unit needs {needed:.9g} bytes of memory, it has "
+                    f"groups[{g}]: a unit needs {needed:.9g} bytes of memory, but has "
                     f"{verifier.memory_bytes:.9g}"
                 )
         for g, draft in enumerate(plan.draft_groups):
@@ -716,7 +716,7 @@ class PlacementProblem(Problem):
             needed = drafter.weights_bytes + drafter.kv_bytes_per_token * draft.per_unit * most
             if exceeds(needed, self.pool[draft.pool].memory_bytes):
                 found.append(
-                    f"draft_groups[{g}]: a unit needs {needed:.9g} bytes of memory, it has "
+                    f"draft_groups[{g}]: a unit needs {needed:.9g} bytes of memory, but has "
                     f"{self.pool[draft.pool].memory_bytes:.9g}"
                 )
         return found
@@ -736,21 +736,22 @@ class PlacementProblem(Problem):
             placed = used["class", of.name]
             if self.objective != "capacity" and placed != of.clients:
                 found.append(
-                    f"class {of.name!r}: {placed} clients are placed, expected all {of.clients}"
+                    f"class {of.name!r}: {placed} of {of.clients} clients are placed;"
+                    f" expected all of them"
                 )
         for name, units in (("verifier", self.verifiers), ("pool", self.draft_pools)):
             for each in units:
                 if used[name, each.name] > each.units:
                     found.append(
-                        f"{name} {each.name!r}: {used[name, each.name]} units are used, there are"
-                        f" {each.units}"
+                        f"{name} {each.name!r}: {used[name, each.name]} units are used, but only"
+                        f" {each.units} exist"
                     )
         for g, draft in enumerate(plan.draft_groups):
             clients = used["draft group", g]
             share = -(-clients // draft.units)
             if draft.per_unit != share:
                 found.append(
-                    f"draft_groups[{g}].per_unit: expected {share} ({clients} clients refer to"
+                    f"draft_groups[{g}].per_unit: expected {share} ({clients} clients share"
                     f" {draft.units} units), got {draft.per_unit}"
                 )
         return found

@@ -176,8 +176,8 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
         """
         if isinstance(data, Mapping) and "batching" in data:
             raise InvalidInput(
-                "batching: serving-latency has no such field, because its batches are fixed; use"
-                " the kind continuous-serving for batches that change between decoding steps"
+                "batching: serving-latency has no such field, because its batches are fixed; for"
+                " batches that change between decoding steps, use the kind continuous-serving"
             )
         return super().from_dict(data)
 

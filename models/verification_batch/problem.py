@@ -176,14 +176,15 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         seconds = a * linear + b_compute * interactions + b_read * cached + c  # Eq. 19
         if exceeds(memory, self.memory_bytes):
             found.append(
-                f"batch: needs {memory:.6g} bytes of memory, {self.memory_bytes:.6g} are available"
+                f"batch: needs {memory:.6g} bytes of memory, but only {self.memory_bytes:.6g}"
+                f" are available"
             )
         for i in batch:
             due = float(self.deadline_seconds[i])
             readings = float(np.spacing(abs(due)) + np.spacing(abs(self.now_seconds)))
             if exceeds(seconds, due - self.now_seconds, readings):
                 found.append(
-                    f"batch: takes {seconds:.9g} s, request {i} is due in"
+                    f"batch: takes {seconds:.9g} s, but request {i} is due in"
                     f" {due - self.now_seconds:.9g} s (at {due!r} s)"
                 )
         return found
@@ -197,6 +198,6 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
                     f"batch[{position}]: expected a request below {self.requests}, got {request}"
                 ]
             if request in seen:
-                return [f"batch[{position}]: request {request} is in the batch already"]
+                return [f"batch[{position}]: request {request} is already in the batch"]
             seen.add(request)
         return []

@@ -171,8 +171,7 @@ class VerificationWorkload(Workload):
             )
         if self.estimator.overhead_seconds <= 0.0:
             raise InvalidInput(
-                "estimator: expected overhead_seconds > 0, so that time passes with every batch,"
-                " got 0"
+                "estimator: expected overhead_seconds > 0, so that every batch takes time, got 0"
             )
         longest = self.kv_bytes_per_token * (
             self.most_prompt_tokens + self.most_response_tokens + self.window

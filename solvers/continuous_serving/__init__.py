@@ -12,8 +12,8 @@ from specopt.solvers.continuous_serving.rebatching import Rebatching
 
 @dataclass(frozen=True)
 class AutoContinuous(Auto):
-    """Dynamic programming over every step for very few tasks, else the scheduler, played ahead of
-    time.
+    """Dynamic programming over all steps for very few tasks, otherwise the scheduler, simulated in
+    advance.
     """
 
     solves = ContinuousServingProblem

@@ -45,9 +45,7 @@ Choice = tuple[Partition, tuple[int, ...]]  # batches in order, and the speculat
 
 @dataclass(frozen=True)
 class EveryStep(ContinuousServingMethod):
-    """All ordered partitions and all speculation lengths of every step, by what they leave to be
-    done.
-    """
+    """Dynamic programming over all ordered partitions and all speculation lengths of every step."""
 
     name = "every-step"
     exact = True

@@ -49,7 +49,7 @@ Rule = Callable[[list[int], Floats, Ints], Served]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServiceSimulation(Simulation):
-    """The result of a policy; the samples of `latency_seconds` are the tasks'.
+    """The result of a policy. The samples of `latency_seconds` are those of the tasks.
 
     Parameters
     ----------
@@ -128,14 +128,11 @@ def play(
     runs = Replications(seed, 1, None)
     name = policy.name if isinstance(policy, Policy) else one_of("policy", policy, POLICIES)
     if problem.output_lengths == "predicted" or problem.regroup_seconds > 0.0:
-        raise Unsupported(
-            "policies serve tasks of given output lengths, whose regrouping costs nothing"
-        )
+        raise Unsupported("policies require given output lengths and regroup_seconds of 0")
     mechanism = "autoregressive" if name == "autoregressive" else problem.mechanisms[0]
     if mechanism not in problem.mechanisms or (name == "algorithm-1" and mechanism != "pipelined"):
         raise Unsupported(
-            f"policy {name}: expected a problem that allows its mechanism, got"
-            f" {problem.mechanism!r}"
+            f"policy {name}: the problem does not allow its mechanism, only {problem.mechanism!r}"
         )
     served = problem
     if name in ("continuous", "algorithm-1"):  # which draft for everyone
@@ -146,7 +143,7 @@ def play(
         planned = prepare(served, mechanism)
     misfit = planned.misfit()
     if misfit is not None:
-        raise InvalidInput(f"problem: expected one with a plan, but {misfit}")
+        raise InvalidInput(f"problem: no plan exists, because {misfit}")
     length = integer("speculation_length", speculation_length, 1, problem.max_speculation_length)
     shares = arrival_shares(prepared)
     arrival, ready = problem.readiness_at(mechanism, shares)
@@ -291,16 +288,19 @@ def _own(prepared: Prepared, policy: Policy) -> Rule:
         except (TypeError, ValueError):
             runs = []
         if sorted(task for tasks, _ in runs for task in tasks) != sorted(active):
-            expected = f"batches of tasks and their draft tokens, each task of {active} once"
+            expected = f"batches of tasks with their draft tokens, each task of {active} once"
             raise refused(policy, expected, decision)
         for run in runs:
             tasks, length = run
             if length not in lengths or len(set(steps[tasks] > 0)) != 1:
-                expected = f"{lengths[0]} to {lengths[-1]} draft tokens, first steps apart"
+                expected = (
+                    f"{lengths[0]} to {lengths[-1]} draft tokens, and first steps in their"
+                    f" own batch"
+                )
                 raise refused(policy, expected, run)
             reached = problem.input_tokens + gained + problem.tokens_per_step(length)
             if not prepared.fits(len(tasks), float(reached[tasks].max()), 0.0):
-                raise refused(policy, "batches that fit the memory", run)
+                raise refused(policy, "batches that fit into memory", run)
         return runs, prepared.step_ends(runs, gained, steps == 0)
 
     return serve

@@ -223,9 +223,7 @@ class PhaseBuilder:
 
 @dataclass(frozen=True)
 class Rebatching(ContinuousServingMethod):
-    """Batches formed again wherever a task finishes or joins; the best of all speculation
-    lengths.
-    """
+    """Form new batches whenever a task finishes or joins, and use the best speculation length."""
 
     name = "rebatching"
     source = "own; shortest paths and Johnson's rule at every event"

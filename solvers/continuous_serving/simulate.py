@@ -28,7 +28,7 @@ AT_ONCE = 100
 
 
 class PlanSimulation(ReplaySimulation):
-    """The distribution of the real serving latency of a plan, next to the judge's number."""
+    """The distribution of the real serving latency of a plan, together with the judged latency."""
 
     kind = ContinuousServingProblem.kind
 
@@ -69,7 +69,7 @@ def simulate(
     if isinstance(plan, str | Policy):
         if replications is not None:
             raise InvalidInput(
-                f"replications: expected none (a policy is played once), got {replications}"
+                f"replications: omit it with a policy, which is simulated once; got {replications}"
             )
         return play(problem, plan, speculation_length, seed)
     if not isinstance(plan, ContinuousServingPlan):
@@ -82,11 +82,11 @@ def simulate(
     for clash, words in (
         (problem.arrival_seconds is not None, "arrivals"),
         (problem.output_lengths == "predicted", "predicted output lengths"),
-        (problem.regroup_seconds > 0.0, "costs of regrouping"),
+        (problem.regroup_seconds > 0.0, "regrouping costs"),
         (problem.min_speculation_length == 0, "steps without drafts"),
     ):
         if clash:
-            raise Unsupported(f"simulate plays plans, but not with {words}")
+            raise Unsupported(f"simulate does not support plans with {words}")
     latency = np.max if problem.objective == "makespan" else np.mean
 
     def play_some(first: int, seconds: Floats, steps: Floats) -> None:

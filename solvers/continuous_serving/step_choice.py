@@ -1,5 +1,4 @@
-"""The choice of one step of serving as tasks come and go: who drafts, how many tokens, and in which
-batches.
+"""Choose one step of online serving: which tasks draft, how many tokens, and in which batches.
 
 Output lengths are not known: how long tasks stay is learned from those that have finished.
 """
@@ -19,10 +18,10 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.prepare import prepare
 
 USUAL_TOKENS = 256.0
-"""Output length that is expected before any task has finished."""
+"""Expected output length before any task has finished."""
 
 WEIGHT = 8.0
-"""Number of finished tasks whose lengths count as much as `USUAL_TOKENS`."""
+"""Weight of `USUAL_TOKENS`, as a number of finished tasks."""
 
 
 class Task(NamedTuple):

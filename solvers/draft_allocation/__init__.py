@@ -19,7 +19,7 @@ PLAIN_TOKENS = 50_000
 
 @dataclass(frozen=True)
 class AutoAllocation(Auto):
-    """The water level, which is proven."""
+    """The method `water-level`, whose plan is proven optimal."""
 
     solves = DraftAllocationProblem
     order = (WaterLevel, Greedy)

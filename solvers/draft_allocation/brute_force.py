@@ -1,5 +1,5 @@
-"""Brute force: every allocation within budget and caps. It assumes nothing, so the other methods
-are compared with it.
+"""Brute force: enumerate every allocation within budget and caps. The other methods are tested
+against it, because it makes no assumptions.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ ALLOCATIONS_PER_CHECK = 4096
 
 @dataclass(frozen=True)
 class BruteForceAllocation(DraftAllocationMethod):
-    """All allocations, one by one."""
+    """Enumerate all allocations."""
 
     name = "brute-force"
     exact = True

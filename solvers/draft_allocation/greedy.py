@@ -1,6 +1,4 @@
-"""The largest marginals: one token after the other, or all above a common level, found without
-walking through them.
-"""
+"""The largest marginals, taken one token after the other."""
 
 from __future__ import annotations
 
@@ -55,8 +53,8 @@ def take_largest(
 
 @dataclass(frozen=True)
 class Greedy(DraftAllocationMethod):
-    """A heap of next marginals; the largest is taken C times, that of the lower client if two are
-    equal.
+    """Take the largest next marginal C times from a heap, with ties going to the lower client
+    index.
 
     Exact, because the marginals w_i a_i^n of a client never increase in n: when the heap's top is
     taken, no token that is still to come, of any client, adds more.

@@ -1,4 +1,5 @@
-"""Eq. 5 of paper 5 as an integer program, written to be read; Pyomo states it, HiGHS solves it.
+"""A readable reference for Eq. 5 of paper 5: an integer program stated in Pyomo and solved by
+HiGHS.
 
 Every client chooses one draft length, and the value of each length is data: nothing is assumed
 about the shape of mu_i, so it checks the methods that use its concavity.
@@ -26,7 +27,7 @@ absolute.
 
 @dataclass(frozen=True)
 class MilpAllocation(ByProgram, DraftAllocationMethod):
-    """One binary per client and draft length, one constraint for the budget."""
+    """An integer program with one binary per client and draft length, and one budget constraint."""
 
     name = "milp"
     source = "own; Eq. 5 of paper 5 as a choice of one length per client, Pyomo and HiGHS"

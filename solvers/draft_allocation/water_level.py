@@ -14,8 +14,8 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class WaterLevel(DraftAllocationMethod):
-    """Newton's method for the level that C marginals exceed, then the few tokens by which rounding
-    misses it.
+    """Find the level that C marginals exceed by Newton's method, then correct for rounding by a few
+    tokens.
 
     Exact: client i has floor(log(level / w_i) / log a_i) marginals above a level, and whatever is
     above a level comes first in the order in which `greedy` takes tokens, however rough the level.

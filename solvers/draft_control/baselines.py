@@ -1,4 +1,4 @@
-"""Baselines for `draft-control`: an action by one rule in every state."""
+"""Baselines for `draft-control`, which choose actions by one rule in every state."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from specopt.solvers.method import Condition, Outcome
 
 @dataclass(frozen=True)
 class Baseline(DraftControlMethod):
-    """Base of the baselines, which come with the best bound."""
+    """Base of the baselines, which report the best bound."""
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Take the actions of the rule."""
@@ -29,11 +29,11 @@ class Baseline(DraftControlMethod):
 
 @dataclass(frozen=True)
 class Myopic(Baseline):
-    """The action of largest N / T in every state (Eq. 13), which is what the paper's learned policy
-    aims at.
+    """Choose the action with the largest N / T in every state (Eq. 13), the target of the paper's
+    learned policy.
 
-    Not optimal where states differ: an iteration on a slow link should be cut short for the sake of
-    the fast ones.
+    Not optimal if states differ: iterations on a slow link should be shorter, so that more time
+    remains for fast links.
     """
 
     name = "myopic"
@@ -50,7 +50,7 @@ class Myopic(Baseline):
 
 @dataclass(frozen=True)
 class BestStatic(Baseline):
-    """The best action that is the same in every state: the static scheme of paper 3, tuned to the
+    """Choose the best single action for all states: the static scheme of paper 3, tuned to the
     chain.
     """
 
@@ -68,7 +68,7 @@ class BestStatic(Baseline):
 
 @dataclass(frozen=True)
 class NoDrafts(Baseline):
-    """No drafts in any state: what every other policy has to beat."""
+    """Draft nothing in any state, as a lower reference for the other policies."""
 
     name = "no-drafts"
     source = "the large model alone"

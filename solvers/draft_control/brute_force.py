@@ -16,10 +16,10 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class BruteForceControl(DraftControlMethod):
-    """All policies, by one array of E[N] and one of E[T]; a transient state takes its best action
-    at the rate found.
+    """Enumerate all policies with one array of E[N] and one of E[T]; transient states use their
+    best action at the rate found.
 
-    Nothing is assumed, so it is the oracle of the other methods.
+    The other methods are tested against it, because it makes no assumptions.
     """
 
     name = "brute-force"

@@ -16,11 +16,11 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class Decoupled(DraftControlMethod):
-    """Every state maximises N - price T by itself; the price of a second is the rate that this
-    gives.
+    """Maximise N - price T in each state separately, where the price of a second is the resulting
+    rate.
 
-    Exact, because the actions do not touch the chain: E[N] - price E[T] is a sum over states, and
-    the largest price at which some policy still makes it 0 is the best rate (Dinkelbach 1967).
+    Exact, because actions do not affect the chain: E[N] - price E[T] is a sum over states, and the
+    largest price at which some policy still makes it 0 is the best rate (Dinkelbach 1967).
     """
 
     name = "decoupled"

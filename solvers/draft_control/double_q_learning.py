@@ -1,5 +1,5 @@
-"""Tabular double Q-learning on the simulated channel: what a policy that knows no model learns
-(paper 3, Sec. IV-C).
+"""Tabular double Q-learning on the simulated channel, without knowledge of the model (paper 3, Sec.
+IV-C).
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Share = Unit
 
 @dataclass(frozen=True)
 class DoubleQLearning(DraftControlMethod):
-    """Learn two tables of action values from sampled iterations, and play the largest sum of each
-    state.
+    """Learn two tables of action values from sampled iterations, and choose the action with the
+    largest sum in each state.
 
     The paper trains a double deep Q-network on the reward N / T of Eq. 13, which is myopic: its
     best policy is that of the method `myopic`. Here the tables are exact (van Hasselt 2010), and
@@ -48,9 +48,9 @@ class DoubleQLearning(DraftControlMethod):
     reward
         "rate": N - rho T; "myopic": N / T (Eq. 13).
     steps
-        Iterations to learn from.
+        Number of iterations to learn from.
     discount
-        Of the next state's value.
+        Discount factor of the next state's value.
     step_power
         The step size of an action's k-th visit is k to minus this power.
     explore_from, explore_to

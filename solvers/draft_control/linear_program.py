@@ -1,5 +1,5 @@
-"""Draft control as a linear program over occupation measures, written to be read; Pyomo states it,
-HiGHS solves it.
+"""A readable reference for draft control: a linear program over occupation measures, stated in
+Pyomo and solved by HiGHS.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""Policies that no table over states can express: the paper's adaptive heuristic, and the server
-model by itself.
+"""Policies that cannot be expressed as a table over states: the paper's adaptive heuristic, and the
+server model alone.
 """
 
 from __future__ import annotations

@@ -88,7 +88,7 @@ class RateSimulation(Simulation):
         """How long replications and responses are."""
         facts = {
             "replications": (
-                f"{self.iterations} iterations each, after {self.warm_up} that do not count"
+                f"{self.iterations} iterations each, after {self.warm_up} warm-up iterations"
             )
         }
         if self.response_tokens is not None:
@@ -142,7 +142,7 @@ def simulate(
     chosen = as_policy(policy, NAMED, DraftControlPlan, *NAMED.values())
     is_plan = isinstance(chosen, DraftControlPlan)
     if is_plan and (violations := problem.violations(chosen)):
-        raise InvalidInput(f"policy: expected a feasible plan, but {violations[0]}")
+        raise InvalidInput(f"policy: the plan is not feasible: {violations[0]}")
     steering = _steering(problem, chosen)
     longest = problem.draft_lengths[1] if steering.adaptive else int(steering.lengths.max())
     draws = (iterations + warm_up) * (1 + longest) + 10 * (response_tokens or 0)

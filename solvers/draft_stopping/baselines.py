@@ -21,8 +21,8 @@ def flagging(most: int, flagged: Flags, budget: Budget, **stats: object) -> Outc
 
 @dataclass(frozen=True)
 class ConfidenceThreshold(DraftStoppingMethod):
-    """The best threshold on how confident a score makes of its token, together with the best
-    window.
+    """Combine the best window with the best threshold on the confidence of a token, as given by its
+    score.
 
     A score's confidence is its likelihood ratio, acceptance against first rejection, of
     the token alone.
@@ -50,8 +50,8 @@ class ConfidenceThreshold(DraftStoppingMethod):
 
 @dataclass(frozen=True)
 class FirstRejection(DraftStoppingMethod):
-    """Draft up to L tokens and stop at the first that is more likely rejected than accepted, as
-    paper 2 does.
+    """Draft up to L tokens and stop at the first one that is more likely to be rejected than
+    accepted, as in paper 2.
 
     How likely a token is accepted before its score is read is the share of accepted ones among
     those that the verifier judges in rounds of L tokens, on which a predictor is trained.
@@ -71,7 +71,7 @@ class FirstRejection(DraftStoppingMethod):
 
 @dataclass(frozen=True)
 class FixedWindow(DraftStoppingMethod):
-    """The best fixed window: no score is read."""
+    """Use the best fixed window, without reading scores."""
 
     name = "fixed-window"
     source = "the usual rule; paper 2, Eq. 5"
@@ -86,7 +86,7 @@ class FixedWindow(DraftStoppingMethod):
 
 @dataclass(frozen=True)
 class NoDrafts(DraftStoppingMethod):
-    """No drafts at all: every other rule has to beat it."""
+    """Draft nothing, as a lower reference for the other rules."""
 
     name = "no-drafts"
     source = "the large model alone"

@@ -14,8 +14,8 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class Belief(DraftStoppingMethod):
-    """Optimal stopping by the belief that no token was rejected so far, with each position's own
-    acceptance.
+    """Optimal stopping based on the belief that no token has been rejected so far, with an
+    acceptance rate for each position.
 
     The class of the round need not be believed in: scores depend on it only through what becomes of
     the tokens. While all are accepted, the scores say no more about the class than their number

@@ -1,5 +1,5 @@
-"""Draft stopping from a log: a predictor, the problem that follows, and its plans played on rounds
-held out.
+"""Draft stopping from a log: fit a predictor, derive a problem, and replay its plans on held-out
+rounds.
 
 The log is cut by rounds into three parts. One trains the predictor. One gives the distribution of
 its score and how often the token at each position is accepted. The third, to which nothing was
@@ -41,7 +41,7 @@ FEWEST_ROUNDS = 30
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedStopping:
-    """A predictor with its scores, the problem, and the rounds that were held out.
+    """A predictor with its scores, the derived problem, and the held-out rounds.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ def fit_stopping(
     count = int((lengths >= most).sum())
     if count < FEWEST_ROUNDS:
         raise InvalidInput(
-            f"max_draft_tokens: expected at least {FEWEST_ROUNDS} rounds that drafted {most}"
+            f"max_draft_tokens: expected at least {FEWEST_ROUNDS} rounds with {most} draft"
             f" tokens, got {count}"
         )
     rest, held_out = _first(log, lengths, most).split(1.0 - HELD_OUT, seed=seed)

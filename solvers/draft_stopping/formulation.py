@@ -1,4 +1,4 @@
-"""Draft stopping as a linear program over the histories of scores, written to be read."""
+"""A readable reference for draft stopping: a linear program over the histories of scores."""
 
 from __future__ import annotations
 

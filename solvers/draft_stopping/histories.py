@@ -1,5 +1,5 @@
-"""The best policy by a backward recursion over all histories of scores: exact, and as large as they
-are many.
+"""The best policy by a backward recursion over all histories of scores. It is exact, and its size
+grows with the number of histories.
 
 What is known after a history is the mass of rounds in each class that are still accepted, and of
 those that are not; both follow from the scores alone. The best decision at a price follows

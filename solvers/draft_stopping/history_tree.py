@@ -14,7 +14,7 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class HistoryTree(DraftStoppingMethod):
-    """Dinkelbach's method over the best decision after every history of scores."""
+    """Find the best decision after every history of scores by Dinkelbach's method."""
 
     name = "history-tree"
     exact = True

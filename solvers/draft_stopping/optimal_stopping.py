@@ -15,9 +15,9 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class OptimalStopping(DraftStoppingMethod):
-    """The best policy for independent acceptance at the mean rate, as Eq. 7 of paper 1 has it.
+    """The best policy for independent acceptance at the mean rate, as in Eq. 7 of paper 1.
 
-    Where rounds are easy or hard, those that get far are easy: it stops too early in them.
+    If rounds are easy or hard, long rounds are usually easy, so this rule stops too early in them.
     """
 
     name = "optimal-stopping"

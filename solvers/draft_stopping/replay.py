@@ -1,5 +1,5 @@
-"""A plan on recorded rounds: it reads their scores until it stops, and gets the tokens accepted by
-then.
+"""Replay a plan on recorded rounds: it reads scores until it stops, and yields the tokens accepted
+up to then.
 """
 
 from __future__ import annotations

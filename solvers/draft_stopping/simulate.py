@@ -1,4 +1,4 @@
-"""Rounds of a plan drawn at random: the Monte Carlo twin of the judge."""
+"""Simulate random rounds of a plan, as a Monte Carlo check of the judge."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROUNDS_PER_CALL = 10_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StoppingSimulation(Simulation):
-    """What a plan yields, beside the judge's number.
+    """The simulated yield of a plan, together with the judged value.
 
     `estimates` are "tokens_per_second", the ratio of the sums over all rounds, and the accepted and
     drafted tokens of a round.

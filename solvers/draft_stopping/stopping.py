@@ -1,5 +1,5 @@
-"""The best policy, by a belief about the round: with the acceptance of each position, or with one
-rate for all.
+"""The best policy based on a belief about the round, with one acceptance rate per position or one
+for all.
 """
 
 from __future__ import annotations

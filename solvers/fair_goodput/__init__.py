@@ -18,7 +18,9 @@ from specopt.solvers.fair_goodput.tokens_per_round import TokensPerRound
 
 @dataclass(frozen=True)
 class AutoGoodput(Auto):
-    """The dual of rates per round; per second the best single round, or a mixture of rounds."""
+    """The dual method for rates per round. For rates per second, the best single round or a mixture
+    of rounds.
+    """
 
     solves = FairGoodputProblem
     order = (Dual, ThresholdGreedy, ColumnGeneration)

@@ -1,4 +1,4 @@
-"""Baselines for `fair-goodput`: drafts that read nothing but the budget."""
+"""Baselines for `fair-goodput`, which depend only on the budget."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Baseline(FairGoodputMethod):
 
 @dataclass(frozen=True)
 class Fixed(Baseline):
-    """Everybody drafts the same number of tokens in every round: Fixed-S."""
+    """Every client drafts the same number of tokens in every round (Fixed-S)."""
 
     name = "fixed"
     source = "paper 5, Sec. IV-B: S_i = floor(C / N)"
@@ -48,7 +48,7 @@ class Fixed(Baseline):
 
 @dataclass(frozen=True)
 class Random(Baseline):
-    """Every round throws the budget's tokens at random clients: Random-S, for some rounds.
+    """Assign every token of the budget to a random client in every round (Random-S).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The best allocation that never changes: mixtures of rounds are compared with it."""
+"""The best constant allocation, as a reference for mixtures of rounds."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class BestConstant(FairGoodputMethod):
-    """The best allocation that stays the same in every round."""
+    """Use the best allocation that is the same in every round."""
 
     name = "best-constant"
     source = "own; greedy on the utility's gains, per second under every end of drafting"

@@ -1,5 +1,5 @@
-"""The fair optimum per second: mix rounds, and add the round that the current mixture prices
-highest.
+"""The fair optimum per second: mix rounds, and add the most valuable round at the prices of the
+current mixture.
 
 The long-run rates per second are the mixtures, by shares of time, of the rates of each allocation k
 while it runs, mu(k) / T(k). At rates x the slope of the common rate prices every client; a round
@@ -53,7 +53,7 @@ _SECONDS_PER_NUMBER = 5e-9  # of a mixture, by clients times the square of its r
 
 @dataclass(frozen=True)
 class ColumnGeneration(FairGoodputMethod):
-    """The fair optimum per second, from mixtures of best-priced rounds."""
+    """Find the fair optimum per second as a mixture of rounds, by column generation."""
 
     name = "column-generation"
     exact = True
@@ -70,7 +70,7 @@ class ColumnGeneration(FairGoodputMethod):
 
 
 class Search:
-    """One run: the rounds so far, the best mixture, and the least bound."""
+    """State of one run: the rounds so far, the best mixture, and the best bound."""
 
     def __init__(self, problem: FairGoodputProblem, budget: Budget) -> None:
         self.problem = problem
@@ -185,7 +185,7 @@ class Search:
             self.add(allocation)
             if best < self.least[client] * (1.0 - TOLERANCE):
                 alone.append(
-                    f"client {client} needs {self.least[client]:.6g} tokens per second, and gains"
+                    f"client {client} needs {self.least[client]:.6g} tokens per second, but gets"
                     f" at most {best:.6g}"
                 )
                 needs = float(self.least[client])
@@ -225,8 +225,8 @@ class Search:
                     for i in due[np.argsort(-prices[due] * need, kind="stable")][:3]
                 )
                 raise Infeasible(
-                    f"no mixture of rounds gives all minimum rates (tokens per second: {names}"
-                    f"{', ...' if len(due) > 3 else ''}): at best {best:.4%} of all of them",
+                    f"no mixture of rounds reaches all minimum rates (tokens per second: {names}"
+                    f"{', ...' if len(due) > 3 else ''}): the best reaches {best:.4%} of each",
                     [Conflict(constraint="min_goodput", needs=1.0, has=best)],
                 )
             if not self.add(allocation):

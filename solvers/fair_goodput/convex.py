@@ -1,5 +1,5 @@
-"""The problem per round as a convex program, written to be read; CVXPY states it, Clarabel solves
-it.
+"""A readable reference for the problem per round: a convex program, stated in CVXPY and solved by
+Clarabel.
 
 Maximise U(x) with x_i <= every line through two neighbouring points of mu_i, sum s_i <= C, s within
 its limits. Lines beyond some number of draft tokens are left out and added where a solution comes
@@ -51,7 +51,7 @@ tolerances.
 
 @dataclass(frozen=True)
 class Convex(FairGoodputMethod):
-    """The readable reference: concave interpolations as lines, utilities as cones.
+    """The readable reference, with interpolations as linear constraints and utilities as cones.
 
     Parameters
     ----------
@@ -319,8 +319,8 @@ def formulate(problem: FairGoodputProblem) -> Any:
     if 0.0 < abs(problem.fairness - 1.0) < NEAR_1:
         raise Unsupported(
             f"formulation: at fairness {problem.fairness!r} rates change the utility by less than"
-            f" solvers see; take 1, or a fairness that differs from 1 by at least {NEAR_1:g}, or"
-            " solve by convex"
+            f" solver precision; use 1, or a fairness that differs from 1 by at least {NEAR_1:g},"
+            " or solve with convex"
         )
     region = region_of(problem)
     lines = np.maximum(1, region.most).astype(np.int64)
@@ -334,7 +334,7 @@ def read(problem: FairGoodputProblem, program: Any, value: Value) -> FairGoodput
     """Return the plan of a program's solution: a mixture of rounds with its mean draft tokens."""
     tokens = program.var_dict["mean_draft_tokens"].value
     if tokens is None:
-        raise InvalidInput("model: expected a solved program, but mean_draft_tokens has no value")
+        raise InvalidInput("model: solve the program first; mean_draft_tokens has no value")
     return plan_of(
         problem, repaired(region_of(problem), np.asarray(tokens), float(problem.budget_tokens))
     )

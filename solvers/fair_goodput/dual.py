@@ -1,5 +1,5 @@
-"""The optimum per round by the price of a draft token: closed form per client, one search over
-prices.
+"""The optimum per round: a closed form per client at each price of a draft token, and one search
+over prices.
 
 Over the region of `specopt.solvers.fair_goodput.region` the problem is: maximise sum w_i
 U(f_i(s_i)) with sum s_i <= C. At a price per token every client's best s_i has a closed form, and
@@ -36,7 +36,7 @@ SMALLEST_PRICE = 1e-290
 
 @dataclass(frozen=True)
 class Dual(FairGoodputMethod):
-    """The fair optimum per round, by a search over the price of a draft token."""
+    """Find the fair optimum per round by a search over the price of a draft token."""
 
     name = "dual"
     exact = True
@@ -77,7 +77,7 @@ class Optimum:
     price
         Price per token, the budget's multiplier.
     gap
-        By how much any plan may gain more, at most: the duality gap at the price.
+        Duality gap at the price, which bounds the improvement of any other plan.
     linear_gap
         The same from the slope of the utility alone, at least max grad U(x) . (y - x).
     passes
@@ -121,7 +121,7 @@ def optimise(problem: FairGoodputProblem, region: Region, budget: Budget) -> Opt
 
 
 class Market:
-    """Clients who demand tokens at a price, and the tokens to be sold."""
+    """The demand for tokens of all clients at a price, and the available tokens."""
 
     def __init__(
         self, budget: Budget, kernels: Any, clients: NDArray[Any], fairness: float, tokens: float

@@ -1,8 +1,7 @@
-"""Every integer allocation as a column, and the fairest mixture of all of them: the region by its
-definition.
+"""Brute force: the fairest mixture of all integer allocations, which define the region.
 
-Nothing is assumed about the region or about which rounds are worth mixing, so it is the oracle of
-the other methods, per round and per second. CVXPY states the mixture; the bound comes from the
+Nothing is assumed about the region or about which rounds are worth mixing, so the other methods are
+tested against it, per round and per second. CVXPY states the mixture; the bound comes from the
 allocations themselves.
 """
 
@@ -42,7 +41,7 @@ EXACT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e
 
 @dataclass(frozen=True)
 class Enumeration(FairGoodputMethod):
-    """All integer allocations, mixed by a convex program."""
+    """Mix all integer allocations by a convex program."""
 
     name = "enumeration"
     exact = True
@@ -192,8 +191,8 @@ def beyond_least(problem: FairGoodputProblem, table: Ints, cp: Any) -> tuple[Flo
         f"client {i} {problem.min_goodput[i]:.6g}" for i in (alone if len(alone) else due)[:3]
     )
     raise Infeasible(
-        f"no mixture of allocations gives the minimum rates (tokens per {problem.per}: {clients}): "
-        f"at best {part:.4%} of all of them"
+        f"no mixture of allocations reaches the minimum rates (tokens per {problem.per}: "
+        f"{clients}): the best reaches {part:.4%} of each"
     )
 
 

@@ -27,7 +27,7 @@ def drafts_at_most(limit: int) -> Condition:
     def drafts(method: Method, problem: FairGoodputProblem) -> int:
         return int(useful_drafts(problem).sum()) if problem.per == "second" else 0
 
-    return at_most(limit, "draft tokens of all clients together where rates are per second", drafts)
+    return at_most(limit, "draft tokens over all clients if rates are per second", drafts)
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ def admitted(problem: FairGoodputProblem, outcome: Outcome) -> Outcome:
     ):
         return outcome
     explanation = (
-        "min_goodput: at the limit of what can be had and of what is forgiven; no plan is sure to"
-        " keep it"
+        "min_goodput: the minimum rates are at the limit of what is attainable, within the"
+        " tolerance, so that no plan is certain to meet them; lower them slightly"
     )
     return Outcome(plan=None, stats=outcome.stats, explanation=explanation)
 

@@ -1,4 +1,4 @@
-"""Policies of a verifier that gives out draft tokens round after round.
+"""Policies of a verifier that distributes draft tokens in every round.
 
 ============  =====================================================================================
 `Robust`      the default: Eq. 5 on estimates that stay consistent and follow clients that change

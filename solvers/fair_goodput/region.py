@@ -69,7 +69,7 @@ def region_of(problem: FairGoodputProblem) -> Region:
     short = np.flatnonzero(due * (1.0 - TOLERANCE) > best)
     if len(short):
         parts = [
-            f"client {i} needs {due[i]:.6g} tokens per round, and gains at most {best[i]:.6g} "
+            f"client {i} needs {due[i]:.6g} tokens per round, but gets at most {best[i]:.6g} "
             f"with {most[i]:.0f} draft tokens"
             for i in short[:3]
         ]
@@ -95,8 +95,10 @@ def region_of(problem: FairGoodputProblem) -> Region:
         order = order[least[order] > 0]
         parts = [f"client {i} {least[i]:.6g} for {due[i]:.6g} tokens per round" for i in order[:3]]
         raise Infeasible(
-            f"the minimum rates need {total:.6g} draft tokens per round, {problem.budget_tokens}"
-            " are available: " + ", ".join(parts) + _and_more(len(order) - 3),
+            f"the minimum rates need {total:.6g} draft tokens per round, but only"
+            f" {problem.budget_tokens} are available: "
+            + ", ".join(parts)
+            + _and_more(len(order) - 3),
             [
                 Conflict(
                     constraint="budget_tokens",

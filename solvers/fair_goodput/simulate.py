@@ -152,7 +152,7 @@ class GoodputSimulation(Simulation):
     def _place(self, rounds: int) -> int:
         place = int(np.searchsorted(self.checkpoints, rounds))
         if place == len(self.checkpoints) or self.checkpoints[place] != rounds:
-            raise InvalidInput(f"rounds: expected a checkpoint, got {describe(rounds)}")
+            raise InvalidInput(f"rounds: expected one of the checkpoints, got {describe(rounds)}")
         return place
 
 
@@ -399,6 +399,6 @@ def _checkpoints(given: Sequence[int] | Ints | None, rounds: int) -> Ints:
     good = points.ndim == 1 and len(points) > 0 and points.dtype.kind in "iu"
     if not good or points[-1] != rounds or (np.diff(points, prepend=0) <= 0).any():
         raise InvalidInput(
-            f"checkpoints: expected increasing rounds, the last {rounds}, got {describe(given)}"
+            f"checkpoints: expected increasing rounds that end at {rounds}, got {describe(given)}"
         )
     return points.astype(np.int64)

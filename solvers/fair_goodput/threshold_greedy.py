@@ -1,5 +1,5 @@
-"""The largest weighted sum of rates per second: one round, found by trying every end of
-drafting.
+"""The round with the largest weighted sum of rates per second, found by trying every time at which
+drafting may end.
 """
 
 from __future__ import annotations
@@ -23,13 +23,15 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class ThresholdGreedy(FairGoodputMethod):
-    """The best round for the weighted sum: greedy within every possible end of drafting."""
+    """Find the best round for the weighted sum, by a greedy choice for each time at which drafting
+    may end.
+    """
 
     name = "threshold-greedy"
     exact = True
     source = "own; Eq. 5 of paper 5 under every cap on the duration of a round"
     guarantee = "optimal"
-    complexity = "O(E log E) for E draft tokens that may pay, some ten times"
+    complexity = "O(E log E) for E draft tokens that may pay off, about ten times"
     takes = (PER_SECOND, NO_MIN_RATES, WEIGHTED_SUM)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:

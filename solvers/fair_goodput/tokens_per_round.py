@@ -1,6 +1,4 @@
-"""The rule that counts tokens per round, in real time: the fair optimum per round, however long its
-rounds take.
-"""
+"""The fair optimum per round, judged per second. It ignores the duration of rounds."""
 
 from __future__ import annotations
 
@@ -30,22 +28,24 @@ def _out_of_range(method: Method, problem: FairGoodputProblem) -> str | None:
     try:
         per_round(problem)
     except InvalidInput:
-        return "a utility of rates per round out of the range of floating-point numbers"
+        return "a utility of rates per round outside the range of floating-point numbers"
     return None
 
 
 @dataclass(frozen=True)
 class TokensPerRound(FairGoodputMethod):
-    """The optimum per round of paper 5, judged per second."""
+    """Use the optimum per round of paper 5, judged per second."""
 
     name = "tokens-per-round"
     source = "paper 5, problem (1): goodput counted per round"
-    guarantee = "none per second; a bound from rounds as short as any"
+    guarantee = "none per second; a bound from the shortest possible round"
     complexity = "that of `dual`"
     takes = (
         PER_SECOND,
         NO_MIN_RATES,
-        Condition("a utility of rates per round within it", _out_of_range),
+        Condition(
+            "a utility of rates per round in the range of floating-point numbers", _out_of_range
+        ),
     )
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:

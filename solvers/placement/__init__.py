@@ -14,7 +14,7 @@ from specopt.solvers.placement.refined import Refined
 
 @dataclass(frozen=True)
 class AutoPlacement(Auto):
-    """The refined method, which has a bound and starts from the simple plans."""
+    """The method `refined`, which starts from simple plans and has a bound."""
 
     solves = PlacementProblem
     order = (Refined,)

@@ -19,7 +19,7 @@ class OnePlace(SimplePlacement):
 
     place: ClassVar[Place]
     source = "own; what deployments without a planner do"
-    guarantee = "none; no plan where some class has no such place, or units are too few"
+    guarantee = "none; no plan if a class has no such place, or if there are too few units"
     complexity = "O(options x log clients) evaluations of a unit"
 
     def patterns(self, prepared: Prepared) -> Counter[Pattern]:
@@ -29,7 +29,7 @@ class OnePlace(SimplePlacement):
 
 @dataclass(frozen=True)
 class NoDrafts(OnePlace):
-    """Nobody drafts."""
+    """Draft nothing."""
 
     name = "none"
     place = "none"
@@ -37,7 +37,7 @@ class NoDrafts(OnePlace):
 
 @dataclass(frozen=True)
 class AllBeside(OnePlace):
-    """All drafts come from beside the verifier."""
+    """Draft next to the verifier only."""
 
     name = "all-beside"
     place = "beside"
@@ -45,7 +45,7 @@ class AllBeside(OnePlace):
 
 @dataclass(frozen=True)
 class AllDevice(OnePlace):
-    """All drafts come from the devices."""
+    """Draft on the devices only."""
 
     name = "all-device"
     place = "device"
@@ -53,11 +53,11 @@ class AllDevice(OnePlace):
 
 @dataclass(frozen=True)
 class GreedyPlacement(SimplePlacement):
-    """One client at a time (with many clients, a few at a time), drafting units aside."""
+    """Place one client at a time (a few at a time if there are many), without draft units."""
 
     name = "greedy"
     source = "own"
-    guarantee = "none; no plan where clients are left when no unit can take one more"
+    guarantee = "none; no plan if clients remain when no unit can serve another client"
     complexity = "O(clients x units x options) evaluations of a unit"
 
     def patterns(self, prepared: Prepared) -> Counter[Pattern]:

@@ -1,5 +1,5 @@
-"""Every pattern of every unit, and every way to share clients among units. It is the oracle of the
-others.
+"""Brute force: every pattern of every unit, and every way to distribute clients among units. The
+other methods are tested against it.
 """
 
 from __future__ import annotations
@@ -23,14 +23,11 @@ length are met.
 
 @dataclass(frozen=True)
 class BruteForcePlacement(PlacementSearch):
-    """All patterns, unit after unit."""
+    """Enumerate all patterns, unit by unit."""
 
     name = "brute-force"
     exact = True
-    source = (
-        "enumeration of the plans of the contract, all draft units of up to as many as there are"
-        " clients"
-    )
+    source = "enumeration of all plans, with any number of draft units up to the number of clients"
     guarantee = "optimal"
     complexity = "O(patterns x ways to share the clients x units)"
     max_size = 20_000

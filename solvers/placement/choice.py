@@ -1,4 +1,4 @@
-"""How often each pattern is used: the integer program over patterns, solved by HiGHS."""
+"""Choose how often each pattern is used, by an integer program that HiGHS solves."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Simple plans that methods start from: all drafts in one place, or clients placed one by one."""
+"""Simple plans from which methods start: all drafts in one place, or clients placed one by one."""
 
 from __future__ import annotations
 

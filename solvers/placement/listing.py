@@ -1,5 +1,5 @@
-"""Lists of whole patterns, made by kernels: of those that serve the same clients the most valuable
-one is kept.
+"""Lists of integer patterns, made by kernels. Of the patterns that serve the same clients, only the
+most valuable one is kept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SECONDS_PER_PATTERN = 3e-6
 
 
 class Lister:
-    """Lists patterns of one side after the other, until it has seen too many.
+    """Lists the patterns of one side after the other, up to a maximum number.
 
     Parameters
     ----------

@@ -54,7 +54,9 @@ class PlacementMethod(Method):
 
 @dataclass(frozen=True)
 class PlacementSearch(PlacementMethod):
-    """Base of the methods that have a simple plan where the time is up before their own."""
+    """Base of the methods that return a simple plan if the time limit is reached before they find
+    their own.
+    """
 
     def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
         """Search; where the time is up before there is a plan, offer a simple one."""
@@ -180,24 +182,24 @@ def why_infeasible(prepared: Prepared, served: float = math.inf) -> Infeasible:
                     )
         if best < 0.0:
             return Infeasible(
-                f"class {of.name!r}: the cache of one client takes at least {least:.4g} bytes;"
-                f" beside the weights a unit has at most {room:.4g}",
+                f"class {of.name!r}: the cache of one client takes at least {least:.4g} bytes,"
+                f" but a unit has at most {room:.4g} bytes in addition to the weights",
                 [Conflict(constraint="memory", index=c, needs=least, has=room)],
             )
         if best < of.min_tokens_per_second * (1.0 - SLACK):
             return Infeasible(
-                f"class {of.name!r}: at least {of.min_tokens_per_second:g} tokens per second are"
-                f" asked for, and one client alone gets at most {best:.4g} ({where})",
+                f"class {of.name!r}: the minimum is {of.min_tokens_per_second:g} tokens per second,"
+                f" but one client alone gets at most {best:.4g} ({where})",
                 [Conflict(constraint="rate", index=c, needs=of.min_tokens_per_second, has=best)],
             )
     units, clients = sum(one.units for one in problem.verifiers), sum(prepared.clients)
     if served == math.inf:
         return Infeasible(
-            f"{units} units cannot serve {clients} clients within memory and least rates"
+            f"{units} units cannot serve {clients} clients within memory and minimum rates"
         )
     return Infeasible(
         f"{units} units serve at most {math.floor(served)} of {clients} clients within memory and"
-        " least rates",
+        " minimum rates",
         [Conflict(constraint="units", needs=float(clients), has=float(math.floor(served)))],
     )
 

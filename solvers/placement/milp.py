@@ -1,5 +1,5 @@
-"""Placement as an integer program over patterns of units, written to be read; Pyomo states it,
-HiGHS solves it.
+"""A readable reference for placement: an integer program over patterns of units, stated in Pyomo
+and solved by HiGHS.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ UNITS = 100.0
 
 @dataclass(frozen=True)
 class MilpPlacement(ByProgram, PlacementSearch):
-    """One whole number per pattern of a unit: how often it is used."""
+    """An integer program whose variables count how often each pattern of a unit is used."""
 
     name = "milp"
     source = "own; a cutting-stock program over patterns, Pyomo and HiGHS"

@@ -1,4 +1,4 @@
-"""A linear or integer program to be maximised, built column by column and solved by HiGHS."""
+"""A linear or integer maximisation program, built column by column and solved by HiGHS."""
 
 from __future__ import annotations
 

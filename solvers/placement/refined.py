@@ -1,5 +1,5 @@
-"""The exact method: patterns of units, all of them where there are few, else priced in ever smaller
-boxes.
+"""The exact method: list all patterns of units if there are few, else generate them in successively
+smaller boxes.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ SECONDS_PER_PLAN = 2.0
 
 @dataclass(frozen=True)
 class Refined(PlacementSearch):
-    """Column generation over patterns of units, by boxes of periods; all patterns where these are
-    few.
+    """Column generation over patterns of units, in boxes of periods. All patterns are listed if
+    there are few.
 
     Few patterns: an integer program over all of them, of which the best with the same clients
     counts. Else the bound is that of fractional patterns and of whole numbers of units. Each
@@ -76,7 +76,7 @@ class Refined(PlacementSearch):
     name = "refined"
     source = "own; Dantzig-Wolfe decomposition by patterns, Lagrangian bounds"
     guarantee = (
-        "a bound; optimal where patterns are few, else within the gap of fractional patterns"
+        "a bound; optimal if there are few patterns, else within the gap of fractional patterns"
     )
     complexity = "patterns in all, or sides x boxes x options per pricing"
 

@@ -1,5 +1,5 @@
-"""The bound of fractional patterns: a linear program over patterns that are priced in ever smaller
-boxes.
+"""The bound of fractional patterns: a linear program over patterns that are generated in
+successively smaller boxes.
 
 Every unit uses a pattern of the linear program of some box. HiGHS solves the master program over
 how often each is used. At its dual prices the best pattern of every side is found best box first.

@@ -1,5 +1,5 @@
-"""Plans from the master program: whole units first, whole clients then, and missing or surplus
-clients put right.
+"""Plans from the master program: round units first, then clients, and correct missing or surplus
+clients.
 """
 
 from __future__ import annotations
@@ -155,8 +155,7 @@ def spread(shared: dict[int, int], units: int) -> Counter[tuple[tuple[int, int],
 
 
 class Filling:
-    """Adds clients to units, or takes them away, where it costs least; remembers each unit's
-    best move.
+    """Adds or removes clients of units at the lowest cost, and stores the best move of each unit.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ WARM_UP = 0.25
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlacementSimulation(Simulation):
-    """The yield of a plan that is played, next to the judge's numbers.
+    """The simulated yield of a plan, together with the judged values.
 
     `estimates` are "tokens_per_second" of all clients, and the "busy_share" of the units of
     verifiers in use.
@@ -97,7 +97,7 @@ def simulate(
     runs = Replications(seed, replications, callback, minimum=2)
     model = judged(problem, plan).terms["tokens_per_second"]
     if not plan.groups:
-        raise InvalidInput("policy: expected a plan that serves clients, got one without groups")
+        raise InvalidInput("policy: the plan serves no clients; pass a plan with groups")
     rounds = integer("rounds", rounds, 1, MAX_ROUNDS)
     judged_cycles = np.array(
         [seconds for group in plan.groups for seconds in problem.unit(plan, group).seconds]

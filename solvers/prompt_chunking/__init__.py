@@ -21,7 +21,7 @@ from specopt.solvers.prompt_chunking.milp import MilpChunking
 
 @dataclass(frozen=True)
 class AutoChunking(Auto):
-    """Chunks by a deadline and a local search, then the search that brackets the least deadline."""
+    """The method `deadline`, followed by `exact`."""
 
     solves = PromptChunkingProblem
     order = (Deadline, ExactChunking)

@@ -50,8 +50,8 @@ class Family(PromptChunkingMethod):
 
 @dataclass(frozen=True)
 class Fixed(Family):
-    """Chunks of a given size, the last takes the rest; the size goes up to the grid and to what the
-    cap needs.
+    """Use chunks of a given size, where the last one has the remaining tokens. The size is rounded
+    up to the grid and to the minimum that the maximum number of chunks allows.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Fixed(Family):
 
 @dataclass(frozen=True)
 class Geometric(Family):
-    """The best geometric sequence over its length and its ratio.
+    """Find the best geometric sequence of chunks over its length and ratio.
 
     Where chunks do not meet in the cloud, every chunk that is done just in time makes the optimum:
     each is then about beta_up / beta_down times the one before.
@@ -105,7 +105,7 @@ class Geometric(Family):
 
 @dataclass(frozen=True)
 class Whole(Family):
-    """One chunk."""
+    """Use one chunk for the whole prompt."""
 
     name = "whole"
     source = "U-shaped inference, a baseline of paper 4"

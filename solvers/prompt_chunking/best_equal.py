@@ -15,7 +15,7 @@ from specopt.solvers.prompt_chunking.method import call, certify, plan_of
 from specopt.solvers.prompt_chunking.prepare import Prepared
 
 STAGES_PER_CHECK = 4_000_000
-"""Stages to play between two looks at the clock: about 10 ms."""
+"""Stages simulated between two checks of the clock, about 10 ms."""
 
 
 def best_equal_chunks(problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Ints:
@@ -40,7 +40,7 @@ def best_equal_chunks(problem: PromptChunkingProblem, prepared: Prepared, budget
 
 @dataclass(frozen=True)
 class BestEqual(Family):
-    """Chunks of the best single size, the last takes the rest."""
+    """Use chunks of the best single size, where the last one has the remaining tokens."""
 
     name = "best-equal"
     source = "enumeration of all sizes; what Eq. 3 of paper 4 approximates"

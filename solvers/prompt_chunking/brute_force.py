@@ -1,5 +1,5 @@
-"""Brute force: every way to cut the prompt, played chunk by chunk. It is the oracle of the
-others.
+"""Brute force: simulate every way to split the prompt into chunks. The other methods are tested
+against it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ CHUNKS_PER_CHECK = 4096
 
 @dataclass(frozen=True)
 class BruteForceChunking(PromptChunkingMethod):
-    """All compositions of the prompt, one by one."""
+    """Enumerate all ways to split the prompt into chunks."""
 
     name = "brute-force"
     exact = True

@@ -1,5 +1,5 @@
-"""Deadline: the largest chunks that are done just in time for the earliest deadline, then
-polished.
+"""The method `deadline`: the largest chunks that meet the earliest deadline, improved by a local
+search.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def search(prepared: Prepared, effort: int, budget: Budget) -> Ints:
 
 @dataclass(frozen=True)
 class Deadline(SearchingMethod):
-    """Chunks by a deadline for the first token that is halved towards the bound, and a local search
-    from there.
+    """Bisect the deadline for the first token towards the bound, then improve the chunks by a local
+    search.
 
     With a deadline, the largest chunk that can still be through the cloud when the downlink must
     have it is the best one, as long as chunks do not queue in the cloud. Then this is optimal, and
@@ -101,7 +101,7 @@ class Deadline(SearchingMethod):
 
     name = "deadline"
     source = "own; paper 4, Sec. 3.3"
-    guarantee = "none; a certified gap, mostly below 1 %; optimal where all plans are tried"
+    guarantee = "none; a certified gap, mostly below 1 %; optimal if all plans are tried"
     complexity = "O(N + effort)"
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:

@@ -82,7 +82,7 @@ class ExactChunking(SearchingMethod):
     )
     guarantee = "optimal, unless it needs more than max_labels labels: then a certified gap"
     complexity = (
-        "O(B^2 P) per deadline over B boundaries where the bounds suffice; exponential at worst"
+        "O(B^2 P) per deadline over B boundaries if the bounds suffice; exponential at worst"
     )
     supports_warm_start = True
     max_size = 50_000

@@ -1,5 +1,5 @@
-"""Prompt chunking as a mixed-integer linear program, written to be read; Pyomo states it, any
-solver may solve it.
+"""A readable reference for prompt chunking: a mixed-integer linear program, stated in Pyomo, for
+any solver.
 
 A plan is a path over the places where a chunk may end. Each place has the times at which the chunk
 that ends there has left every resource. A chunk that is taken lets the times at its end follow
@@ -34,7 +34,7 @@ UNITS = 100.0
 
 @dataclass(frozen=True)
 class MilpChunking(ByProgram, PromptChunkingMethod):
-    """A path over the places where a chunk may end, with the times at each."""
+    """An integer program for a path over the possible chunk ends, with the times at each one."""
 
     name = "milp"
     source = "own; paper 4, Sec. 3.3, as a path with times, Pyomo and HiGHS"

@@ -1,4 +1,4 @@
-"""A problem as the arrays that the kernels take."""
+"""A problem as arrays for the kernels."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ class ChunkingRun:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PromptSimulation(Simulation):
-    """The results of a scheme, run by run.
+    """The results of a scheme for each run.
 
     `estimates` are the means over requests of TTFT ("ttft_seconds") and TBT ("tbt_seconds"), the
     TTFT that 95 % of the requests keep, and figures of the cloud.
@@ -141,7 +141,7 @@ class PromptSimulation(Simulation):
         """How many requests."""
         return {
             "requests": (
-                f"{self.requests} per replication, after {self.warm_up_requests} that do not count"
+                f"{self.requests} per replication, after {self.warm_up_requests} warm-up requests"
             )
         }
 
@@ -455,7 +455,7 @@ def _twin(policy: OwnPolicy, workload: PromptWorkload, seed: int) -> Any:
                 int(min(every, left)),
             )
             rule = (
-                f"tokens of a chunk, from 1 to {left}",
+                f"a number of tokens per chunk, from 1 to {left}",
                 lambda found: found.ndim == 0 and 1 <= found <= left,
             )
             known[key] = int(decided(policy, state, rule))
@@ -475,7 +475,7 @@ def _flat(
         or [sum(plan) for plan in plans] != prompt_tokens.tolist()
         or min(map(min, plans)) < 1
     ):
-        raise InvalidInput("plans: expected chunks of every request that sum to its prompt")
+        raise InvalidInput("plans: the chunks of each request must sum to its prompt tokens")
     chunks = np.array([len(plan) for plan in plans])
     return np.cumsum(chunks) - chunks, np.concatenate(plans).astype(np.int64)
 

@@ -19,15 +19,15 @@ from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.stand_in import StandIn
 
 FEW_TASKS = 6
-"""Up to here every plan is rated sooner than known lengths are bounded."""
+"""Number of tasks up to which enumeration is faster than the bounds for known lengths."""
 
 
 @dataclass(frozen=True)
 class AutoServing(Auto):
-    """The exact search of conservative lengths; known ones by local search and columns, then, of
-    few tasks, every plan.
+    """The exact search for conservative lengths. For known lengths, local search and column
+    generation, and enumeration if there are few tasks.
 
-    Rates of every task and predicted lengths are planned by stand-ins.
+    For a rate per task or predicted lengths, the method `stand-in`.
     """
 
     solves = ServingLatencyProblem

@@ -39,7 +39,7 @@ TIE = 1e-12
 
 @dataclass(frozen=True)
 class Algorithm1(ServingLatencyMethod):
-    """The paper's dynamic program for every speculation length, with optimal bandwidth shares."""
+    """Run the paper's dynamic program per speculation length, with optimal bandwidth shares."""
 
     name = "algorithm-1"
     source = "paper 1, Algorithm 1, Eq. 27-33"

@@ -79,7 +79,7 @@ def largest_feasible(prepared: Prepared, size: int) -> Batches:
 
 @dataclass(frozen=True)
 class NoBatching(EqualSizes):
-    """One task at a time through the pipeline, shortest input first."""
+    """Serve one task at a time through the pipeline, shortest input first."""
 
     name = "no-batching"
     source = "paper 1, Sec. IV-A, benchmark 2"
@@ -95,7 +95,7 @@ class NoBatching(EqualSizes):
 
 @dataclass(frozen=True)
 class StaticBatching(EqualSizes):
-    """Batches of a small fixed size.
+    """Use batches of a small fixed size.
 
     Parameters
     ----------
@@ -115,7 +115,7 @@ class StaticBatching(EqualSizes):
 
 @dataclass(frozen=True)
 class MaxBatching(EqualSizes):
-    """Batches of the largest size that fits with the longest input and output."""
+    """Use batches of the largest size that fits with the longest input and output."""
 
     name = "max-batching"
     source = "paper 1, Sec. IV-B, benchmark 2"
@@ -128,8 +128,8 @@ class MaxBatching(EqualSizes):
 
 @dataclass(frozen=True)
 class HeuristicBatching(EqualSizes):
-    """Sizes 2, 3, ... until the latency first rises or a batch no longer fits, for every
-    speculation length.
+    """Try the batch sizes 2, 3, ... until the latency increases or a batch no longer fits, for
+    every speculation length.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ class HeuristicBatching(EqualSizes):
 
 @dataclass(frozen=True)
 class FixedLength(Algorithm1):
-    """Algorithm 1's batches at one speculation length.
+    """Use the batches of Algorithm 1 at one speculation length.
 
     Parameters
     ----------
@@ -182,7 +182,7 @@ class FixedLength(Algorithm1):
 
 @dataclass(frozen=True)
 class UniformBandwidth(Algorithm1):
-    """Algorithm 1's batches and speculation length, the band divided evenly."""
+    """Use the batches and speculation length of Algorithm 1, with equal bandwidth shares."""
 
     name = "uniform-bandwidth"
     source = "paper 1, Sec. IV-C"

@@ -1,5 +1,5 @@
-"""Lower bounds on the total serving latency of static plans, for the methods that have none of
-their own.
+"""Lower bounds on the total serving latency of static plans, for the methods without their own
+bound.
 
 The sequential and autoregressive mechanisms are additive over batches: the shortest path over
 contiguous batches is their optimum. For the pipelined mechanism the search behind `exact` is

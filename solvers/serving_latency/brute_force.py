@@ -1,8 +1,8 @@
 """Brute force: every partition into batches, every pipeline order, every speculation length.
 
 Ordered set partitions are enumerated as sequences of disjoint subsets; stage times of every subset
-are tabled per step. Nothing is assumed (no contiguity, no order), so it is the oracle of every
-other method, for known output lengths too.
+are tabled per step. No contiguity or order is assumed, so every other method is tested against it,
+also for known output lengths.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from specopt.solvers.threads import in_threads
 
 @dataclass(frozen=True)
 class BruteForce(ServingLatencyMethod):
-    """All set partitions, all pipeline orders, all speculation lengths."""
+    """Enumerate all set partitions, pipeline orders and speculation lengths."""
 
     name = "brute-force"
     exact = True

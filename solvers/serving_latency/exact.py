@@ -27,12 +27,14 @@ from specopt.solvers.serving_latency.prepare import Prepared
 
 @dataclass(frozen=True)
 class Exact(ServingLatencyMethod):
-    """Proof by Lagrangian bounds over pipeline positions and enumeration of what they leave."""
+    """Prove optimality by Lagrangian bounds over pipeline positions, and enumerate the remaining
+    plans.
+    """
 
     name = "exact"
     exact = True
     source = "own; problem (24) of paper 1, contiguity, Eq. 20 as a maximum over critical batches"
-    guarantee = "optimal; a certified gap where tasks are many"
+    guarantee = "optimal; a certified gap if there are many tasks"
     complexity = "O(l_max K^2) without overlap; pipelined O(K B 2^M M) per bound, then enumeration"
     takes = (CONSERVATIVE,)
     forms = ()

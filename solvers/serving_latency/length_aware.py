@@ -64,7 +64,8 @@ _HEAT, _HEAT_OF_MANY = 0.01, 3e-5  # relative worsening that annealing starts wi
 
 @dataclass(frozen=True)
 class LengthAware(ServingLatencyMethod):
-    """Shortest paths over several orders, then simulated annealing.
+    """Find plans by shortest paths over several task orders, then improve them by simulated
+    annealing.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
-"""Problem (24) of paper 1 as a mixed-integer linear program, written to be read; Pyomo states it,
-HiGHS solves it.
+"""A readable reference for problem (24) of paper 1: a mixed-integer linear program, stated in Pyomo
+and solved by HiGHS.
 
 One program per mechanism and speculation length l. Nothing is assumed about optimal plans, neither
 that batches are contiguous in sorted input length nor their order: tasks go to pipeline positions
@@ -47,7 +47,8 @@ UNITS = 100.0
 
 @dataclass(frozen=True)
 class Milp(ByProgram, ServingLatencyMethod):
-    """The readable reference: assignment to positions, shapes of batches, the recursion of Eq. 20.
+    """The readable reference, with assignment to positions, batch shapes and the recursion of Eq.
+    20.
 
     Practical are up to 4 tasks with all speculation lengths and 6 with a given one: some seconds.
     The caller's wish to stop is noticed between programs, Ctrl-C and the time limit within them.
@@ -69,13 +70,13 @@ class Milp(ByProgram, ServingLatencyMethod):
     max_size = 6
     takes = (
         Condition(
-            "at most 4 tasks without its option length",
+            "at most 4 tasks unless its option length is set",
             lambda method, problem: (
                 f"{problem.tasks} tasks" if method.length is None and problem.tasks > 4 else None
             ),
         ),
         Condition(
-            "a max_speculation_length that reaches its option length",
+            "a max_speculation_length at least as large as its option length",
             lambda method, problem: method._too_short(problem),
         ),
         at_most(MAX_STEPS, "decoding steps", lambda method, problem: method._steps(problem)),

@@ -40,7 +40,8 @@ _DRAWS_PER_CALL = 20_000_000  # about a tenth of a second
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LatencySimulation(ReplaySimulation):
-    """The distribution of the real serving latency of a plan, next to the model's number.
+    """The distribution of the real serving latency of a plan, together with the latency of the
+    model.
 
     Parameters
     ----------
@@ -74,7 +75,7 @@ class LatencySimulation(ReplaySimulation):
         facts = super().facts | {"model steps": str(self.model_steps)}
         if self.known_model != self.model:
             facts["known lengths"] = (
-                f"{self.known_model:.6g}, mean / model {self.known_ratio:.4f}, each task its own"
+                f"{self.known_model:.6g}, mean / model {self.known_ratio:.4f}, with each task's own"
                 " output length"
             )
         if self.drop_finished:
@@ -121,7 +122,7 @@ def simulate(
     clash = ONE_RATE.clash(None, problem) or GIVEN.clash(None, problem)
     if clash:
         raise Unsupported(
-            f"simulate plays batches of given output lengths at one acceptance rate, not {clash}"
+            f"simulate requires given output lengths and one acceptance rate, got {clash}"
         )
     mechanism = problem.mechanism_of(plan)
     known = dataclasses.replace(problem, output_lengths="known").evaluate(plan).objective

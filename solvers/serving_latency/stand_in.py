@@ -54,7 +54,7 @@ MAX_TURNS = 3
 """Maximum number of stand-ins, each at the speculation length of the plan before."""
 
 DIFFERENT = Condition(
-    "a rate for each task or predicted lengths: others plan the rest",
+    "a rate for each task or predicted lengths (use another method otherwise)",
     lambda method, problem: (
         "one rate and given lengths"
         if all(other.clash(method, problem) is None for other in (ONE_RATE, GIVEN))
@@ -65,7 +65,8 @@ DIFFERENT = Condition(
 
 @dataclass(frozen=True)
 class StandIn(ServingLatencyMethod):
-    """Plans for problems that resemble this one, the best of them improved on the sample average.
+    """Plan for similar problems that other methods can solve, and improve the best plan on the
+    sample average.
 
     Parameters
     ----------

@@ -103,12 +103,14 @@ def drafter(data: object, passes: PassTime | None, where: str) -> Drafter:
     unknown = sorted(str(key) for key in set(data) - {"type", *known})
     if unknown:
         takes = ", ".join(("type", *known))
-        raise InvalidInput(f"{where}: unknown field {unknown[0]!r}; {kind} takes {takes}")
+        raise InvalidInput(
+            f"{where}: unknown field {unknown[0]!r}; the fields of {kind} are {takes}"
+        )
     if kind == "remote":
         inner = drafter(data.get("drafter", {"type": "model"}), passes, f"{where}.drafter")
         if data.get("drafter", {}).get("type") == "remote":
             raise InvalidInput(
-                f"{where}.drafter.type: expected a drafter on the other machine, got 'remote'"
+                f"{where}.drafter.type: a remote drafter cannot contain another 'remote' drafter"
             )
         trip, bits = (
             number(f"{where}.{name}", data.get(name), 0, below=1e18) for name in known[:2]
@@ -119,10 +121,10 @@ def drafter(data: object, passes: PassTime | None, where: str) -> Drafter:
     if kind in LOOKUPS:
         if passes is not None:
             raise InvalidInput(
-                f"{where}.type: {kind} drafts without a model: expected no draft runtime with it"
+                f"{where}.type: {kind} drafts without a model; omit the draft runtime"
             )
         step = number(f"{where}.seconds_per_step", data.get("seconds_per_step", 0.0), 0, below=1e18)
         return Drafter(kind, seconds_per_step=step)
     if passes is None:
-        raise InvalidInput(f"{where}.type: {kind} needs a draft runtime, got none")
+        raise InvalidInput(f"{where}.type: {kind} requires a draft runtime")
     return Drafter(kind, passes)

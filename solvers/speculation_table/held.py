@@ -119,8 +119,8 @@ class OfSweep:
         cases = {(one.workload, one.context_tokens) for one in sweep.conditions}
         if len(sweep.setups) > 1 or len(cases) > 1:
             raise InvalidInput(
-                f"{where}: expected one drafter, mode, workload and context, as the server has, "
-                "got several; --draft and --workload take one"
+                f"{where}: expected one drafter, mode, workload and context, as on the server, "
+                "got several; choose one with --draft and --workload"
             )
         self.sweep, (self.case,), self.bands = sweep, cases, bands or {}
         self.predictor = Predictor(sweep, LEVEL)

@@ -129,13 +129,16 @@ class Runtimes:
         )
         if not common:
             raise InvalidInput(
-                "context_tokens: expected draft and verify passes measured with the same cached"
+                "context_tokens: draft and verify passes must be measured with the same cached"
                 " tokens"
             )
         if len(common) == 1:
             return replace(self, contexts=common)
         listed = ", ".join(f"{context:g}" for context in common)
-        note = f"context_tokens is not given: contexts of {listed} tokens, as measured, count alike"
+        note = (
+            f"context_tokens is not given: the measured contexts ({listed} tokens) are"
+            f" weighted equally"
+        )
         return replace(self, contexts=common, notes=(*self.notes, note))
 
     @property

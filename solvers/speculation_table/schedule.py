@@ -51,7 +51,7 @@ class Schedule:
         drafts_taken = [drafts for *_, drafts in self.ranges]
         if drafts_taken != [None] and (None in drafts_taken or not any(drafts_taken)):
             raise InvalidInput(
-                "ranges: expected one range of None, or integers with a positive one among them"
+                "ranges: expected one range of None, or integers of which at least one is positive"
             )
         if self.speedups is not None and (
             self.speedups.ndim != 2
@@ -62,7 +62,7 @@ class Schedule:
             or (self.weights is not None and self.weights.shape != (len(self.batches),))
         ):
             raise InvalidInput(
-                "speedups: expected a row, and a weight, for each of the increasing batches"
+                "speedups: expected one row and one weight per batch, with increasing batches"
             )
 
     @property

@@ -129,7 +129,7 @@ def speedups(runtimes: Runtimes, acceptance: Acceptance, requests: int, drafts: 
     }
     alone, speculating = runtimes.seconds(requests, drafts)
     if not (speculating > 0.0).all():
-        raise InvalidInput("runtime: expected passes that take some time, got a step of 0 seconds")
+        raise InvalidInput("runtime: a step must take more than 0 seconds, got a step of 0 seconds")
     fitted = tokens["rates"] * alone.mean(axis=0) / speculating.mean(axis=0)
     alone_low, fast = runtimes.seconds(requests, drafts, "lower")
     alone_high, slow = runtimes.seconds(requests, drafts, "upper")
@@ -188,15 +188,15 @@ def speculation_table(
     has_limits = acceptance.has_limits or runtimes.has_limits
     if robust and not has_limits:
         notes.append(
-            "neither acceptance nor runtimes have confidence limits: the worst case is the expected"
-            " case"
+            "neither acceptance nor runtimes have confidence limits, so the worst case equals the"
+            " expected case"
         )
     worth = speedups(runtimes, acceptance, requests, drafts)
     relative = worth.low if robust else worth.fitted
     judged = np.where(relative >= 1.0, relative, NEVER) if robust else relative
     if drafts < multiple:
         raise InvalidInput(
-            f"max_length: expected at least {multiple}, as many as the heads predict, got {drafts}"
+            f"max_length: expected at least {multiple}, the number of heads, got {drafts}"
         )
     judged = np.where(np.arange(drafts + 1) % multiple == 0, judged, NEVER)
     ranges = fewest_ranges(judged, loss)
@@ -260,19 +260,19 @@ def _against(worth: Speedups, found: SpeculationTable) -> str:
         mean = float(np.exp(np.concatenate(logs).mean()))
         if mean > 1.0 and speculates:
             return ""
-        return f"speculation does not pay: at best it runs at {mean:.2f}x of none on average"
+        return f"speculation does not pay off: at best, the mean speed-up is {mean:.2f}x"
     if speculates and (worth.low.max(axis=1) >= 1.0).all():
         return ""
     best = worth.low[:, 1:].max(axis=1)
     at = int(np.argmin(best))
     drafts = 1 + int(np.argmax(worth.low[at, 1:]))
     text = (
-        f"no lengths are safe: at batch {at + 1} speculation may be slower than none,"
-        f" {best[at]:.2f}x in the worst case ({worth.fitted[at, drafts]:.2f}x expected) with"
-        f" {drafts} drafts, the best there"
+        f"no draft length is safe: at batch size {at + 1} the best one, {drafts} drafts, may be"
+        f" slower than no speculation ({best[at]:.2f}x in the worst case,"
+        f" {worth.fitted[at, drafts]:.2f}x expected)"
     )
     pays = _leading(best >= 1.0)
-    return text + (f"; up to batch {pays} it is safe: --max-batch {pays}" if pays else "")
+    return text + (f"; up to batch size {pays} it is safe: use --max-batch {pays}" if pays else "")
 
 
 def _sizes(
@@ -294,7 +294,7 @@ def _sizes(
     drafts = (known or DEFAULT_DRAFTS) if max_length is None else max_length
     if known is not None and drafts > known:
         notes.append(
-            f"acceptance is known for {known} draft positions: longer drafts were not considered"
+            f"acceptance is known for {known} draft positions, so longer drafts were not considered"
         )
         drafts = max(1, known)  # 1 where not even that is known: refused by the acceptance
     requests = DEFAULT_REQUESTS if max_batch is None else max_batch
@@ -303,7 +303,8 @@ def _sizes(
         return requests, drafts
     if extrapolate:
         notes.append(
-            f"extrapolated beyond the measured range ({runtimes.measured}), where no limit holds"
+            f"extrapolated beyond the measured range ({runtimes.measured}), where the limits"
+            f" do not hold"
         )
         return requests, drafts
     longest = _leading(np.all(inside[: 1 if max_batch is None else requests], axis=0)) - 1
@@ -314,13 +315,13 @@ def _sizes(
             else "a batch of 1"
         )
         raise InvalidInput(
-            f"max_batch, max_length: expected what was measured ({runtimes.measured}; contexts of"
+            f"max_batch, max_length: expected the measured range ({runtimes.measured}; contexts of"
             f" {', '.join(f'{one:g}' for one in runtimes.contexts)} tokens), got {asked};"
-            " --extrapolate goes beyond"
+            " to go beyond it, use --extrapolate"
         )
     largest = _leading(np.all(inside[:, : longest + 1], axis=1))
     notes.append(
-        f"batches up to {largest} and drafts up to {longest}, as far as measured"
+        f"limited to batches up to {largest} and drafts up to {longest}, the measured range"
         f" ({runtimes.measured})"
     )
     return largest, longest

@@ -20,14 +20,12 @@ from specopt.solvers.verification_batch.sweep import Sweep
 from specopt.solvers.verification_batch.threshold import Threshold
 
 SWEPT = range(3000, 10_000)
-"""Requests among which the sweep's plan comes well before the first good one of `threshold`."""
+"""Numbers of requests for which `sweep` finds a good plan much earlier than `threshold`."""
 
 
 @dataclass(frozen=True)
 class AutoBatch(Auto):
-    """Thresholds, each bounded and settled; among many requests behind a sweep, whose plan is there
-    at once.
-    """
+    """The method `threshold`, preceded by the fast method `sweep` if there are many requests."""
 
     solves = VerificationBatchProblem
     order = (Sweep, Threshold)

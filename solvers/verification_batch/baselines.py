@@ -1,4 +1,4 @@
-"""Baselines for `verification-batch`: the requests in one order, until one does not fit."""
+"""Baselines for `verification-batch`, which add requests in one order until one does not fit."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from specopt.solvers.verification_batch.prepare import Prepared
 
 @dataclass(frozen=True)
 class InOrder(VerificationBatchMethod):
-    """Base of the baselines that drop hopeless requests first.
+    """Base of the baselines that first drop hopeless requests.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class InOrder(VerificationBatchMethod):
 
 @dataclass(frozen=True)
 class FirstComeFirstServed(InOrder):
-    """In order of arrival, until one does not fit; hopeless requests are dropped first."""
+    """Add requests by arrival until one does not fit, after dropping hopeless ones."""
 
     name = "fcfs"
     source = "the batching of SLED, a baseline of paper 2"
@@ -57,7 +57,7 @@ class FirstComeFirstServed(InOrder):
 
 @dataclass(frozen=True)
 class EarliestDeadlineFirst(InOrder):
-    """In order of deadlines, until one does not fit; hopeless requests are dropped first."""
+    """Add requests by deadline until one does not fit, after dropping hopeless ones."""
 
     name = "edf"
     source = "a standard of real-time scheduling"
@@ -69,8 +69,8 @@ class EarliestDeadlineFirst(InOrder):
 
 @dataclass(frozen=True)
 class Algorithm1(VerificationBatchMethod):
-    """As printed: it stops at the first request that does not fit, so one late request can stop it
-    for ever.
+    """Run Algorithm 1 as printed. It stops at the first request that does not fit, so one late
+    request can block it forever.
 
     A request is critical if now >= d_i - v_i - delta (Eq. 17), with the problem's guard delta.
 
@@ -114,7 +114,7 @@ class Algorithm1(VerificationBatchMethod):
 
 @dataclass(frozen=True)
 class Algorithm1Drop(Algorithm1):
-    """Algorithm 1 after dropping hopeless requests: late ones, and those too large for the memory.
+    """Run Algorithm 1 after dropping hopeless requests, which are late or too large for the memory.
 
     Then the first request in its order fits alone, and the batch is empty only if nothing fits. Its
     distance to the optimum stays unbounded.

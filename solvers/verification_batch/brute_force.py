@@ -13,9 +13,7 @@ from specopt.solvers.verification_batch.prepare import Prepared
 
 @dataclass(frozen=True)
 class BruteForceBatch(VerificationBatchMethod):
-    """All subsets, one by one; where last digits matter, the judge decides. The oracle of the
-    others.
-    """
+    """Enumerate all subsets. The judge decides if rounding matters."""
 
     name = "brute-force"
     exact = True

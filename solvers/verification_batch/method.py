@@ -30,9 +30,9 @@ PLAIN = 32
 class VerificationBatchMethod(Method):
     """Base of the methods for `verification-batch`.
 
-    A request that cannot be served in time even alone, c + w_i > d_i - now, or that needs more
-    memory than there is, is hopeless: no feasible batch holds it. All methods leave these out, and
-    the stats list them.
+    A request is hopeless if it cannot be served in time even alone, c + w_i > d_i - now, or if it
+    needs more memory than is available. No feasible batch contains it. All methods drop such
+    requests and list them in the stats.
     """
 
     solves = VerificationBatchProblem

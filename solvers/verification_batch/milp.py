@@ -1,5 +1,5 @@
-"""One epoch of problem (13)-(15) of paper 2 as an integer program, to be read; Pyomo states it,
-HiGHS solves it.
+"""A readable reference for one epoch of problem (13)-(15) of paper 2: an integer program, stated in
+Pyomo and solved by HiGHS.
 
 Nothing is assumed about thresholds: every request has its own row for its own deadline.
 """
@@ -31,7 +31,8 @@ UNITS = 1e4
 
 @dataclass(frozen=True)
 class MilpBatch(ByProgram, VerificationBatchMethod):
-    """One binary per request, one row for the memory, one per request for its deadline.
+    """An integer program with one binary per request, one row for the memory, and one row per
+    deadline.
 
     The rows bear the judge's tolerance, and HiGHS may exceed them by its own: its program contains
     every batch that the judge admits, so that its bound holds. A solution that the judge refuses

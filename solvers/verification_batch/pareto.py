@@ -23,8 +23,8 @@ SUBSETS_PER_CHECK = 1024
 
 @dataclass(frozen=True)
 class Pareto(VerificationBatchMethod):
-    """Requests join in order of decreasing deadline; whoever joins last sets the time that a label
-    may take.
+    """Extend labels by requests in order of decreasing deadline. The last request of a label limits
+    its time.
 
     A label with more time, more memory and less value than another after the same requests goes. So
     does one that the prices of every threshold still to come hold below the best batch known.

@@ -1,4 +1,4 @@
-"""Policies of a verifier in the long run: the batches that it takes, epoch after epoch.
+"""Policies of a verifier in the long run, which choose a batch at every epoch.
 
 ====================  ==========================================================================
 ``fcfs``              all that is pending, in order of arrival, as far as memory goes (SLED, without

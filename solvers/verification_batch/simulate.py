@@ -70,7 +70,7 @@ OWN_RULE = Policy(name="fcfs")
 
 @dataclass(frozen=True, kw_only=True)
 class Belief(Checked):
-    """The belief of a policy about the time of a batch, and how wrong that becomes.
+    """The belief of a policy about the time of a batch, and its error over time.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ class LongRun:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServiceSimulation(Simulation):
-    """How a policy serves a number of devices, run by run.
+    """The results of a policy for a number of devices, for each run.
 
     `estimates` are "violation_rate", "goodput_tokens_per_second" and the part of it that comes in
     time, the violation rate of every class, and shares of the verifier's time.
@@ -190,7 +190,7 @@ class ServiceSimulation(Simulation):
             facts["decoding"] = "centralised, without drafts"
         if self.stalled:
             facts["stalled"] = (
-                f"{self.stalled} of {self.replications} runs: nothing was taken although all waited"
+                f"{self.stalled} of {self.replications} runs: no batch formed although all waited"
             )
         return facts
 
@@ -397,11 +397,11 @@ def _twin(policy: OwnPolicy, workload: VerificationWorkload, seed: int) -> Any:
             policy,
             state,
             (
-                f"different places of {len(places)} requests",
+                f"distinct indices of the {len(places)} requests",
                 lambda found: found.ndim == 1 and len(np.intersect1d(found, places)) == len(found),
             ),
             (
-                f"requests that fit {rule.memory:.6g} bytes",
+                f"requests that fit into {rule.memory:.6g} bytes",
                 lambda found: (
                     rule.bytes_per_token * float((pending.new + pending.cached)[found].sum())
                     <= rule.memory

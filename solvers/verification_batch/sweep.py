@@ -1,4 +1,6 @@
-"""Sweep: a density greedy for every tightest deadline, then exchanges from the best of them."""
+"""The method `sweep`: a greedy by density for every tightest deadline, then exchanges from the best
+result.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ from specopt.solvers.verification_batch.prepare import SURE, Prepared
 
 @dataclass(frozen=True)
 class Sweep(VerificationBatchMethod):
-    """For each deadline D as the tightest admitted: greedy by value per second with skips; the best
+    """Run a greedy by value per second for each tightest deadline D, and compare with the best
     single request.
 
     At the D of an optimal batch, the greedy up to the first request that does not fit, plus that

@@ -55,8 +55,8 @@ thresholds are settled by HiGHS alone."""
 
 @dataclass(frozen=True)
 class Threshold(VerificationBatchMethod):
-    """A knapsack in time and memory for every tightest deadline that a Lagrangian bound does not
-    rule out.
+    """Solve a knapsack in time and memory for every tightest deadline that a Lagrangian bound does
+    not exclude.
 
     Among many requests, the best thresholds are polished first: the best subset of the requests
     next to the prices, then exchanges. If few labels, as those of `pareto`, settle the rest,

@@ -28,8 +28,8 @@ def serving(**changes: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (serving(name="\ud800"), "half of a surrogate pair"),
-        (serving(**{"\ud800": 1}), "half of a surrogate pair"),
+        (serving(name="\ud800"), "an unpaired surrogate"),
+        (serving(**{"\ud800": 1}), "an unpaired surrogate"),
         (serving(**{"a\r\nb": 1}), "a\\r\\nb': unknown field"),
         (serving(snr=[3e-308, 1.0]), "snr[0]: expected uploads"),
         (

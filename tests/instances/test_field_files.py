@@ -175,6 +175,6 @@ def test_the_workload_that_lacks_a_context_is_named(capsys: pytest.CaptureFixtur
     """Tests that a context that one workload was not measured at names the workload."""
     command = ["tune", str(FIELD / "context-of-one-workload.csv"), "--context", "1000"]
     assert run(command) == 2
-    said = "expected 7400 to 7400, as was measured of workload 'rag', got 1000"
+    said = "expected the measured range of workload 'rag', 7400 to 7400, got 1000"
     assert said in capsys.readouterr().err
     assert run([*command, "--workload", "chat"]) == 0

@@ -52,7 +52,7 @@ def test_other_lengths_are_refused(tokens: dict[int, float], known: int, asked: 
     assert found.max_drafts == known
     assert found.expected_tokens(known)[0] == 1.0
     with pytest.raises(
-        InvalidInput, match=f"not {asked}; allow extrapolation or measure this length"
+        InvalidInput, match=f"but not of {asked}; allow extrapolation or measure this length"
     ):
         found.expected_tokens(known + 1)
 
@@ -86,7 +86,7 @@ def test_extrapolation_by_hand() -> None:
             lambda: AcceptanceLengths(
                 lengths=(1,), tokens=np.array([1.5]), lower=np.array([1.6]), upper=np.array([1.7])
             ),
-            "on both sides",
+            "lower <= tokens <= upper",
         ),
     ],
 )

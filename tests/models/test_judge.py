@@ -76,7 +76,7 @@ def test_whose_plan() -> None:
             InvalidInput, match=r"^plan: expected DraftAllocationPlan, got PromptChunkingPlan$"
         ):
             verify(PROBLEM, wrong)
-    with pytest.raises(InvalidInput, match=r"^plan: expected a plan, got none$"):
+    with pytest.raises(InvalidInput, match=r"^plan: the result has no plan$"):
         verify(PROBLEM, result(plan=None))
     with pytest.raises(
         InvalidInput, match=r"^problem_sha256: the result belongs to another problem$"
@@ -104,10 +104,12 @@ def test_what_is_violated() -> None:
     report = verify(
         PROBLEM, result(plan=DraftAllocationPlan(draft_tokens=np.array([1, 2])), objective=3.25)
     )
-    assert report.violations == ["draft_tokens: sum to 3, the budget is 2"] and not report.feasible
+    assert (
+        report.violations == ["draft_tokens: sum to 3, but the budget is 2"] and not report.feasible
+    )
     assert report.objective == 3.25 and report.matches
     with pytest.raises(
         InvalidInput,
-        match=r"^kind: expected 'draft-allocation', as the problem, got 'draft-control'$",
+        match=r"^kind: expected 'draft-allocation', the kind of the problem, got 'draft-control'$",
     ):
         verify(PROBLEM, result(kind="draft-control"))

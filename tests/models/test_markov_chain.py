@@ -93,7 +93,7 @@ def test_long_transient_lines() -> None:
     [
         ([], "transition: expected a list of at least one row, got []"),
         ([1.0], "transition[0]: expected a list of 1 probabilities, got 1.0"),
-        ([[0.5, 0.5]], "transition[0]: expected 1 entries, as many as there are rows, got 2"),
+        ([[0.5, 0.5]], "transition[0]: expected 1 entries, one per row, got 2"),
         ([[1.0, 0.0], [0.0, True]], "transition[1][1]: expected a probability, got True"),
         ([[1.5, -0.5], [0.0, 1.0]], "transition[0][0]: expected a probability, got 1.5"),
         ([[1.0, 0.0], [float("nan"), 1.0]], "transition[1][0]: expected a probability, got nan"),

@@ -71,14 +71,17 @@ def test_limits_of_the_yield_hold_it() -> None:
         ),
         (lambda: PositionAcceptance.exactly([0.5, 1.5]), r"in \[0, 1\]"),
         (lambda: PositionAcceptance.exactly([]), "acceptance_rates"),
-        (lambda: PositionAcceptance.from_cumulative([0.5, 0.6]), "do not rise with the position"),
+        (lambda: PositionAcceptance.from_cumulative([0.5, 0.6]), "increase with the position"),
         (lambda: PositionAcceptance.from_counts([10.0], [11.0]), "accepted <= drafted"),
         (lambda: PositionAcceptance.from_counts([0.0], [0.0]), "at least one draft"),
         (
             lambda: PositionAcceptance.from_counts([1.0], [1.0], level=1.0),
             "level: expected a confidence",
         ),
-        (lambda: PositionAcceptance.constant(0.5, 0.6, 0.7), "both sides"),
+        (
+            lambda: PositionAcceptance.constant(0.5, 0.6, 0.7),
+            "lower, upper: expected lower <= rates <= upper",
+        ),
     ],
 )
 def test_bad_input_is_named(make: object, message: str) -> None:
@@ -171,7 +174,7 @@ def test_lengths_that_follow_the_tokens_are_told() -> None:
     lower limits stay.
     """
     found = PositionAcceptance.from_totals(1000.0, 1900.0, [500.0, 450.0, 400.0])
-    assert "because drafting stops when in doubt" in found.notes[0]
+    assert "because drafting stops at low confidence" in found.notes[0]
     assert found.upper[1:].tolist() == [1.0, 1.0]
     assert (found.lower[1:] <= [0.9, 400.0 / 450.0]).all()
 

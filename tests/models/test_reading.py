@@ -39,7 +39,7 @@ def test_files_up_to_the_limit(tmp_path: Path) -> None:
     path.write_bytes(b"a" * MOST)
     assert read_bytes(path, MOST) == b"a" * MOST
     path.write_bytes(b"a" * (MOST + 1))
-    with pytest.raises(InvalidInput, match=r"file: is too large: at most 1 MiB are read; remove"):
+    with pytest.raises(InvalidInput, match=r"file: the file is larger than 1 MiB; remove"):
         read_bytes(path, MOST)
 
 
@@ -50,7 +50,7 @@ def test_a_problem_that_is_too_large(tmp_path: Path) -> None:
     path = tmp_path / "problem.json"
     with path.open("wb") as stream:
         stream.truncate(MAX_BYTES + 1)
-    with pytest.raises(InvalidInput, match=r"problem\.json: is too large: at most 256 MiB"):
+    with pytest.raises(InvalidInput, match=r"problem\.json: the file is larger than 256 MiB"):
         load(path)
 
 
@@ -59,7 +59,7 @@ def test_pipes(tmp_path: Path) -> None:
     the limit.
     """
     assert read_json(pipe(tmp_path / "short", b'{"a": 1}')) == {"a": 1}
-    with pytest.raises(InvalidInput, match="endless: is too large: at most 1 MiB"):
+    with pytest.raises(InvalidInput, match="endless: the file is larger than 1 MiB"):
         read_bytes(pipe(tmp_path / "endless", b"1, " * 1000, for_ever=True), MOST)
 
 

@@ -257,7 +257,7 @@ def test_evaluate_other_plans(cli: CommandLine) -> None:
     """
     cli("solve problem.json -o result.json")
     for changes, word in (
-        ({"bandwidth_share": [0.5] * 4}, "more than 1"),
+        ({"bandwidth_share": [0.5] * 4}, "the shares sum to 2, which exceeds 1"),
         ({"speculation_length": 99}, "speculation_length"),
         ({"batches": [[0, 1], [2, 3], [3]]}, "task 3"),
         ({"batches": [[0, 1], [2, 3, 17]]}, "17"),

@@ -109,7 +109,7 @@ ALLOCATION = "draft-allocation/uniform --param clients=2"
 @pytest.mark.parametrize(
     ("family", "plan", "code", "text"),
     [
-        (ALLOCATION, {"draft_tokens": [20, 1]}, 1, "draft_tokens: sum to 21, the budget is 20"),
+        (ALLOCATION, {"draft_tokens": [20, 1]}, 1, "draft_tokens: sum to 21, but the budget is 20"),
         (ALLOCATION, {"draft_tokens": [1, 2.0]}, 2, "plan.draft_tokens[1]: expected int, got 2.0"),
         (
             "draft-control/alternating",

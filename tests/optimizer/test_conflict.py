@@ -105,7 +105,7 @@ def test_files_and_terminals_have_it(cli: CommandLine) -> None:
     )
     specopt.save(problem, "problem.json")
     shown = cli("solve problem.json -o result.json", 1).out
-    for word in ("infeasible", "memory alone; 0.001 GB (1000000 bytes)", "would help"):
+    for word in ("infeasible", "memory alone, but only 0.001 GB (1000000 bytes)", "would help"):
         assert word in shown
     loaded = specopt.load("result.json", Result)
     assert loaded.status is Status.INFEASIBLE and loaded.plan is None

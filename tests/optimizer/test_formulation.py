@@ -136,7 +136,7 @@ def test_fairness_next_to_1_is_refused(fairness: float) -> None:
     """
     problem: Any = generate("fair-goodput/paper-5", clients=3, budget=6, seed=1)
     with pytest.raises(
-        Unsupported, match=r"formulation: at fairness .* take 1, or a fairness that differs"
+        Unsupported, match=r"formulation: at fairness .* use 1, or a fairness that differs"
     ):
         formulation(dataclasses.replace(problem, fairness=fairness))
 
@@ -302,7 +302,7 @@ def test_written_programs_are_read_by_others(form: str, cli: CommandLine) -> Non
 def test_what_has_no_solution_is_one_message() -> None:
     """Tests that programs without a solution, or of something else, and wrong options are named."""
     problem = generate("draft-allocation/uniform", clients=3, seed=1)
-    with pytest.raises(InvalidInput, match="expected a solved program"):
+    with pytest.raises(InvalidInput, match="solve the program first"):
         plan_of(problem, formulation(problem))
     with pytest.raises(InvalidInput, match="expected a formulation of this problem"):
         plan_of(problem, 3)

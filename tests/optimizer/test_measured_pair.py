@@ -50,7 +50,8 @@ def test_export_takes_what_fit_writes(cli: CommandLine, options: str) -> None:
     assert [row["num_speculative_tokens"] for row in robust["ranges"]] == [None]
     assert robust["config"] is None
     assert any(
-        "no lengths are safe" in note and "in the worst case" in note for note in robust["notes"]
+        "no draft length is safe" in note and "in the worst case" in note
+        for note in robust["notes"]
     )
 
 
@@ -101,7 +102,7 @@ def test_the_measured_range_is_kept(cli: CommandLine) -> None:
     assert exported(cli, 0.8)["ranges"][-1]["batch"][1] == 4
     cli.refuses(
         f"{EXPORT} --max-batch 8",
-        "expected what was measured (batches 1-4, new tokens 1-32, cached tokens 0-384",
+        "expected the measured range (batches 1-4, new tokens 1-32, cached tokens 0-384",
     )
     shown = cli(f"{EXPORT} --max-batch 8 --extrapolate").out
     assert "extrapolated beyond the measured range" in " ".join(shown.split())

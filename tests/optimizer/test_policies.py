@@ -160,10 +160,10 @@ def test_tasks_are_served_by_a_policy() -> None:
             "expected draft tokens of 4 clients within their caps, 24 in all",
         ),
         ("fair-goodput", "fixed", [0.5] * 4, "expected draft tokens of 4 clients"),
-        ("verification-batch", "one-class", [7, 7], "expected different places of"),
-        ("verification-batch", "one-class", "all", "expected different places of"),
-        ("prompt-chunking", "specbench", 0, "expected tokens of a chunk, from 1 to"),
-        ("prompt-chunking", "specbench", None, "expected tokens of a chunk, from 1 to"),
+        ("verification-batch", "one-class", [7, 7], "expected distinct indices of"),
+        ("verification-batch", "one-class", "all", "expected distinct indices of"),
+        ("prompt-chunking", "specbench", 0, "expected a number of tokens per chunk, from 1 to"),
+        ("prompt-chunking", "specbench", None, "expected a number of tokens per chunk, from 1 to"),
     ],
 )
 def test_wrong_decisions_are_named(kind: str, label: str, decision: Any, message: str) -> None:

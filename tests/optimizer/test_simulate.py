@@ -317,7 +317,7 @@ def test_a_policy_on_the_tasks_of_a_file(cli: CommandLine) -> None:
     expected = specopt.simulate(problem, "continuous", speculation_length=2).to_dict()
     assert cli(f"{line} --json").json | {"seconds": 0} == expected | {"seconds": 0}
     assert "over 3 tasks" in cli(line).out
-    cli.refuses(f"{line} --replications 7", "a policy is played once")
+    cli.refuses(f"{line} --replications 7", "with a policy, which is simulated once")
 
 
 def test_options_of_another_kind_are_refused() -> None:

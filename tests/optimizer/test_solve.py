@@ -93,7 +93,7 @@ def test_infeasible_verify_memory(small: ServingLatencyProblem) -> None:
         short = dataclasses.replace(small, verify_memory_bytes=1e9, mechanism=mechanism)
         result = specopt.solve(short)
         assert result.status is Status.INFEASIBLE
-        assert "verify-model memory alone; 1.000 GB (1000000000 bytes) are available" in (
+        assert "verify-model memory alone, but only 1.000 GB (1000000000 bytes) are available" in (
             result.explanation or ""
         )
 
@@ -341,10 +341,10 @@ def test_what_is_no_warm_start(
     result, plan = solved(small)
     greedy = dataclasses.replace(plan, bandwidth_share=plan.bandwidth_share * 2)
     for wrong, message in (
-        (greedy, "expected a feasible plan, but bandwidth_share: sums to 2"),
+        (greedy, "expected a feasible plan, but bandwidth_share: the shares sum to 2"),
         (
             dataclasses.replace(result, plan=greedy),
-            "expected a feasible plan, but bandwidth_share: sums to 2",
+            "expected a feasible plan, but bandwidth_share: the shares sum to 2",
         ),
         (3, "expected a plan for serving-latency, got 3"),
     ):
@@ -412,7 +412,7 @@ def test_what_memory_cannot_hold_is_refused() -> None:
     problem = specopt.PromptChunkingProblem.from_dict(small | {"pipeline_length": 10_000_000})
     with pytest.raises(
         Unsupported,
-        match=r"pipeline_length need 7\.\d+e\+10 bytes of memory, the limit is 2\.147e\+09",
+        match=r"pipeline_length need 7\.\d+e\+10 bytes of memory, but the limit is 2\.147e\+09",
     ):
         specopt.solve(problem, "deadline")
     with pytest.raises(

@@ -148,7 +148,7 @@ def test_a_capacity_table(sweep: str, cli: CommandLine) -> None:
     assert found["ranges"] == [[1, 8, 3]]
     assert "Capacity: most requests" in cli(f"tune {sweep} --tpot 50").out
     assert any(
-        "no option meets 20 ms" in note
+        "no option meets the target of 20 ms" in note
         for note in cli(f"tune {sweep} --tpot 20 --json").json["notes"]
     )
     cli.refuses(f"tune {sweep} --tpot 50@p99", "p99_tpot_ms")
@@ -278,7 +278,9 @@ def test_no_gain_that_the_acceptance_at_a_context_rules_out(
             if row["draft_length"] not in ("none", 5):
                 assert row["tokens_per_second"] <= row["high"] <= none * tokens * (1 + 1e-9)
     notes = " ".join(found["notes"])
-    assert ("K = 1 is predicted 1.0" in notes and "measure it" in notes) or not context
+    assert (
+        "K = 1 has a predicted speed-up of 1.0" in notes and "measure it" in notes
+    ) or not context
     assert "best draft length, 5, reaches 0.91" in notes or not context
 
 
@@ -291,7 +293,10 @@ def test_one_length_names_and_asks_for_others(tmp_path: Path, cli: CommandLine) 
         "1,none,91,\n64,none,2524,\n1,5,208,2.85\n64,5,2539,2.85\n"
     )
     found = _tuned(cli, rows, "--ask")
-    assert any("K = 6 is predicted" in note and "measure it" in note for note in found["notes"])
+    assert any(
+        "K = 6 has a predicted speed-up of" in note and "measure it" in note
+        for note in found["notes"]
+    )
     asked = [(one["concurrency"], one["draft_length"]) for one in found["ask"]]
     assert asked[0] in ((64, 2), (1, 6))
 

@@ -107,7 +107,7 @@ def test_memory_is_asked_for_before_it_is_held() -> None:
     small = Budget(PROBLEM, memory_limit=1000)
     small.hold("clients", 1000)
     with pytest.raises(
-        OutOfMemory, match=r"clients need 1001 bytes of memory, the limit is 1000 bytes"
+        OutOfMemory, match=r"clients need 1001 bytes of memory, but the limit is 1000 bytes"
     ):
         small.hold("clients", 1001)
 

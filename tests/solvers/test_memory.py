@@ -120,12 +120,15 @@ def test_what_is_free_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     limited.hold("clients", LARGE)
     Budget(problem, memory_limit=math.inf).hold("clients", 2 * LARGE)
     with pytest.raises(
-        OutOfMemory, match=r"clients need 1\.342e\+08 bytes of memory, what is free are 1000 bytes"
+        OutOfMemory,
+        match=r"clients need 1\.342e\+08 bytes of memory, but the free memory is 1000 bytes",
     ):
         limited.hold("clients", 2 * LARGE)
     small = specopt.generate("prompt-chunking/paper-4").to_dict()
     long = specopt.PromptChunkingProblem.from_dict(small | {"pipeline_length": 200_000})
-    with pytest.raises(Unsupported, match=r"method deadline cannot .* what is free are 1000 bytes"):
+    with pytest.raises(
+        Unsupported, match=r"method deadline cannot .* but the free memory is 1000 bytes"
+    ):
         specopt.solve(long, "deadline")
 
 

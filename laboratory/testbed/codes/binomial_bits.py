@@ -1,9 +1,8 @@
-"""Bits that tell apart as many things as a binomial coefficient counts: ceil(log2 C(n, k)),
-exactly.
+"""The number of bits that distinguish C(n, k) things: ceil(log2 C(n, k)), computed exactly.
 
-Sums of logarithms in double precision come with a bound on their error. Where the bound leaves two
-integers possible, which is about where C(n, k) is a power of two or next to one, integers decide. A
-whole row of Pascal's triangle thus costs about as much as its logarithms.
+Sums of logarithms in double precision have a bound on their error. If two integers are possible
+within this bound, which happens if C(n, k) is close to a power of two, the result is computed with
+integers. A complete row of Pascal's triangle therefore costs about as much as its logarithms.
 """
 
 from __future__ import annotations
@@ -18,24 +17,24 @@ from specopt.models.fields import Floats, Ints
 _EPSILON = float(np.finfo(np.float64).eps)
 
 _ULPS = 16.0
-"""Error allowed for one computed log2 of a quotient of integers, in units of epsilon: libraries
-keep within 4.
+"""Error allowed for a computed log2 of a quotient of integers, in units of epsilon. The error of
+libraries is at most 4.
 """
 
 _BLOCK = 256
-"""Terms summed one after the other; then blocks are: the error grows with their numbers, not with
-their product.
+"""Number of terms that are added one after the other, before blocks are added. The error grows with
+the sum of both numbers, not with their product.
 """
 
 
 def row_bits(n: int, largest: int) -> Ints:
-    """Return ceil(log2 C(n, k)) for k = 0..largest, exact, shape (largest + 1,): a row of Pascal's
-    triangle.
+    """Return ceil(log2 C(n, k)) for k = 0..largest, exact, shape (largest + 1,), which is a row of
+    Pascal's triangle.
 
     Parameters
     ----------
     n, largest
-        0 <= largest <= n.
+        Integers with 0 <= largest <= n.
     """
     half = min(largest, n // 2)
     k = np.arange(1, half + 1)
@@ -50,8 +49,8 @@ def _exact(n: int, k: int) -> int:
 
 
 def _rounded_up(terms: Floats, exact: Callable[[int], int]) -> Ints:
-    """Return the running sums of terms >= 0, rounded up; `exact` is asked where the error leaves
-    that open.
+    """Return the running sums of terms >= 0, rounded up. `exact` is called if the error does not
+    determine the result.
     """
     count = len(terms)
     if not count:

@@ -1,4 +1,4 @@
-"""Integers as texts of zeros and ones, and the checks that codes of counts share."""
+"""Integers as texts of zeros and ones, and the checks shared by codes of counts."""
 
 from __future__ import annotations
 
@@ -11,28 +11,31 @@ from specopt.models.fields import describe
 
 
 def fixed_width(value: int, width: int) -> str:
-    """Return an integer >= 0 in binary digits, the highest first; none at all for width 0."""
+    """Return an integer >= 0 in binary digits, the most significant first, or an empty text for
+    width 0.
+    """
     return format(value, f"0{width}b") if width else ""
 
 
 def read_fixed_width(bits: str, start: int, width: int, limit: int) -> int:
-    """Return the integer of `width` digits at a place of a text.
+    """Return the integer of `width` digits at a position of a text.
 
     Parameters
     ----------
     bits
-        Zeros and ones.
+        Text of zeros and ones.
     start
-        Place of the highest digit.
+        Position of the most significant digit.
     width
         Number of digits.
     limit
-        The integer is below it.
+        Exclusive upper limit of the integer.
 
     Raises
     ------
     InvalidInput
-        If the text is too short or other than zeros and ones, or the integer reaches the limit.
+        If the text is too short or contains other characters, or if the integer is not below the
+        limit.
     """
     digits = bits[start : start + width]
     if len(digits) < width or digits.strip("01"):
@@ -51,7 +54,7 @@ def checked_counts(counts: Any) -> list[int]:
     Raises
     ------
     InvalidInput
-        If they are not integers >= 0 with a sum >= 1, in one row.
+        If they are not a one-dimensional array of integers >= 0 with a sum >= 1.
     """
     try:
         values = np.asarray(counts)

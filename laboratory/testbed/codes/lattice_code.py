@@ -1,8 +1,9 @@
 """The code of Eq. 6 (paper 3): a lattice point of known resolution as an index of ceil(log2 C(l + V
 - 1, V - 1)) bits.
 
-The counts are l units spread over V tokens. Listed in order, units and the V - 1 bars between
-tokens fill l + V - 1 places; the index is that of the places of whichever are fewer.
+The counts are l units divided among V tokens. Written in order, the units and the V - 1 bars
+between tokens occupy l + V - 1 positions. The index is that of the subset of positions of the units
+or of the bars, whichever are fewer.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from testbed.codes.subset_index import subset_at, subset_index
 
 
 def encode_lattice(counts: Any) -> str:
-    """Return the codeword of counts, as a text of zeros and ones.
+    """Return the codeword of counts as a text of zeros and ones.
 
-    Its length is `distribution_bits` of the resolution, which is the sum of the counts, whatever
-    the counts. Time grows as O(m^2 log V), m the smaller of l and V - 1: about a millisecond at l =
-    100 and V = 50272.
+    Its length is `distribution_bits` of the resolution, which is the sum of the counts, for all
+    counts. The running time is O(m^2 log V), where m is the smaller of l and V - 1, or about a
+    millisecond at l = 100 and V = 50272.
 
     Parameters
     ----------
@@ -31,7 +32,7 @@ def encode_lattice(counts: Any) -> str:
     Raises
     ------
     InvalidInput
-        If they are not.
+        If counts are not such integers.
 
     Examples
     --------
@@ -54,14 +55,14 @@ def decode_lattice(bits: str, resolution: int, vocabulary_size: int) -> tuple[li
     Parameters
     ----------
     bits
-        Starts with a codeword; anything may follow.
+        Text that starts with a codeword. Any other text may follow.
     resolution, vocabulary_size
-        l and V of the codeword.
+        Parameters l and V of the codeword.
 
     Raises
     ------
     InvalidInput
-        If the text starts with no codeword.
+        If the text does not start with a codeword.
     """
     length = distribution_bits(resolution, vocabulary_size)
     bars = vocabulary_size - 1

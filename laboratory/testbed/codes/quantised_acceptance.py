@@ -1,8 +1,10 @@
-"""How the acceptance rate falls with a coarser lattice: alpha(l) = alpha_inf - c TV(q, q-hat_l).
+"""The decrease of the acceptance rate with the resolution of the lattice: alpha(l) = alpha_inf - c
+TV(q, q-hat_l).
 
-The true rate 1 - TV(p, q-hat) needs the server's law p. The distance between the draft model's law
-and its quantised form does not: the device computes it before it sends anything, and the fitted
-line turns it into a rate. The triangle inequality bounds the slope of any single pair of laws by 1.
+The true rate 1 - TV(p, q-hat) requires the server's distribution p. The distance between the draft
+distribution and its quantised form does not. The device computes this distance before it sends
+anything, and the fitted line turns it into a rate. By the triangle inequality, the slope for a
+single pair of distributions is at most 1.
 """
 
 from __future__ import annotations
@@ -18,17 +20,17 @@ from specopt.models.fields import Floats, check, describe
 
 @dataclass(frozen=True, kw_only=True)
 class QuantisedAcceptance:
-    """An acceptance rate as a line in the distance TV(q, q-hat) that quantising causes, kept within
-    [0, 1].
+    """An acceptance rate as a linear function of the distance TV(q, q-hat) caused by quantising,
+    limited to [0, 1].
 
     Parameters
     ----------
     unquantised_rate
         alpha_inf, the rate without quantising.
     loss
-        c, what a unit of distance costs.
+        c, the loss per unit of distance.
     error
-        Root mean square of what the fitted line leaves of the rates; 0 where nothing was fitted.
+        Root mean square of the residuals of the fit, or 0 if nothing was fitted.
     """
 
     unquantised_rate: float
@@ -40,19 +42,19 @@ class QuantisedAcceptance:
 
     @classmethod
     def fit(cls, distances: Any, rates: Any) -> Self:
-        """Return the line of least squares.
+        """Return the least-squares line.
 
         Parameters
         ----------
         distances
-            TV(q, q-hat), or its means, in [0, 1]; at least two different ones.
+            TV(q, q-hat), or its means, in [0, 1], with at least two different values.
         rates
-            The acceptance rates observed there, in [0, 1].
+            Acceptance rates at these distances, in [0, 1].
 
         Raises
         ------
         InvalidInput
-            If values are out of range, of different number, or all distances are the same.
+            If values are out of range, if their numbers differ, or if all distances are the same.
 
         Examples
         --------
@@ -75,7 +77,7 @@ class QuantisedAcceptance:
         return cls(unquantised_rate=start, loss=-slope, error=error)
 
     def predict(self, distances: Any) -> Floats:
-        """Return acceptance rates in [0, 1] at distances TV(q, q-hat), of the distances' shape."""
+        """Return acceptance rates in [0, 1] at distances TV(q, q-hat), in the same shape."""
         line = self.unquantised_rate - self.loss * np.asarray(distances, dtype=np.float64)
         return np.clip(line, 0.0, 1.0)
 

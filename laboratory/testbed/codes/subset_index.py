@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 
 def subset_index(members: Sequence[int]) -> int:
-    """Return the index of a subset among all of its size.
+    """Return the index of a subset among all subsets of its size.
 
-    O(k) operations on integers of as many bits as the index has, and a coefficient from scratch at
-    each gap.
+    This takes O(k) operations on integers with the number of bits of the index, and computes a new
+    coefficient at each gap.
 
     Parameters
     ----------
@@ -39,16 +39,16 @@ def subset_index(members: Sequence[int]) -> int:
 
 
 def subset_at(index: int, size: int, universe: int) -> list[int]:
-    """Return the subset with an index, ascending.
+    """Return the subset with a given index, in increasing order.
 
     Parameters
     ----------
     index
-        From 0 to C(universe, size) - 1.
+        Integer from 0 to C(universe, size) - 1.
     size
-        k, from 0 to the universe's size.
+        Number k of members, from 0 to `universe`.
     universe
-        n: members are below n.
+        Number n. Members are below n.
 
     Examples
     --------
@@ -62,7 +62,7 @@ def subset_at(index: int, size: int, universe: int) -> list[int]:
             coefficient * (size + 1) // below if members else 0
         )  # C(below - 1, size), if C(below, size + 1) is known
         if members and run <= index:
-            below, coefficient = below - 1, run  # a run of neighbours costs no search
+            below, coefficient = below - 1, run  # consecutive members need no search
         else:
             below, coefficient = _largest_below(below, index, size)
         members.append(below)
@@ -94,8 +94,8 @@ def _largest_below(below: int, index: int, size: int) -> tuple[int, int]:
 
 
 def _root(index: int, size: int) -> int:
-    """Return about the c with C(c, size) = index, from C(c, k) = (c - (k - 1) / 2)^k / k!, good
-    where c >> k.
+    """Return an approximation of the c with C(c, size) = index, from C(c, k) = (c - (k - 1) / 2)^k
+    / k!, which is good for c >> k.
     """
     if index == 0:
         return 0

@@ -1,7 +1,7 @@
-"""The support code as texts: `testbed.codes.support_lengths` has its lengths.
+"""The support code as text. `testbed.codes.support_lengths` contains its lengths.
 
-A codeword says how many tokens have a count above 0, which, and how the units are divided among
-them.
+A codeword contains the number of tokens with a positive count, these tokens, and the division of
+the units among them.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from testbed.codes.subset_index import subset_at, subset_index
 
 
 def support_code_bits(resolution: int, vocabulary_size: int) -> Ints:
-    """Return the bits of a codeword by the number k of tokens with a count, for k = 1..min(l, V).
+    """Return the bits of a codeword for k = 1..min(l, V) tokens with positive counts.
 
-    O(min(l, V)).
+    The running time is O(min(l, V)).
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def encode_support(counts: Any) -> str:
     Raises
     ------
     InvalidInput
-        If they are not.
+        If counts are not such integers.
 
     Examples
     --------
@@ -80,14 +80,14 @@ def decode_support(bits: str, resolution: int, vocabulary_size: int) -> tuple[li
     Parameters
     ----------
     bits
-        Starts with a codeword; anything may follow.
+        Text that starts with a codeword. Any other text may follow.
     resolution, vocabulary_size
-        l and V of the codeword.
+        Parameters l and V of the codeword.
 
     Raises
     ------
     InvalidInput
-        If the text starts with no codeword.
+        If the text does not start with a codeword.
 
     Examples
     --------

@@ -1,12 +1,12 @@
-"""Lengths of the support code: a lattice point of known resolution in few bits where few tokens
-have a count above 0.
+"""Lengths of the support code, which has short codewords for lattice points with few positive
+counts.
 
-A codeword has three parts. They say how many tokens have one (k, in ceil(log2 min(l, V)) bits),
-which they are (ceil(log2 C(V, k)) bits), and how they share the l units (ceil(log2 C(l - 1, k - 1))
-bits). All lengths follow from l, V and k, so the code is prefix-free: codewords need no separator.
-It is exact. No codeword is longer than that of Eq. 6 (paper 3) by more than ceil(log2 min(l, V)) +
-1 bits: only the C(V, k) C(l - 1, k - 1) points of the lattice with k tokens count. If k is far
-below l, it is far shorter.
+A codeword has three parts: the number k of tokens with a positive count in ceil(log2 min(l, V))
+bits, these tokens in ceil(log2 C(V, k)) bits, and the division of the l units among them in
+ceil(log2 C(l - 1, k - 1)) bits. All lengths follow from l, V and k, so the code is prefix-free, and
+codewords need no separator. The code is exact. No codeword is longer than that of Eq. 6 (paper 3)
+by more than ceil(log2 min(l, V)) + 1 bits, because only the C(V, k) C(l - 1, k - 1) points of the
+lattice with k tokens are distinguished. If k is far below l, the codeword is much shorter.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def counts_bits(counts: Any) -> Ints:
     Parameters
     ----------
     counts
-        Integers >= 0, shape (..., V), of one sum l >= 1 along the last axis.
+        Integers >= 0, shape (..., V), with the same sum l >= 1 along the last axis.
 
     Raises
     ------
@@ -67,19 +67,20 @@ def expected_bits(distributions: Any, resolutions: Sequence[int]) -> Floats:
     """Return the mean bits of the codewords of a batch of distributions, quantised at each
     resolution, shape (R,).
 
-    This is what a state of draft control asks for as `distribution_bits`.
+    This is the field `distribution_bits` of a state of draft control.
 
     Parameters
     ----------
     distributions
-        Shape (..., V): see `papers.lattice_points.nearest_counts`.
+        Shape (..., V); see `papers.lattice_points.nearest_counts`.
     resolutions
-        l of each lattice.
+        Resolution l of each lattice.
 
     Raises
     ------
     InvalidInput
-        If there is no distribution, or one is none, or a resolution is out of range.
+        If there are no distributions, if an array is not a distribution, or if a resolution is out
+        of range.
 
     Examples
     --------

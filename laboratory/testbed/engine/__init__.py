@@ -1,3 +1,3 @@
-"""The pair in a real serving engine: throughput measured, a table tuned on a part of it, and
-measured again.
+"""The pair in a real serving engine: measure throughput, tune a table on a part of it, and measure
+that table.
 """

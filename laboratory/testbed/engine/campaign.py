@@ -1,8 +1,8 @@
-"""Every setting of the engine in turn: no speculation, fixed drafts, and the table that tuning
-makes of a part.
+"""Measure every setting of the engine: no speculation, fixed drafts, and the table tuned on a part
+of the results.
 
-`python -m testbed.engine.campaign` is `make engine`. A setting whose file is there is not measured
-again, and a line says so; the table is exported when everything that it rests on is there.
+`python -m testbed.engine.campaign` is `make engine`. A setting whose file exists is not measured
+again, and this is reported. The table is exported when all results that it depends on exist.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from testbed.engine.serve import ENVIRONMENT
 from testbed.engine.tables import write_csv
 
 RUNS = Path("laboratory/engine")
-"""Where raw results are."""
+"""Folder of the raw results."""
 
 PYTHON = os.environ.get("ENGINE_PYTHON", ".venv-engine/bin/python")
-"""Of the engine's own environment."""
+"""Python of the engine's own environment."""
 
 DRAFTERS: Mapping[str, Mapping[str, Any]] = {
     "ngram": {"method": "ngram", "prompt_lookup_max": 4, "prompt_lookup_min": 2},
     "draft-model": {"method": "draft_model", "model": "draft"},
 }
-"""What drafts: the longest repetition in the text so far, or the draft model."""
+"""Drafters: the longest repetition in the preceding text, or the draft model."""
 
 REPETITIONS = 2
-"""Times that every setting is measured, from an engine's start to its end; a folder has a
-repetition.
+"""Number of times that every setting is measured, from the start of an engine to its end. Each
+repetition has its own folder.
 """
 
 ALONE = ("none", *(f"{drafter}-3" for drafter in DRAFTERS))
-"""Settings under which each kind of task is served on its own, too."""
+"""Settings with which each kind of task is also served alone."""
 
 
 def settings(drafter: str) -> dict[str, Mapping[str, Any]]:
-    """Return the `speculative_config` of each fixed draft length; 0 is a table of zeros."""
+    """Return the `speculative_config` of each fixed draft length. 0 is a table of zeros."""
     base = DRAFTERS[drafter]
     found: dict[str, Mapping[str, Any]] = {}
     for length in LENGTHS[drafter]:
@@ -54,7 +54,7 @@ def settings(drafter: str) -> dict[str, Mapping[str, Any]]:
 
 
 def measure(work: Path, name: str, setting: Mapping[str, Any] | None, repetition: int) -> None:
-    """Measure a setting in a process of its own, unless its file is there and of this very
+    """Measure a setting in its own process, unless its file exists and belongs to exactly this
     setting.
     """
     path = RUNS / str(repetition) / f"{name}.json"
@@ -87,8 +87,8 @@ def measure(work: Path, name: str, setting: Mapping[str, Any] | None, repetition
 
 
 def main(drafters: list[str], minutes: float) -> None:
-    """Measure what is missing, every setting once before any again; none starts after that many
-    minutes.
+    """Measure the missing settings, every setting once before any of them again. None starts after
+    the given number of minutes.
     """
     work, last = Path("build/laboratory/engine"), time.monotonic() + 60.0 * minutes
     todo: list[tuple[str, Mapping[str, Any] | None]] = [("none", None)]
@@ -115,14 +115,14 @@ def _measure_all(work: Path, todo: list[tuple[str, Mapping[str, Any] | None]], l
     for repetition in range(1, 1 + REPETITIONS):
         for name, setting in todo[
             :: 1 if repetition % 2 else -1
-        ]:  # what drifts hits the first as often as the last
+        ]:  # so that drift affects the first settings as much as the last
             if time.monotonic() < last:
                 measure(work, name, setting, repetition)
 
 
 def tune(part: Path, sweep: Sweep, result: Path) -> Mapping[str, Any] | None:
-    """Return what `specopt tune` makes of a sweep: a part of the `speculative_config`, None for no
-    speculation.
+    """Return the result of `specopt tune` for a sweep: a part of the `speculative_config`, or None
+    for no speculation.
     """
     before, text = part.read_text() if part.exists() else "", write_csv(sweep)
     write_text(part, text)

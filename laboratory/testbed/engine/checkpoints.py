@@ -13,8 +13,8 @@ from testbed.checkpoints import DRAFT, Checkpoint, load_draft, verify_checkpoint
 
 
 def write_folders(folder: Path, weights: Path = DRAFT) -> None:
-    """Write `verify`, and `draft` from the draft model's weights, as far as they are not there or
-    older.
+    """Write `verify`, and `draft` from the weights of the draft model, unless they exist and are
+    current.
     """
     for name in ("verify", "draft"):
         written = folder / name / "config.json"

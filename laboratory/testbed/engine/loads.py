@@ -1,4 +1,6 @@
-"""What an engine is asked: prompts of a set and a workload, a fixed number at a time."""
+"""Loads of an engine: prompts of a set and a workload, with a fixed number of requests at a
+time.
+"""
 
 from __future__ import annotations
 
@@ -13,28 +15,30 @@ MIXED = "mixed"
 """The workload of all kinds of task in equal shares."""
 
 REQUESTS = {1: 8, 2: 16, 4: 16, 8: 24, 16: 32}
-"""How many requests are served at each concurrency: every kind of task equally often, and some
-behind the first.
+"""Number of requests at each concurrency. Every kind of task has the same number, and some requests
+follow the first ones.
 """
 
 ALONE = 4
-"""Concurrency at which each kind of task is asked on its own, too."""
+"""Concurrency at which each kind of task is also served alone."""
 
 TOKENS = 24
-"""Of every answer but the first ones, which are shorter so that not all requests end at once."""
+"""Tokens of every answer except the first ones, which are shorter so that not all requests end at
+the same time.
+"""
 
 SEED = 100
-"""Of prompts; some of the logs are among them, as `report.py` counts."""
+"""Seed of the prompts. Some of them are also in the logs, and `report.py` counts these."""
 
 
 @dataclass(frozen=True)
 class Load:
-    """A load, and the prompts it takes them from.
+    """A load and its prompts.
 
     Parameters
     ----------
     prompts
-        Those that tuning may see, or others.
+        The prompts that tuning may use, or the others.
     workload
         `MIXED`, or a kind of task.
     concurrency
@@ -47,7 +51,7 @@ class Load:
 
     @property
     def requests(self) -> int:
-        """How many are served."""
+        """Number of requests."""
         return REQUESTS[self.concurrency] if self.workload == MIXED else len(KINDS)
 
     @property
@@ -63,13 +67,15 @@ class Load:
 
     @property
     def tokens(self) -> list[int]:
-        """Return how many tokens each answer has."""
+        """Return the number of tokens of each answer."""
         first = [TOKENS * (place + 1) // self.concurrency for place in range(self.concurrency)]
         return [max(1, count) for count in first] + [TOKENS] * (self.requests - self.concurrency)
 
 
 def all_loads(*, alone: bool) -> tuple[Load, ...]:
-    """Return what a setting of the engine serves; `alone`: each kind of task on its own, too."""
+    """Return the loads of a setting of the engine. With `alone`, they include each kind of task
+    alone.
+    """
     mixed = [
         Load(of, MIXED, concurrency) for of in ("tuning", "unseen") for concurrency in REQUESTS
     ]

@@ -1,8 +1,8 @@
-"""What the engine's raw results say: sweeps, the table that tuning makes of a part, predicted
-against measured, regret.
+"""Raw results of the engine: sweeps, the table tuned on a part of them, predicted and measured
+values, and regret.
 
-An engine on one thread is busy all the time that it serves, so that throughput is tokens per
-processor second: the same as on the clock where nothing else runs.
+An engine on one thread is busy all the time that it serves. Throughput is therefore tokens per
+processor second, which equals that on the clock if nothing else runs.
 """
 
 from __future__ import annotations
@@ -28,24 +28,26 @@ from testbed.studies.resampling import Interval, interval
 
 FORMAT = "specopt-engine/1"
 LENGTHS = {"ngram": (0, 1, 2, 3, 5), "draft-model": (1, 3)}
-"""Draft lengths of each drafter; the draft model costs too much here for more to be of use."""
+"""Draft lengths of each drafter. The draft model is too costly here for longer drafts to be
+useful.
+"""
 TABLE = "table"
 
 SEEN_LENGTHS, SEEN_CONCURRENCIES = (None, 1, 3, 5), (1, 4, 16)
-"""The part that tuning sees; it predicts the rest."""
+"""The part that tuning uses. It predicts the rest."""
 
 Runs = Mapping[str, Mapping[str, Any]]
 """Raw results by setting: "none", a draft length, or `TABLE`."""
 
 
 def read_runs(folder: Path, drafter: str) -> dict[str, dict[str, Any]]:
-    """Return the results of a drafter's settings that are there, and those without speculation, all
+    """Return the existing results of a drafter's settings, and those without speculation, for all
     repetitions.
 
     Raises
     ------
     InvalidInput
-        If a file holds something else.
+        If a file contains something else.
     """
     found: dict[str, dict[str, Any]] = {}
     for name in ("none", *map(str, LENGTHS[drafter]), TABLE):
@@ -67,7 +69,7 @@ def throughput(load: Mapping[str, Any]) -> float:
 
 
 def acceptance_length(load: Mapping[str, Any]) -> float | None:
-    """Return mean tokens of a step in which a sequence had drafts; None where nothing was
+    """Return the mean tokens of a step in which a sequence had drafts, or None if nothing was
     drafted.
     """
     counters = load["counters"]
@@ -77,14 +79,14 @@ def acceptance_length(load: Mapping[str, Any]) -> float | None:
 
 
 def mixed(run: Mapping[str, Any], prompts: str, workload: str = MIXED) -> list[Mapping[str, Any]]:
-    """Return a run's loads of all kinds of task, or of one, on a set of prompts."""
+    """Return the loads of a run on a set of prompts, for all kinds of task or for one."""
     return [
         load for load in run["loads"] if load["workload"] == workload and load["prompts"] == prompts
     ]
 
 
 def speeds(run: Mapping[str, Any], prompts: str) -> dict[int, float]:
-    """Return the throughput of a run's mixed loads by concurrency, the geometric mean of
+    """Return the throughput of the mixed loads of a run by concurrency, as the geometric mean of
     repetitions.
     """
     loads = mixed(run, prompts)
@@ -92,13 +94,13 @@ def speeds(run: Mapping[str, Any], prompts: str) -> dict[int, float]:
 
 
 def mean_speed(loads: Iterable[Mapping[str, Any]]) -> float:
-    """Return the geometric mean of the loads' throughput."""
+    """Return the geometric mean of the throughput of the loads."""
     return float(np.exp(np.mean([np.log(throughput(load)) for load in loads])))
 
 
 def gain(run: Mapping[str, Any], base: Mapping[str, Any]) -> Interval:
-    """Return the gain of a run over another, the geometric mean of both sets of prompts; loads are
-    drawn anew.
+    """Return the gain of a run over another, as the geometric mean over both sets of prompts, with
+    a bootstrap over loads.
     """
     logs, loads = [], []
     for prompts in ("tuning", "unseen"):
@@ -110,8 +112,8 @@ def gain(run: Mapping[str, Any], base: Mapping[str, Any]) -> Interval:
 
 
 def gains_of_starts(run: Mapping[str, Any], base: Mapping[str, Any]) -> list[float]:
-    """Return the gain by every pair of an engine's start and one of the other's: loads of a start
-    vary together.
+    """Return the gain for every pair of starts of two engines, because the loads of a start vary
+    together.
     """
     parts = [
         [
@@ -128,8 +130,8 @@ def _starts(run: Mapping[str, Any]) -> list[str]:
 
 
 def spread(runs: Runs) -> float:
-    """Return the standard deviation of log throughput between repetitions of a load; NaN if there
-    are none.
+    """Return the standard deviation of log throughput between repetitions of a load, or NaN if
+    there are none.
     """
     squares, degrees = 0.0, 0
     for run in runs.values():
@@ -158,7 +160,7 @@ def sweep_of(runs: Runs, prompts: str) -> Sweep:
 
 
 def seen(sweep: Sweep) -> Sweep:
-    """Return the part of a sweep that tuning sees."""
+    """Return the part of a sweep that tuning uses."""
     return Sweep(
         tuple(
             one
@@ -170,7 +172,7 @@ def seen(sweep: Sweep) -> Sweep:
 
 
 def tuned(runs: Runs) -> Tuning:
-    """Return what tuning makes of its part of the tuning prompts."""
+    """Return the result of tuning on its part of the tuning prompts."""
     return Tuner.from_sweep(
         seen(sweep_of(runs, "tuning")), Goal(concurrencies=tuple(REQUESTS))
     ).result()
@@ -178,8 +180,8 @@ def tuned(runs: Runs) -> Tuning:
 
 @dataclass(frozen=True)
 class Predicted:
-    """A point that tuning did not see: predicted and measured throughput, and whether its band
-    held.
+    """A point that tuning did not use, with predicted and measured throughput, and whether it is
+    within the limits.
     """
 
     point: Point
@@ -190,13 +192,13 @@ class Predicted:
 
     @property
     def error(self) -> float:
-        """Prediction over measurement, less 1."""
+        """Prediction divided by measurement, minus 1."""
         return self.predicted / self.measured - 1.0
 
 
 def predictions(runs: Runs) -> list[Predicted]:
-    """Return the points of either set of prompts that tuning did not see; of unseen prompts,
-    all.
+    """Return the points that tuning did not use, for either set of prompts. For unseen prompts
+    these are all points.
     """
     grid = tuned(runs).grid
     found = []
@@ -219,8 +221,8 @@ def predictions(runs: Runs) -> list[Predicted]:
 
 
 def regrets(runs: Runs, prompts: str = "unseen") -> dict[str, list[float]]:
-    """Return, per setting, what it loses against the best fixed setting at each concurrency; a gain
-    is negative.
+    """Return the loss of each setting relative to the best fixed setting at each concurrency. A
+    gain is negative.
     """
     found = {name: speeds(run, prompts) for name, run in runs.items()}
     best = {at: max(speed[at] for name, speed in found.items() if name != TABLE) for at in REQUESTS}
@@ -228,5 +230,5 @@ def regrets(runs: Runs, prompts: str = "unseen") -> dict[str, list[float]]:
 
 
 def mean_throughput(runs: Runs, prompts: str = "unseen") -> dict[str, float]:
-    """Return the geometric mean over concurrencies of each setting."""
+    """Return the geometric mean over concurrencies for each setting."""
     return {name: mean_speed(mixed(run, prompts)) for name, run in runs.items()}

@@ -1,7 +1,8 @@
-"""One setting of vLLM under every load; runs in the engine's own environment, see `make engine`.
+"""Serve every load with one setting of vLLM. This runs in the engine's own environment; see `make
+engine`.
 
-As many requests as the concurrency says are under way until none is left to follow one that ends:
-throughput is what comes out until then.
+The number of active requests equals the concurrency until no request is left to follow one that
+ends. Throughput is measured until then.
 """
 
 from __future__ import annotations
@@ -27,23 +28,26 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1",
     "NUMBA_THREADING_LAYER": "workqueue",
 }
-"""Holds before Python starts: torch reads the number of threads while it is imported. The lookup
-drafter sets numba's threads, which are torch's too where numba takes them from OpenMP."""
+"""Variables that must be set before Python starts, because torch reads the number of threads when
+it is imported. The lookup drafter sets the threads of numba, which are also those of torch if numba
+takes them from OpenMP.
+"""
 COUNTERS = "vllm:spec_decode_num_"
 MAX_TOKENS = 512
 
 
 def serve(folder: Path, setting: Mapping[str, Any] | None, *, alone: bool) -> dict[str, Any]:
-    """Start an engine and let it serve all loads.
+    """Start an engine and serve all loads.
 
     Parameters
     ----------
     folder
-        Holds the models, as `testbed.engine.checkpoints` writes them.
+        Folder of the models, as written by `testbed.engine.checkpoints`.
     setting
-        Its `speculative_config`, a draft model named by its folder; None: no speculation.
+        Its `speculative_config`, with a draft model given by its folder, or None for no
+        speculation.
     alone
-        Whether it serves each kind of task on its own, too.
+        Whether each kind of task is also served alone.
     """
     missing = [name for name, value in ENVIRONMENT.items() if os.environ.get(name) != value]
     if missing:
@@ -72,7 +76,7 @@ def serve(folder: Path, setting: Mapping[str, Any] | None, *, alone: bool) -> di
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "machine": {"processor": processor(), "cores": len(os.sched_getaffinity(0))},
         "environment": ENVIRONMENT,
-        "threads": 1,  # after every load `_serve` has looked
+        "threads": 1,  # `_serve` has checked it after every load
         "speculative_config": setting,
         "loads": [_serve(engine, load, str(number)) for number, load in enumerate(loads)],
     }
@@ -85,13 +89,15 @@ def _located(folder: Path, setting: Mapping[str, Any] | None) -> dict[str, Any] 
 
 
 def _serve(llm: Any, load: Load, name: str) -> dict[str, Any]:
-    """Serve one load on one thread; return when requests ended, and the engine's counters."""
+    """Serve one load on one thread. Return the end times of the requests, and the counters of the
+    engine.
+    """
     import torch
     from vllm import SamplingParams
 
     from testbed.checkpoints import prompt_tokens
 
-    torch.set_num_threads(1)  # whatever set another number while the engine started
+    torch.set_num_threads(1)  # even if another number was set while the engine started
     engine, before = llm.llm_engine, _counters(llm)
     waiting = [
         (f"{name}-{number}", {"prompt_token_ids": prompt_tokens(prompt.text)}, count)
@@ -141,7 +147,7 @@ def _serve(llm: Any, load: Load, name: str) -> dict[str, Any]:
 
 
 def _counters(llm: Any) -> dict[str, Any]:
-    """Return what the engine counted of drafts so far."""
+    """Return the engine's current counters of drafts."""
     return {
         metric.name.removeprefix(COUNTERS): (
             list(metric.values) if hasattr(metric, "values") else metric.value

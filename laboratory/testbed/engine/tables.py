@@ -9,7 +9,7 @@ from specopt.models.sweep import Measurement, Sweep
 
 
 def write_csv(sweep: Sweep) -> str:
-    """Return a sweep as a CSV table that reads as the same one; its notes are not in it.
+    """Return a sweep as a CSV table that reads as the same sweep, without its notes.
 
     Examples
     --------

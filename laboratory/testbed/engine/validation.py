@@ -1,5 +1,5 @@
-"""`specopt validate` against the engine's own server: a part of the loads corrects the sweep, the
-others are withheld.
+"""Run `specopt validate` against the server of the engine. A part of the loads corrects the sweep,
+and the others are withheld.
 
 `python -m testbed.engine.validation` is the end of `make engine`.
 """
@@ -29,19 +29,19 @@ RECORD = "validated.json"
 BELIEVED = "ngram.csv"
 LENGTHS = (None, 3, 5)
 CORRECTING = [(concurrency, length) for concurrency in (1, 4, 16) for length in (None, 3)]
-"""Loads that correct the sweep; all others are withheld."""
+"""Loads that correct the sweep. All others are withheld."""
 
 SECONDS = 20
-"""Of a load."""
+"""Seconds of a load."""
 
 SEED = 200
 PORT = 8765
 STARTS = 300
-"""Seconds in which a server has to answer."""
+"""Maximum seconds until a server answers."""
 
 
 def command(folder: Path, length: int | None) -> list[str]:
-    """Return what starts a server with drafts of that length by repetition."""
+    """Return the command that starts a server with repetition drafts of the given length."""
     drafts = json.dumps({**DRAFTERS["ngram"], "num_speculative_tokens": length})
     own = [
         f"{name}={value}"
@@ -63,8 +63,8 @@ def command(folder: Path, length: int | None) -> list[str]:
 
 
 def measure(work: Path, runs: Path = RUNS) -> None:
-    """Let `specopt validate` load a server of each draft length; loads that the record has are not
-    driven again.
+    """Let `specopt validate` load a server of each draft length. Loads in the record are not
+    repeated.
     """
     from testbed.checkpoints import tokenizer
 
@@ -99,8 +99,8 @@ def measure(work: Path, runs: Path = RUNS) -> None:
 
 
 def off_withheld(runs: Path = RUNS) -> dict[str, dict[tuple[int, int | None], float]]:
-    """Return predicted over measured output less 1 of the loads withheld, "before" and "after" the
-    correction.
+    """Return predicted over measured output minus 1 for the withheld loads, "before" and "after"
+    the correction.
     """
     record = read(Record, read_json(runs / RECORD), RECORD)
     believed = OfSweep(read_sweeps([runs / BELIEVED]), BELIEVED)

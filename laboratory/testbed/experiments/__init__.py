@@ -1,4 +1,4 @@
-"""What is played: problems, plans and predictions for each kind, and how a play becomes numbers."""
+"""Experiments: problems, plans and predictions of each kind, and the numbers from each play."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from specopt.models.problem import Plan, Problem
 P = TypeVar("P", bound=Plan)
 
 KINDS = tuple(sorted(module.name.replace("_", "-") for module in iter_modules(__path__)))
-"""Kinds of problems whose plans can be played, a module each."""
+"""Kinds of problems whose plans can be played, with one module each."""
 
 
 def experiment(kind: str) -> Any:
@@ -26,19 +26,19 @@ def experiment(kind: str) -> Any:
     Raises
     ------
     InvalidInput
-        If nothing plays it.
+        If no module plays this kind.
     """
     one_of("kind", kind, KINDS)
     return import_module(f"{__name__}.{kind.replace('-', '_')}")
 
 
 def settings_of(kind: str, pair: str, values: Mapping[str, Any]) -> Any:
-    """Return the settings of a kind: those of the pair, with some replaced.
+    """Return the settings of a kind for the pair, with some of them replaced.
 
     Raises
     ------
     InvalidInput
-        If there is no such setting, or it cannot have this value.
+        If there is no such setting, or if it cannot have this value.
     """
     module = experiment(kind)
     defaults = module.TINY if pair == "tiny" else module.Settings()
@@ -48,8 +48,8 @@ def settings_of(kind: str, pair: str, values: Mapping[str, Any]) -> Any:
 def plans_of_methods(
     problems: Sequence[Problem], plan_type: type[P], methods: Iterable[str], seed: int
 ) -> list[tuple[list[str], P]]:
-    """Return what methods plan for the first of some problems that they take, each plan once with
-    all that found it.
+    """Return the plan of each method for the first problem that it accepts. Each plan occurs once,
+    with all methods that found it.
     """
     found: list[tuple[list[str], P]] = []
     for method in methods:

@@ -1,5 +1,5 @@
-"""Plans of continuous serving against the best fixed batches: the same tasks, which ask for
-different lengths.
+"""Plans of continuous serving against the best fixed batches, for the same tasks with different
+output lengths.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ REPLICATIONS = 200
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(serving_latency.Settings):
-    """What is played.
+    """Settings of the plays.
 
     Parameters
     ----------
     least_output_tokens
-        What a task asks for at least; `output_tokens` is the most.
+        Minimum output tokens of a task. `output_tokens` is the maximum.
     """
 
     tasks: tuple[int, ...] = (8, 12)
@@ -48,11 +48,11 @@ class Settings(serving_latency.Settings):
 TINY = Settings(
     **dataclasses.asdict(serving_latency.TINY) | {"tasks": (6,), "repeats": 1, "output_tokens": 16}
 )
-"""Settings that tests play in seconds."""
+"""Settings for tests, which are played in seconds."""
 
 
 def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
-    """Measure what predictions know, and lay down problems, plans and predictions."""
+    """Measure the inputs of predictions, and record problems, plans and predictions."""
     data = known(laboratory, settings, keep)
     random = np.random.default_rng(settings.seed)
 

@@ -1,5 +1,5 @@
-"""Draft control: policies of several methods, and random ones, over a Markov channel, at a
-temperature of 1.
+"""Draft control: policies of several methods, and random ones, over a Markov channel at temperature
+1.
 """
 
 from __future__ import annotations
@@ -30,45 +30,46 @@ KIND = DraftControlProblem.kind
 OURS, RIVALS = "policy-iteration", ("best-static", "decoupled", "myopic", "no-drafts")
 
 METHODS = (OURS, *RIVALS)
-"""Whose policies are played: ours, the paper's static search, and three simpler ones."""
+"""Methods whose policies are played: ours, the static search of the paper, and three simpler
+ones.
+"""
 
 WALKS = 200
 
 LABELS = {"drafts or not": 0, "drafts always": 1}
-"""Least draft length that policies may choose."""
+"""Minimum draft length that policies may choose."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What is played.
+    """Settings of the plays.
 
     Parameters
     ----------
     uplink_bits_per_second
-        Of the channel's states in each scene, which has its own factor on them.
+        Rates of the channel's states. Each scene multiplies them by its own factor.
     factors
-        A scene each.
+        Factors, one per scene.
     stay
-        Probability that the channel stays in its state for another round; else it goes to any
-        other.
+        Probability that the channel remains in its state for another round. Otherwise it changes to
+        any other state.
     downlink_bits_per_second
-        In every state.
+        Rate in every state.
     resolutions, max_draft_length
-        What the device may choose from.
+        Choices of the device.
     rounds, per_prompt
-        Rounds of a play, and of each prompt in it; together they ask for every kind of task equally
-        often.
+        Rounds of a play, and of each prompt in it. All kinds of task occur equally often.
     known_rounds
-        Rounds at each resolution and draft length that acceptance and times come from, of other
+        Rounds at each resolution and draft length that determine acceptance and times, on other
         prompts of all kinds.
     random_plans
-        Random policies per scene and label, beside those of the methods.
+        Random policies per scene and label, in addition to those of the methods.
     repeats
-        How often each policy is played, with other luck each time.
+        Number of plays of each policy, with different random numbers.
     temperature
-        Of sampling, above 0.
+        Temperature of sampling, above 0.
     seed
-        Of everything random.
+        Seed of all random numbers.
     """
 
     uplink_bits_per_second: tuple[float, ...] = (2e5, 5e4, 1e4)
@@ -96,13 +97,11 @@ TINY = Settings(
     repeats=2,
     max_draft_length=3,
 )
-"""Settings that tests play in seconds."""
+"""Settings for tests, which are played in seconds."""
 
 
 def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
-    """Play rounds on other prompts of every kind, and lay down problems, policies and
-    predictions.
-    """
+    """Play rounds on other prompts of every kind, and record problems, policies and predictions."""
     length = settings.max_draft_length
     per_prompt = settings.per_prompt
     known = draw_prompts(
@@ -158,10 +157,11 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
 def problem_of(
     known: list[dict[str, Any]], settings: Settings, factor: float, vocabulary: int
 ) -> DraftControlProblem:
-    """Return the problem that the rounds on other prompts make of a channel.
+    """Return the problem of a channel, based on the rounds on other prompts.
 
-    Acceptance is that of all drafts at a resolution. A draft takes the mean over the longest; what
-    else a round takes over a free link, by the number of drafts, counts as verification.
+    Acceptance is that of all drafts at a resolution. The time of a draft is the mean over the
+    longest rounds. The remaining time of a round over a free link, by the number of drafts, is
+    treated as verification.
     """
     length, count = settings.max_draft_length, len(settings.uplink_bits_per_second)
     longest = [one for one in known if one["length"] == length]
@@ -203,8 +203,8 @@ def problem_of(
 
 
 def walk(problem: DraftControlProblem, rounds: int, random: np.random.Generator) -> list[int]:
-    """Return the channel's states round by round: of many walks the one whose shares are closest to
-    the long run's.
+    """Return the states of the channel for each round: of many walks, the one whose shares are
+    closest to those in the long run.
     """
     count, law = len(problem.states), problem.stationary_distribution
 
@@ -223,7 +223,7 @@ def walk(problem: DraftControlProblem, rounds: int, random: np.random.Generator)
 def plans_of(
     problem: DraftControlProblem, settings: Settings, random: np.random.Generator
 ) -> list[tuple[list[str], DraftControlPlan]]:
-    """Return the policies of the methods, each once; then random ones."""
+    """Return the policies of the methods, each once, followed by random ones."""
     found = plans_of_methods((problem,), DraftControlPlan, METHODS, settings.seed)
     for number in range(settings.random_plans):
         choices = tuple(
@@ -242,7 +242,9 @@ def plans_of(
 def predict(
     problem: DraftControlProblem, plan: DraftControlPlan, states: list[int]
 ) -> dict[str, dict[str, float]]:
-    """Return the long-run rate, and the rate over the very states that the channel goes through."""
+    """Return the rate in the long run, and the rate over the actual sequence of states of the
+    channel.
+    """
     tokens = sum(problem.iteration_tokens(state, plan.policy[state]) for state in states)
     seconds = sum(problem.iteration_seconds(state, plan.policy[state]) for state in states)
     return {

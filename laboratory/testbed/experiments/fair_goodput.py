@@ -1,7 +1,7 @@
 """Fair goodput: schedules of several methods, played in rounds with real acceptance.
 
-Clients differ in what they ask for: each has prompts of its own kind of task, and its acceptance
-rate comes from other prompts of that kind. Goodput is counted per round; what a plan is worth is
+Clients differ in their requests. Each one has prompts of its own kind of task, and its acceptance
+rate comes from other prompts of that kind. Goodput is measured per round. The value of a plan is
 its certainty equivalent, the geometric mean of the clients' tokens per round.
 """
 
@@ -27,31 +27,31 @@ KIND = FairGoodputProblem.kind
 OURS, RIVALS = "dual", ("fixed", "random")
 
 METHODS = (OURS, *RIVALS)
-"""Whose schedules are played: ours, and the two that paper 5 compares its own with; its own
-converges to ours.
+"""Methods whose schedules are played: ours, and the two baselines of paper 5. The method of the
+paper converges to ours.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What is played.
+    """Settings of the plays.
 
     Parameters
     ----------
     clients
-        Number of clients; eight have a kind of task each.
+        Number of clients. With eight, each has a kind of task.
     budgets
-        Draft tokens per round, a scene each.
+        Draft tokens per round, one value per scene.
     rounds, per_prompt
         Rounds of a play, and of each prompt in it.
     known_rounds, known_length
-        Rounds of each client that its acceptance rate comes from, and drafts in each.
+        Rounds of each client that determine its acceptance rate, and the drafts in each.
     temperature
         Of sampling.
     repeats
-        How often each schedule is played, with other luck each time.
+        Number of plays of each schedule, with different random numbers.
     seed
-        Of everything random.
+        Seed of all random numbers.
     """
 
     clients: int = 8
@@ -66,11 +66,11 @@ class Settings:
 
 
 TINY = Settings(clients=4, budgets=(6,), rounds=12, per_prompt=6, known_rounds=12, known_length=3)
-"""Settings that tests play in seconds."""
+"""Settings for tests, which are played in seconds."""
 
 
 def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
-    """Play rounds on other prompts, and lay down problems, schedules and predictions."""
+    """Play rounds on other prompts, and record problems, schedules and predictions."""
     per_client = -(-max(settings.rounds, settings.known_rounds) // settings.per_prompt)
     known, played = (
         [drawn[client :: settings.clients] for client in range(settings.clients)]
@@ -123,13 +123,13 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
 
 
 def problem_of(known: dict[str, Any], budget: int) -> FairGoodputProblem:
-    """Return the problem that the rounds on other prompts make of a budget."""
+    """Return the problem for a budget, based on the rounds on other prompts."""
     rates = [acceptance_rate([accepted], known["length"]) for accepted in known["accepted"]]
     return FairGoodputProblem(acceptance_rates=np.clip(rates, 0.0, 0.999), budget_tokens=budget)
 
 
 def worth(goodput: Floats) -> dict[str, float]:
-    """Return what rates of clients are worth together: their geometric mean, and their sum."""
+    """Return the common value of the rates of clients: their geometric mean, and their sum."""
     return {
         "fair_tokens_per_round": float(np.exp(np.log(goodput).mean())),
         "tokens_per_round": float(goodput.sum()),
@@ -137,7 +137,7 @@ def worth(goodput: Floats) -> dict[str, float]:
 
 
 def rounds_of(plan: FairGoodputPlan, rounds: int) -> list[list[int]]:
-    """Return the rounds of a schedule: each time the allocation that is furthest behind its
+    """Return the rounds of a schedule. Each round has the allocation that is furthest behind its
     share.
     """
     shares, allocations = zip(*plan.schedule.allocations(), strict=True)

@@ -1,19 +1,20 @@
-"""Places to draft: for one client and for several, over links of several round trips.
+"""Places to draft, for one client and for several, over links with several round trips.
 
-No drafts, drafts beside the verifier, on devices, and on devices that draft ahead, each with every
-draft length: all clients draft alike. The judge's best of these is the model's choice
-(`testbed.studies.places`). All are played, so that the place that is best in fact is known. What
-devices have no part in does not hang on the trip, and is played once. A scene is a number of
-clients and a mean round trip; trips are drawn from the 20 quantiles that the problem has.
+The plans have no drafts, drafts beside the verifier, on devices, or on devices that draft ahead,
+each with every draft length. All clients draft in the same way. The judge's best plan is the
+model's choice (`testbed.studies.places`). All plans are played, so that the best place is known.
+Plans without devices do not depend on the trip and are played once. A scene is a number of clients
+and a mean round trip. Trips are drawn from the 20 quantiles of the problem.
 
-What predictions know comes from prompts that are not played: passes of the unit and what it does
+The inputs of predictions come from prompts that are not played: passes of the unit and its overhead
 around them, seconds of drafting, and acceptance by position. One client is served until each prompt
-has the same tokens; of several, each prompt has about the same rounds. Acceptance is counted
-likewise.
+has the same number of tokens. With several clients, each prompt has about the same number of
+rounds. Acceptance is weighted accordingly.
 
-The machine's pace drifts. Before each play a few rounds of a known prompt run beside the verifier;
-`model` takes all times by the factor by which these were off, so it predicts after the plays,
-though nothing is fitted to them. `belief` does without.
+The speed of the machine drifts. Before each play, a few rounds of a known prompt run beside the
+verifier. `model` scales all times by the ratio of these measurements to the predicted ones. It
+therefore predicts after the plays, although nothing is fitted to them. `belief` does not scale
+times.
 """
 
 from __future__ import annotations
@@ -40,40 +41,41 @@ from testbed.records import Keep
 
 KIND = PlacementProblem.kind
 OURS, RIVALS = "", ()
-"""Every plan is one of no method."""
+"""No plan is assigned to a method."""
 
 UNIT, DRAFT, CLIENTS = "unit", "draft", "clients"
 
 KNOWN_TRIP = 0.03
-"""Mean round trip where passes with the drafts of devices are measured, so that clients come one by
-one.
+"""Mean round trip with which passes with the drafts of devices are measured, so that clients arrive
+one by one.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What is played.
+    """Settings of the plays.
 
     Parameters
     ----------
     round_trip_seconds
-        Means, a scene each for every number of clients.
+        Mean round trips, each of which is a scene for every number of clients.
     clients
         Numbers of clients.
     draft_tokens
         Draft lengths.
     prompts
-        Prompts of each repetition, which has its own; all scenes have the same.
+        Number of prompts of each repetition. Repetitions have different prompts, and all scenes
+        have the same.
     tokens_alone, tokens
         Tokens of each prompt with one client, and with several.
     known_prompts, known_tokens
-        Prompts that acceptance and drafting come from, and tokens of each.
+        Prompts that determine acceptance and drafting times, and the tokens of each.
     known_clients
-        Batches of passes that are measured, with the first `prompts` of these.
+        Batch sizes of the measured passes, with the first `prompts` of these prompts.
     repeats
-        How often each plan is played.
+        Number of plays of each plan.
     seed
-        Of everything random.
+        Seed of all random numbers.
     """
 
     round_trip_seconds: tuple[float, ...] = (0.0, 0.01, 0.03, 0.1, 0.3)
@@ -107,11 +109,11 @@ TINY = Settings(
     known_tokens=6,
     known_clients=(1, 2),
 )
-"""Settings that tests play in seconds."""
+"""Settings for tests, which are played in seconds."""
 
 
 def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
-    """Measure what predictions know, record the devices that are replayed, and lay down problems
+    """Measure the inputs of predictions, record the devices that are replayed, and record problems
     and plans.
     """
     known = draw_prompts(laboratory.pair, settings.known_prompts, played=False, seed=settings.seed)
@@ -160,7 +162,7 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
 
 
 def conclude(data: dict[str, Any]) -> None:
-    """Predict every plan at the pace between the plays."""
+    """Predict every plan at the speed of the machine between the plays."""
     settings, factor = parse(Settings, data["settings"], "settings"), pace(data)
     data["predicted_after_the_plays"] = ["model"]
     for trial in data["trials"]:
@@ -170,8 +172,8 @@ def conclude(data: dict[str, Any]) -> None:
 
 
 def pace(data: dict[str, Any]) -> float:
-    """Return the seconds of the passes between the plays, over what those measured beforehand say
-    of them.
+    """Return the ratio of the measured seconds of the passes between the plays to their prediction
+    from the passes measured before.
     """
     verify, beside = pieces_of(data["passes"], 1)
     took = said = 0.0
@@ -186,7 +188,7 @@ def pace(data: dict[str, Any]) -> float:
 
 
 def ways(settings: Settings) -> dict[str, Way]:
-    """Return every place and draft length, by a name that begins with the place's."""
+    """Return every place and draft length, by a name that begins with that of the place."""
     found = {"none": Way(place="none")}
     for name, place, overlap in (
         ("beside", "beside", False),
@@ -218,8 +220,8 @@ def plan_of(way: Way, clients: int) -> PlacementPlan:
 def problem_of(
     data: dict[str, Any], settings: Settings, clients: int, trip: float, factor: float = 1.0
 ) -> PlacementProblem:
-    """Return the problem that the measurements make of a scene, all times by a factor; memory is
-    ample.
+    """Return the problem of a scene from the measurements, with all times scaled by a factor.
+    Memory is ample.
     """
     most = max(settings.draft_tokens)
     verify, beside = (one.scaled(factor) for one in pieces_of(data["passes"], clients))
@@ -267,12 +269,12 @@ def problem_of(
 
 
 def pieces_of(passes: list[dict[str, Any]], clients: int) -> tuple[PassPieces, PassPieces]:
-    """Return what passes of the unit, and of the drafter beside it, take by their sequences and new
-    tokens.
+    """Return the times of passes of the unit, and of the drafter beside it, by their sequences and
+    new tokens.
 
-    A line fits passes of few sequences or of many, not both: those of more sequences than there are
-    clients are left out. Every batch and draft length counts alike, by its mean. Contexts hardly
-    differ, and count for nothing.
+    A line fits passes either of few sequences or of many. Passes of more sequences than there are
+    clients are therefore excluded. Every batch and draft length has the same weight, by its mean.
+    Contexts hardly differ and are ignored.
     """
     cells: dict[tuple[float, int, bool], list[tuple[float, float, float]]] = {}
     for one in passes:
@@ -299,17 +301,17 @@ def pieces_of(passes: list[dict[str, Any]], clients: int) -> tuple[PassPieces, P
 
 
 def by_position(devices: list[dict[str, Any]], most: int, *, alike: bool) -> list[float]:
-    """Return the share accepted of each position whose earlier ones were; the guess behind the
-    drafts is one more.
+    """Return the share of accepted drafts at each position whose earlier drafts were accepted. The
+    guess after the drafts is an additional position.
 
     Parameters
     ----------
     devices
         Rounds of rehearsals, by draft length.
     most
-        Positions, but for the guess.
+        Number of positions, without the guess.
     alike
-        Whether each prompt counts alike; else each round does.
+        Whether each prompt has the same weight. Otherwise each round has.
     """
     accepted, looked = np.zeros(most + 1), np.zeros(most + 1)
     for device in devices:
@@ -329,8 +331,8 @@ def measure_unit(
     prompts: list[list[int]],
     devices: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Return the passes of a unit without drafts, with drafts beside it, and with those of devices,
-    by draft length.
+    """Return the passes of a unit without drafts, with drafts beside it, and with drafts of
+    devices, by draft length.
     """
     found = []
     for length, clients in product((0, *settings.draft_tokens), settings.known_clients):
@@ -355,7 +357,7 @@ def measure_unit(
 
 
 def recorded(devices: list[dict[str, Any]], length: int) -> list[Recorded]:
-    """Return the rounds of devices with drafts of a length, by prompt."""
+    """Return the rounds of devices with drafts of a given length, by prompt."""
     found: list[Recorded] = next(one["rounds"] for one in devices if one["draft_tokens"] == length)
     return found
 
@@ -363,7 +365,7 @@ def recorded(devices: list[dict[str, Any]], length: int) -> list[Recorded]:
 def rehearse(
     laboratory: Laboratory, settings: Settings, prompts: list[list[int]], tokens: int
 ) -> list[dict[str, Any]]:
-    """Return what devices do that draft ahead and throw it away, by draft length."""
+    """Return the rounds of devices that draft ahead and discard the result, by draft length."""
     found = []
     for length in settings.draft_tokens:
         way = Way(place="device", draft_tokens=length, overlap=True, rehearsal=True)
@@ -375,7 +377,7 @@ def rehearse(
 def carry_out(
     laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]
 ) -> dict[str, Any]:
-    """Time a few known rounds, then serve the prompts in the way of a plan."""
+    """Time a few known rounds, then serve the prompts according to a plan."""
     settings, clients, way = data["settings"], trial["clients"], Way(**trial["way"])
     number = len(trial["measured"])
     done = sum(len(one["measured"]) for one in data["trials"])

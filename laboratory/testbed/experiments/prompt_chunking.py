@@ -1,4 +1,4 @@
-"""Prompt chunking: chunks of several methods, and random ones, over links of several rates."""
+"""Prompt chunking: chunks of several methods, and random ones, over links with several rates."""
 
 from __future__ import annotations
 
@@ -21,29 +21,30 @@ KIND = PromptChunkingProblem.kind
 OURS, RIVALS = "exact", ("equation-3", "best-equal", "whole")
 
 METHODS = (OURS, *RIVALS)
-"""Whose plans are played: ours, the paper's, and two simple ones."""
+"""Methods whose plans are played: ours, that of the paper, and two simple ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What is played.
+    """Settings of the plays.
 
     Parameters
     ----------
     prompt_tokens
         Tokens of each scene's prompt.
     uplink_bits_per_second
-        Rate of each scene's uplink; the downlink is `downlink_factor` as fast.
+        Rate of the uplink of each scene. The rate of the downlink is this rate times
+        `downlink_factor`.
     downlink_factor, link_latency_seconds, message_overhead_seconds
-        The rest of the link.
+        Other parameters of the link.
     random_plans
-        Random chunks per scene, beside those of the methods.
+        Random chunks per scene, in addition to those of the methods.
     repeats
-        How often each plan is played.
+        Number of plays of each plan.
     sizes, passes
-        Tokens of the chunks that are timed beforehand, and how often each.
+        Tokens of the chunks that are timed beforehand, and number of measurements of each.
     seed
-        Of everything random.
+        Seed of all random numbers.
     """
 
     prompt_tokens: tuple[int, ...] = (96, 160, 224)
@@ -72,11 +73,11 @@ TINY = Settings(
     repeats=2,
     sizes=(1, 4, 16, 40),
 )
-"""Settings that tests play in seconds."""
+"""Settings for tests, which are played in seconds."""
 
 
 def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
-    """Time the parts of the model, and lay down problems, plans and predictions."""
+    """Time the parts of the model, and record problems, plans and predictions."""
     done = max(settings.prompt_tokens) // 2
 
     def measure() -> dict[str, Any]:
@@ -127,7 +128,7 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
 def problem_of(
     layers: dict[str, Any], laboratory: Laboratory, settings: Settings, tokens: int, rate: float
 ) -> PromptChunkingProblem:
-    """Return the problem that the measured times make of a prompt over a link."""
+    """Return the problem of a prompt over a link, based on the measured times."""
     sizes = np.array(layers["tokens"], dtype=np.float64)
     per_token, overhead = np.polyfit(sizes, np.array(layers["shallow"]), 1)
     value_bytes = 8 if laboratory.pair == "tiny" else 4
@@ -152,7 +153,7 @@ def problem_of(
 def plans_of(
     problem: PromptChunkingProblem, settings: Settings, random: np.random.Generator
 ) -> list[tuple[list[str], PromptChunkingPlan]]:
-    """Return what the methods plan, each plan once; then random chunks."""
+    """Return the plans of the methods, each plan once, followed by random chunks."""
     found = plans_of_methods((problem,), PromptChunkingPlan, METHODS, settings.seed)
     for number in range(settings.random_plans):
         most = min(12, problem.prompt_tokens)
@@ -171,7 +172,7 @@ def plans_of(
 def carry_out(
     laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]
 ) -> dict[str, Any]:
-    """Play a plan, and compare its first token with the verify model's own."""
+    """Play a plan, and compare its first token with that of the verify model alone."""
     problem = PromptChunkingProblem.from_dict(data["problems"][trial["problem"]])
     plan = PromptChunkingPlan.from_dict(trial["plan"])
     run = play(laboratory, problem, plan, data["prompts"][trial["scene"]])

@@ -34,40 +34,42 @@ KIND = ServingLatencyProblem.kind
 OURS, RIVALS = "exact", ("algorithm-1", "heuristic-batching", "no-batching")
 
 METHODS = (OURS, *RIVALS, "max-batching")
-"""Whose plans are played under each mechanism that they plan for: ours, and the paper's."""
+"""Methods whose plans are played under each mechanism that they support: ours, and those of the
+paper.
+"""
 
 REPLICATIONS = 400
 
 MEMORY_BYTES = 1e12
-"""Ample: what limits batches here is time."""
+"""Ample memory, because time is what limits batches here."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What is played.
+    """Settings of the plays.
 
     Parameters
     ----------
     tasks
-        Tasks of each scene.
+        Number of tasks of each scene.
     output_tokens
-        What every task asks for.
+        Output tokens of every task.
     max_speculation_length
-        Longest drafts.
+        Maximum number of drafts.
     random_plans
-        Random plans per scene, beside those of the methods.
+        Random plans per scene, in addition to those of the methods.
     repeats
-        How often each plan is played.
+        Number of plays of each plan.
     bandwidth_hz
-        Of the uplink that the tasks share.
+        Bandwidth of the uplink that the tasks share.
     temperature
-        Of sampling.
+        Temperature of sampling.
     known_prompts, known_rounds
-        Prompts and rounds of each that the acceptance rate comes from.
+        Prompts, and rounds of each, that determine the acceptance rate.
     batch, prefill_tokens, new_tokens, cached_tokens, passes
-        The grid of measured passes, and how often each is timed.
+        Grid of measured passes, and number of measurements of each.
     seed
-        Of everything random.
+        Seed of all random numbers.
     """
 
     tasks: tuple[int, ...] = (8, 12)
@@ -101,11 +103,11 @@ TINY = Settings(
     cached_tokens=(16,),
     passes=3,
 )
-"""Settings that tests play in seconds."""
+"""Settings for tests, which are played in seconds."""
 
 
 def known(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
-    """Measure what predictions know; return it, with room for problems and plans."""
+    """Measure the inputs of predictions. Return them, with empty entries for problems and plans."""
     grids = (
         Grid(
             batch=settings.batch,
@@ -160,7 +162,7 @@ def scenes(
     random: np.random.Generator,
     outputs_of: Callable[[int], Ints],
 ) -> Iterator[tuple[int, Callable[[Mechanism], ServingLatencyProblem]]]:
-    """Lay down the prompts of every scene and what they give alone; yield its number and its
+    """Record the prompts of every scene and their outputs alone. Yield the scene's number and its
     problem by mechanism.
     """
     pool = draw_prompts(laboratory.pair, sum(settings.tasks), played=True, seed=settings.seed)
@@ -178,7 +180,7 @@ def scenes(
 
 
 def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
-    """Measure what predictions know, and lay down problems, plans and predictions."""
+    """Measure the inputs of predictions, and record problems, plans and predictions."""
     data = known(laboratory, settings, keep)
     data["rest"] = keep("rest", lambda: measure_rest(laboratory, settings))
     random = np.random.default_rng(settings.seed)
@@ -203,7 +205,7 @@ def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str,
 
 
 def measure_rest(laboratory: Laboratory, settings: Settings) -> dict[str, Passes]:
-    """Time what the grids of `known` lack of a complete one: few tokens without a cache, many with
+    """Time the passes that complete the grids of `known`: few tokens without a cache, and many with
     one.
     """
     few, many = settings.new_tokens, settings.prefill_tokens
@@ -224,8 +226,8 @@ def measure_rest(laboratory: Laboratory, settings: Settings) -> dict[str, Passes
 
 
 def measured_form(problem: ServingLatencyProblem, data: dict[str, Any]) -> ServingLatencyProblem:
-    """Return the problem with tables of measured passes, and the expected rounds of each batch's
-    slowest task.
+    """Return the problem with tables of measured passes, and the expected rounds of the slowest
+    task of each batch.
     """
     draft, verify = (
         TabledRuntime(passes=tabled(data["passes"][side], data["rest"][side]))
@@ -242,7 +244,7 @@ def fitted_form(problem: ServingLatencyProblem, passes: dict[str, Passes]) -> Se
 
 
 def _fitted(passes: dict[str, Passes], mechanism: Mechanism | Literal["any"]) -> dict[str, Any]:
-    """Return runtimes by their field, each fitted to the phases that a mechanism runs."""
+    """Return the runtimes by field, each fitted to the phases that a mechanism runs."""
     verified = "decode" if mechanism == "autoregressive" else "verify"
     phases = {"draft": "decode", "verify": verified}
     return {
@@ -260,7 +262,7 @@ def problem_of(
     snr: Floats,
     mechanism: Mechanism,
 ) -> ServingLatencyProblem:
-    """Return the problem that the measurements make of these prompts under a mechanism."""
+    """Return the problem of these prompts under a mechanism, based on the measurements."""
     return ServingLatencyProblem(
         input_tokens=np.array([len(prompt) for prompt in prompts]),
         output_tokens=outputs,
@@ -285,10 +287,10 @@ def plans_of(
     settings: Settings,
     random: np.random.Generator,
 ) -> list[tuple[list[str], ServingLatencyPlan]]:
-    """Return what the methods plan, as far as they plan for this mechanism, each plan once; then
+    """Return the plans of the methods that support this mechanism, each plan once, followed by
     random ones.
 
-    A method that takes no tables plans with the fitted runtimes.
+    Methods that do not accept tables plan with the fitted runtimes.
     """
     found = plans_of_methods((problem, fitted), ServingLatencyPlan, METHODS, settings.seed)
     drafts = problem.mechanism != "autoregressive"
@@ -319,10 +321,10 @@ def predict(
     plan: ServingLatencyPlan,
     passes: dict[str, Passes],
 ) -> dict[str, dict[str, float]]:
-    """Return what the model says of a plan, what it says without tables and slowest tasks, and two
-    simulations.
+    """Return the predictions of the model, of the model without tables and slowest tasks, and of
+    two simulations.
 
-    One draws acceptances for the fitted runtimes; the other goes pass by pass.
+    One simulation draws acceptances for the fitted runtimes. The other one goes pass by pass.
     """
     found = problem.evaluate(plan)
     first = [
@@ -352,8 +354,8 @@ def predict(
 def carry_out(
     laboratory: Laboratory, data: dict[str, Any], trial: dict[str, Any]
 ) -> dict[str, Any]:
-    """Play a plan; at temperature 0, compare its output with what the verify model decodes
-    alone.
+    """Play a plan. At temperature 0, compare its output with the greedy output of the verify
+    model.
     """
     settings = data["settings"]
     fields = data["problems"][trial["problem"]]

@@ -1,22 +1,22 @@
-"""Verification batches: policies against each other on the same requests, each batch a pass of the
+"""Verification batches: compare policies on the same requests, where each batch is a pass of the
 verify model.
 
 Requests arrive over time, with drafts to verify, a cache and a deadline. Whenever the verifier is
-free, a method chooses the next batch from the estimator's times; the clock then moves on by what
-the pass really takes. A request whose batch ends in time yields its expected tokens. Predicted is
-the same with the estimator's time for every pass. The pass is padded to the longest of its drafts;
-choosing takes no time on this clock.
+free, a method chooses the next batch from the times of the estimator. The clock then advances by
+the real time of the pass. A request whose batch ends in time yields its expected tokens.
+Predictions use the estimator's time for every pass instead. The pass is padded to the longest of
+its drafts. Choosing takes no time on this clock.
 
-What policies know of times is one of two things. Passes of equal sequences, as `specopt measure`
-times them, say nothing of padding: batches that are filled up to a deadline by them are late.
-Passes of random batches do; the policy adds a margin that 90 % of them keep.
+Policies know times in one of two ways. Passes of equal sequences, as timed by `specopt measure`,
+contain no information about padding, so batches that they fill up to a deadline are late. Passes of
+random batches do, and the policy adds a margin that is sufficient for 90 % of them.
 
-Two predictors speak of every policy. `model` has one world for all: passes padded as they are
-played, fitted to random batches. Each takes a factor drawn from what these passes took over the
-fit; `model` is the mean over many draws. These random batches run between the plays, when the
-machine is in the state in which it plays: it predicts after the plays, though nothing is fitted to
-them. `belief` takes what the policy knows for what passes take: plans of different labels then have
-different worlds.
+There are two predictors for every policy. `model` uses the same world for all policies: passes
+padded as in the plays, fitted to random batches. Each pass is multiplied by a random factor, drawn
+from the ratios of these passes to the fit, and `model` is the mean over many draws. The random
+batches run between the plays, when the machine is in the same state as in the plays. The model
+therefore predicts after the plays, although nothing is fitted to them. `belief` uses the times
+known to the policy, so that plans with different labels have different worlds.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ KIND = VerificationBatchProblem.kind
 OURS, RIVALS = "pareto", ("algorithm-1", "edf", "fcfs")
 
 METHODS = (OURS, *RIVALS)
-"""The policies: ours, the paper's, and the two that it was compared with."""
+"""Policies that are played: ours, that of the paper, and the two baselines of the paper."""
 
 AMPLE_BYTES = 1e12
 
@@ -56,31 +56,32 @@ COVERED = 0.9
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What is played.
+    """Settings of the plays.
 
     Parameters
     ----------
     requests
-        Of each scene.
+        Number of requests of each scene.
     loads
-        Of each scene: requests that arrive in the time of a pass of 8 of them.
+        Loads of each scene, as the number of requests that arrive in the time of a pass of 8 of
+        them.
     slack
-        Deadlines after arrival, least and most, in such times.
+        Minimum and maximum time from arrival to deadline, in units of this time.
     most_drafts
-        Longest draft; requests have 1 to `most_drafts` tokens.
+        Maximum draft length. Requests have 1 to `most_drafts` tokens.
     cached_tokens
-        Least and most cached tokens of a request.
+        Minimum and maximum cached tokens of a request.
     acceptance_rate
-        Assumed in what requests are expected to yield.
+        Acceptance rate assumed for the expected tokens of requests.
     repeats
-        How often each policy is played.
+        Number of plays of each policy.
     batch, new_tokens, measured_cached_tokens, passes
-        The grid of measured passes, and how often each is timed.
+        Grid of measured passes, and number of measurements of each.
     random_batches, between
-        Passes of random batches that are timed beforehand, which policies know, and before each
-        play, which only predictions know.
+        Numbers of passes of random batches: those timed beforehand, which policies know, and those
+        timed before each play, which only predictions know.
     seed
-        Of everything random.
+        Seed of all random numbers.
     """
 
     requests: int = 80
@@ -108,11 +109,11 @@ TINY = Settings(
     measured_cached_tokens=(8, 64),
     cached_tokens=(8, 64),
 )
-"""Settings that tests play in seconds."""
+"""Settings for tests, which are played in seconds."""
 
 
 def prepare(laboratory: Laboratory, settings: Settings, keep: Keep) -> dict[str, Any]:
-    """Time passes, and lay down requests and what policies believe; `conclude` predicts."""
+    """Time passes, and record requests and the beliefs of policies. `conclude` predicts."""
     grid = Grid(
         batch=settings.batch,
         new_tokens=settings.new_tokens,
@@ -173,7 +174,9 @@ def between(data: dict[str, Any]) -> dict[str, list[Any]]:
 def measure_ragged(
     laboratory: Laboratory, settings: Settings, random: np.random.Generator, count: int
 ) -> dict[str, list[Any]]:
-    """Return passes of random batches: new and cached tokens of each, and seconds."""
+    """Return passes of random batches, with the new and cached tokens of each sequence, and
+    seconds.
+    """
     found: dict[str, list[Any]] = {"new": [], "cached": [], "seconds": []}
     for _ in range(count):
         size = int(random.integers(1, max(settings.batch) + 1))
@@ -188,7 +191,7 @@ def measure_ragged(
 
 
 def known_to(label: str, data: dict[str, Any]) -> tuple[VerificationTime, float]:
-    """Return the estimator of a label, and what policies multiply its times by."""
+    """Return the estimator of a label, and the factor that policies apply to its times."""
     if label == PLAIN:
         return fit_estimator(data["passes"]["verify"]), 1.0
     ragged = data["ragged"]
@@ -199,8 +202,8 @@ def known_to(label: str, data: dict[str, Any]) -> tuple[VerificationTime, float]
 
 
 def _fitted(batches: Iterable[Any], seconds: list[float]) -> tuple[VerificationTime, Floats]:
-    """Return the additive form fitted to passes of batches, by new and cached tokens, and seconds
-    over it.
+    """Return the additive form fitted to passes of batches, by new and cached tokens, and the
+    ratios of the measured seconds to it.
     """
     known = [(np.array(new), np.array(cached)) for new, cached in batches]
     columns = np.array([[part.sum() for part in features(*one)] for one in known]).T.tolist()
@@ -220,7 +223,7 @@ def _padded(new: Any, cached: Any) -> tuple[Ints, Ints]:
 def predict(
     requests: dict[str, list[Any]], data: dict[str, Any], method: str, label: str
 ) -> dict[str, float]:
-    """Return what a policy yields if passes take what is estimated."""
+    """Return the yield of a policy if passes take the estimated times."""
     estimator, factor = known_to(label, data)
     return play(requests, estimator.scaled(factor, factor), method, estimator.seconds)[0]
 
@@ -232,8 +235,8 @@ def predict_padded(
     known: tuple[VerificationTime, float],
     seed: int,
 ) -> dict[str, float]:
-    """Return the mean of what a policy yields if padded passes take what random batches took, with
-    their noise.
+    """Return the mean yield of a policy if padded passes take the times of random batches,
+    including their noise.
 
     Parameters
     ----------
@@ -242,9 +245,9 @@ def predict_padded(
     ragged
         Passes of random batches.
     method, known
-        The policy, and what it knows of times.
+        The policy, and its knowledge of times.
     seed
-        Of the noise.
+        Seed of the noise.
     """
     (estimator, factor), random, totals = known, np.random.default_rng(seed), []
     world, ratios = _fitted(map(_padded, ragged["new"], ragged["cached"]), ragged["seconds"])
@@ -289,18 +292,18 @@ def play(
     method: str,
     seconds_of: Callable[[Any, Any], float],
 ) -> tuple[dict[str, float], list[dict[str, Any]]]:
-    """Serve requests until none is left that could be; return totals, and the batches.
+    """Serve requests until no remaining one can be served. Return totals and batches.
 
     Parameters
     ----------
     requests
         As `requests_of` returns them.
     estimator
-        What the method knows of times.
+        Times known to the method.
     method
-        Chooses each batch.
+        Method that chooses each batch.
     seconds_of
-        What a batch takes, by new and cached tokens of its requests.
+        Function that returns the seconds of a batch from the new and cached tokens of its requests.
     """
     columns = {name: np.array(values) for name, values in requests.items()}
     arrival, deadline = columns["arrival_seconds"], columns["deadline_seconds"]
@@ -336,7 +339,7 @@ def carry_out(
     settings = parse(Settings, data["settings"], "settings")
     number = 1 + sum(
         len(one["measured"]) for one in data["trials"]
-    )  # those beforehand are number 0
+    )  # the batches measured beforehand have number 0
     random = np.random.default_rng((settings.seed, len(settings.loads), number))
     ragged = measure_ragged(laboratory, settings, random, settings.between)
 
@@ -353,7 +356,7 @@ def carry_out(
 def _chosen(
     columns: dict[str, Any], pending: Any, now: float, estimator: VerificationTime, method: str
 ) -> Any:
-    """Return places in `pending`."""
+    """Return indices in `pending`."""
     problem = VerificationBatchProblem(
         now_seconds=now,
         memory_bytes=AMPLE_BYTES,

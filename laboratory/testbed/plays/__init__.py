@@ -1,1 +1,1 @@
-"""Plans carried out by the laboratory's processes, one module per kind of problem."""
+"""Plans carried out by the processes of the laboratory, with one module per kind of problem."""

@@ -1,9 +1,9 @@
-"""Policies of draft-control, carried out: quantised drafts over an uplink whose rate changes from
+"""Carry out policies of draft-control: quantised drafts over an uplink whose rate changes from
 round to round.
 
-The device drafts from distributions that it has quantised to a lattice, and sends tokens and
-codewords, as many bits as the codes have; the server decodes them and verifies. Each prompt's first
-round, with its prefill, drafts nothing and does not count.
+The device drafts from distributions that are quantised to a lattice, and sends tokens and codewords
+with the number of bits of the codes. The server decodes and verifies them. The first round of each
+prompt, with its prefill, has no drafts and is not counted.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from testbed.shaper import Link
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
-    """What happened, an entry per round that counts.
+    """The measurements of a run, with one entry per counted round.
 
     Parameters
     ----------
     seconds, draft_seconds, verify_seconds
-        Of the round, of drafting, quantising and encoding, and of decoding and verifying.
+        Seconds of the round, of drafting, quantising and encoding, and of decoding and verifying.
     accepted
-        Drafts accepted.
+        Accepted drafts.
     """
 
     seconds: Floats
@@ -44,7 +44,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Round:
-    """What the device does in a round, and over which links."""
+    """The action of the device in a round, and the links."""
 
     length: int
     resolution: int
@@ -55,7 +55,7 @@ class Round:
 def rounds_of(
     problem: DraftControlProblem, plan: DraftControlPlan, states: Sequence[int]
 ) -> list[Round]:
-    """Return the rounds that a policy has while the channel goes through states."""
+    """Return the rounds of a policy while the channel passes through states."""
     found = []
     for state in states:
         choice, channel = plan.policy[state], problem.states[state]
@@ -73,7 +73,7 @@ def play(
     per_prompt: int,
     sampling: Sampling,
 ) -> Run:
-    """Play rounds, the same number on each prompt, in turn."""
+    """Play rounds, with the same number on each prompt in turn."""
     laboratory.play(
         "draft_control",
         prompts=[list(prompt) for prompt in prompts],
@@ -95,7 +95,7 @@ def play(
 
 @dataclass
 class _Order:
-    """What both sides are told."""
+    """Instructions for both sides."""
 
     prompts: list[list[int]]
     lengths: list[int]
@@ -106,7 +106,7 @@ class _Order:
     sampling: dict[str, Any]
 
     def side(self, kind: type[Drafter | Verifier], model: Any, number: int) -> Any:
-        """Return one side of the prompt that round `number` begins."""
+        """Return one side of the prompt that begins in round `number`."""
         task = number // self.per_prompt
         prompt = self.prompts[task % len(self.prompts)]
         room = len(prompt) + (self.per_prompt + 2) * (max(self.lengths) + 1)
@@ -153,7 +153,7 @@ def draft(session: Session, **content: Any) -> dict[str, Any]:
 
 
 def verify(session: Session, **content: Any) -> list[float]:
-    """Play the server; return what each round that counts took here."""
+    """Play the server, and return its seconds of each counted round."""
     from specopt.models.codes.lattice import distribution_bits
 
     order = _Order(**content)

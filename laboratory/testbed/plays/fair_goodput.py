@@ -1,5 +1,5 @@
-"""Rounds of fair-goodput, carried out: clients draft as many tokens as each round gives them, and
-are verified.
+"""Carry out rounds of fair-goodput: clients draft the number of tokens of each round, and the
+server verifies them.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ def play(
     per_prompt: int,
     sampling: Sampling,
 ) -> Ints:
-    """Play rounds; return the drafts accepted, shape (rounds, clients).
+    """Play rounds and return the accepted drafts, shape (rounds, clients).
 
     Parameters
     ----------
     laboratory
-        Where.
+        The processes.
     rounds
-        Drafts of each client, by round.
+        Draft tokens of each client, by round.
     prompts
-        Prompts of each client; it goes to its next one after `per_prompt` rounds.
+        Prompts of each client, which changes to its next one after `per_prompt` rounds.
     per_prompt, sampling
-        How.
+        Rounds per prompt, and the rule for choosing tokens.
     """
     laboratory.play(
         "fair_goodput",
@@ -47,7 +47,7 @@ def play(
 
 
 def draft(session: Session, **content: Any) -> list[list[int]]:
-    """Play all clients: each drafts and sends, then all learn their verdicts."""
+    """Play all clients. Each one drafts and sends, then all of them receive their verdicts."""
     order = _Order(**content)
     found = []
     for number, lengths in enumerate(order["rounds"]):
@@ -67,7 +67,7 @@ def draft(session: Session, **content: Any) -> list[list[int]]:
 
 
 def verify(session: Session, **content: Any) -> None:
-    """Play the server: it verifies client after client."""
+    """Play the server, which verifies one client after the other."""
     order = _Order(**content)
     for number in range(len(order["rounds"])):
         if number % order["per_prompt"] == 0:
@@ -77,10 +77,10 @@ def verify(session: Session, **content: Any) -> None:
 
 
 class _Order(dict[str, Any]):
-    """What both sides are told."""
+    """Instructions for both sides."""
 
     def sides(self, kind: type[Drafter | Verifier], model: Any, number: int) -> list[Any]:
-        """Return one side of every client's prompt that round `number` begins."""
+        """Return one side of every client's prompt that begins in round `number`."""
         law = Sampling(**self["sampling"])
         turn = number // self["per_prompt"]
         longest = max(map(max, self["rounds"]))

@@ -1,4 +1,4 @@
-"""What the parts of a split model take: the device's and the cloud's layers, by the tokens of a
+"""Times of the parts of a split model, the device's and the cloud's layers, by the tokens of a
 chunk.
 """
 
@@ -13,7 +13,9 @@ from testbed.processes import Session
 
 
 def draft(session: Session, sizes: list[int], done: int, repeats: int) -> dict[str, list[float]]:
-    """Return seconds of the device, first layers and last ones with the head."""
+    """Return the seconds of the device, which runs the first layers and the last ones with the
+    head.
+    """
     room = done + max(sizes)
     device = Device(session.pair, room)
     hidden = np.repeat(device.shallow([1], 0), room, axis=1)
@@ -26,7 +28,7 @@ def draft(session: Session, sizes: list[int], done: int, repeats: int) -> dict[s
 
 
 def verify(session: Session, sizes: list[int], done: int, repeats: int) -> dict[str, list[float]]:
-    """Return seconds of the cloud."""
+    """Return the seconds of the cloud."""
     cloud = Cloud(session.model, done + max(sizes))
     hidden = np.repeat(Device(session.pair, 1).shallow([1], 0), max(sizes), axis=1)
     return {

@@ -1,11 +1,11 @@
-"""Places to draft, carried out: by nothing, beside the verifier, or on devices behind a link, ahead
-or not.
+"""Carry out places to draft: nowhere, beside the verifier, or on devices behind a link, with or
+without drafting ahead.
 
-The verify process is one unit: a pass starts when the last one has ended and takes everybody who
-waits. A device drafts in the draft process. Several devices would share its core. They are
-replayed: each sends, when it would have made them, the drafts that it made alone. Outputs are
-greedy. Half of a round trip lies before a message, half behind the answer. A round that is under
-way when a turn ends does not count.
+The verify process is one unit. A pass starts when the previous one has ended, and serves all
+waiting clients. A device drafts in the draft process. Because several devices would share its core,
+they are replayed: each one sends the drafts that it made alone at the time at which it would have
+made them. Outputs are greedy. Half of a round trip precedes a message, and half follows the answer.
+Rounds in progress at the end of a turn are not counted.
 """
 
 from __future__ import annotations
@@ -23,25 +23,25 @@ from testbed.pairs import load_model
 from testbed.processes import Laboratory, Session
 
 Recorded = list[dict[str, Any]]
-"""Rounds of a device: drafts, guess of the token behind them, seconds of drafting and of drafting
-ahead.
+"""Rounds of a device: drafts, guess of the token after them, and seconds of drafting and of
+drafting ahead.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Way:
-    """Where drafts come from.
+    """The place of drafting.
 
     Parameters
     ----------
     place
         "none", "beside" or "device".
     draft_tokens
-        Of a round; 0 for none.
+        Draft tokens per round, or 0 for none.
     overlap
         Whether a device drafts ahead.
     rehearsal
-        Whether it then throws away what it drafted ahead, so that both are timed in every round.
+        Whether the drafts made ahead are then discarded, so that both are timed in every round.
     """
 
     place: str
@@ -52,20 +52,20 @@ class Way:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """What happened.
+    """The measurements of a run.
 
     Parameters
     ----------
     served
-        Of every prompt, tokens up to its last verdict, and the seconds until then, since the first
-        token.
+        For every prompt, the number of tokens up to its last verdict, and the seconds from the
+        first token to that verdict.
     passes
-        Of every pass: turn, sequences, new tokens, cached tokens, seconds until its verdicts were
-        sent, and those of them in which drafts were made beside it.
+        For every pass, the turn, sequences, new tokens, cached tokens, seconds until its verdicts
+        were sent, and the part of these seconds in which drafts were made beside it.
     accepted
-        Drafts accepted of each client's rounds, by prompt.
+        Accepted drafts of the rounds of each client, by prompt.
     rounds
-        What a device that was not replayed did, by prompt.
+        Rounds of devices that were not replayed, by prompt.
     outputs
         Tokens of each prompt.
     """
@@ -78,7 +78,7 @@ class Run:
 
     @property
     def tokens_per_second(self) -> float:
-        """Of one client."""
+        """Tokens per second of one client."""
         tokens, seconds = np.sum(self.served, axis=0).tolist()
         return float(tokens / seconds)
 
@@ -93,20 +93,20 @@ def play(
     clients: int = 1,
     replayed: Sequence[Recorded] | None = None,
 ) -> Run:
-    """Serve prompts, so many at a time, until the first of each turn has its tokens.
+    """Serve a number of prompts at a time, until the first prompt of each turn has its tokens.
 
     Parameters
     ----------
     laboratory
-        Where.
+        The processes.
     way, prompts, clients
-        What, for whom, and how many at a time.
+        Place of drafting, prompts, and number of prompts at a time.
     tokens
-        A turn ends when one of its clients has so many.
+        A turn ends when one of its clients has this number of tokens.
     trips
-        Seconds of the round trips, one after the other.
+        Seconds of the round trips, in order.
     replayed
-        Rounds of each prompt's device; None: the draft process is the device.
+        Rounds of the device of each prompt. None means that the draft process is the device.
     """
     laboratory.play(
         "placement",
@@ -123,7 +123,7 @@ def play(
 
 @dataclass
 class _Order:
-    """What both sides are told."""
+    """Instructions for both sides."""
 
     way: dict[str, Any]
     prompts: list[list[int]]
@@ -173,7 +173,7 @@ def _beside(pair: str) -> Any:
 
 
 class _Turn:
-    """Clients that are served together, from their first tokens on."""
+    """Clients that are served together, from their first tokens."""
 
     def __init__(self, session: Session, order: _Order, number: int, tasks: list[int]) -> None:
         self.session, self.order, self.number, self.tasks = session, order, number, tasks
@@ -226,8 +226,8 @@ class _Turn:
         return self.order.drafting.place == place
 
     def _waiting(self) -> tuple[list[int], Any]:
-        """Return those whose drafts are here, after waiting for some, and their drafts; without
-        devices, everyone.
+        """Wait for drafts, and return the clients whose drafts have arrived, with these drafts.
+        Without devices, return all clients.
         """
         if not self._is("device"):
             return self.tasks, no_drafts(len(self.tasks))
@@ -254,7 +254,7 @@ class _Turn:
             self.latest = max(self.latest, self.session.peer.send({"task": task, **said}, due=due))
 
     def _end(self) -> None:
-        """Tell the devices behind their last answers, and take what is under way."""
+        """Send the last answers to the devices, and receive the drafts in progress."""
         self.session.peer.send({"over": True}, due=self.latest)
         while "over" not in self.session.peer.take()[1]:
             pass
@@ -278,7 +278,7 @@ def draft(session: Session, **content: Any) -> list[Recorded]:
 
 
 class _Device:
-    """A device that drafts, and goes on ahead of the answer if it may."""
+    """A device that drafts, and continues ahead of the answer if allowed."""
 
     def __init__(self, session: Session, order: _Order, task: int) -> None:
         self.peer, self.order, self.task = session.peer, order, task
@@ -309,7 +309,7 @@ class _Device:
         return found
 
     def _ahead(self, begin: float) -> dict[str, Any]:
-        """Draft a guess and so many tokens more, or until the answer is here."""
+        """Draft a guess and a number of tokens after it, or until the answer arrives."""
         while len(self.drawn) < 2 * self.length + 1 and (
             self.order.drafting.rehearsal or not self.peer.ready()
         ):
@@ -322,7 +322,7 @@ class _Device:
         self.drawn.append(int(logits[0, 0].argmax()))
 
     def _settle(self, said: dict[str, Any]) -> bool:
-        """Take an answer; return whether what was drafted ahead holds."""
+        """Receive an answer, and return whether the drafts made ahead are valid."""
         length = said["drafted"]
         hit: bool = (
             said["accepted"] == length < len(self.drawn) and self.drawn[length] == said["token"]
@@ -340,7 +340,7 @@ class _Device:
 
 
 def _replay(session: Session, order: _Order, tasks: list[int]) -> None:
-    """Play devices whose rounds are known: what each sends is due when it would have arrived."""
+    """Play devices with known rounds. Each message is due when it would have arrived."""
     assert order.replayed is not None, "somebody recorded them"
     number, sent, due = dict.fromkeys(tasks, 0), dict.fromkeys(tasks, 0.0), 0.0
     while "over" not in (item := session.peer.take())[1]:

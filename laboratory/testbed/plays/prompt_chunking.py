@@ -1,8 +1,8 @@
-"""Plans of prompt-chunking, carried out: hidden states of a real prompt go up chunk by chunk, and
-come back.
+"""Carry out plans of prompt-chunking: hidden states of a real prompt are sent up chunk by chunk,
+and sent back.
 
-The draft process is the device: it holds the first and the last layers of the verify model. The
-verify process is the cloud, with the layers between. The link is shaped both ways.
+The draft process is the device, which has the first and the last layers of the verify model. The
+verify process is the cloud, which has the layers between. The link is shaped in both directions.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
-    """What happened; seconds since the device began.
+    """The measurements of a run, in seconds since the device began.
 
     Parameters
     ----------
     first_token_seconds, token
-        When the first token was there, and which.
+        Time of the first token, and the token.
     device, cloud
-        Per chunk: start and end of its computation there.
+        Start and end of the computation of each chunk there.
     """
 
     first_token_seconds: float
@@ -49,7 +49,7 @@ def play(
     plan: PromptChunkingPlan,
     prompt: Sequence[int],
 ) -> Run:
-    """Carry out a plan for a prompt of as many tokens as the problem's."""
+    """Carry out a plan for a prompt with the number of tokens of the problem."""
     links = [
         (8.0 * problem.uplink_bytes_per_second, problem.message_overhead_seconds),
         (8.0 * problem.downlink_bytes_per_second, 0.0),
@@ -128,7 +128,9 @@ class Device:
         self.cache = self.model.new_cache(1, room)
 
     def shallow(self, tokens: Sequence[int], done: int) -> Floats:
-        """Return the hidden states that leave the first layers, behind tokens done before."""
+        """Return the hidden states after the first layers, following tokens that were processed
+        before.
+        """
         import torch
 
         with torch.inference_mode():
@@ -139,7 +141,7 @@ class Device:
         return hidden
 
     def head(self, hidden: Floats) -> int:
-        """Return the first token, from the hidden states of the whole prompt that enter the last
+        """Return the first token, from the hidden states of the complete prompt that enter the last
         layers.
         """
         import torch
@@ -160,7 +162,9 @@ class Cloud:
         self.cache = model.new_cache(1, room)
 
     def middle(self, hidden: Floats, done: int) -> Floats:
-        """Return the hidden states that leave these layers, behind tokens done before."""
+        """Return the hidden states after these layers, following tokens that were processed
+        before.
+        """
         import torch
 
         with torch.inference_mode():
@@ -172,8 +176,8 @@ class Cloud:
 
 
 def split(model: Llama) -> tuple[range, range]:
-    """Return the layers that the device has: the first two and the last, of two layers the first
-    alone.
+    """Return the layers of the device: the first two and the last, or only the first of two
+    layers.
     """
     layers = model.shape.layers
     return (
@@ -182,9 +186,7 @@ def split(model: Llama) -> tuple[range, range]:
 
 
 def seconds_of(function: Callable[[], object], repeats: int) -> float:
-    """Return the median of the seconds that a function takes, after one call that does not
-    count.
-    """
+    """Return the median seconds of a function, after one warm-up call."""
     found = []
     for _ in range(repeats + 1):
         begin = time.perf_counter()

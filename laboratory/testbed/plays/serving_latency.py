@@ -1,10 +1,11 @@
-"""Plans of both serving kinds, carried out: uploads over shares of a band, then batches through
-both processes.
+"""Carry out plans of both serving kinds: uploads with bandwidth shares, then batches through both
+processes.
 
 A fixed batch keeps all of its tasks until the last one has its tokens (Eq. 8). Each step of
-continuous serving serves the tasks that lack tokens, in the batches of its phase, the last one's to
-the end; a batch of other tasks than before gathers their rows of the caches, which is part of its
-stage. Decoding steps never overlap (Eq. 22), and what a task has beyond its length is cut off.
+continuous serving serves the tasks that still lack tokens, in the batches of its phase, and the
+last phase lasts until the end. A batch with other tasks than before gathers their rows of the
+caches, which is part of its stage. Decoding steps never overlap (Eq. 22), and tokens beyond the
+length of a task are cut off.
 """
 
 from __future__ import annotations
@@ -40,23 +41,23 @@ from testbed.shaper import Link, Shaper
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
-    """What happened; seconds since the first upload began.
+    """The measurements of a run, in seconds since the first upload began.
 
     Parameters
     ----------
     seconds, communication_seconds
-        Until the last batch's last verdict was back, and until the last upload had arrived.
+        Time of the last verdict of the last batch, and of the end of the last upload.
     first_token_seconds
-        Per task.
+        Time per task.
     outputs
-        Tokens of each task, as many as it asked for.
+        Requested tokens of each task.
     steps
-        Decoding steps of each batch, of continuous serving each place in the order.
+        Decoding steps of each batch, or of each position in the order for continuous serving.
     accepted, drafted
-        Drafts accepted, and drafts looked at until the first rejection, of all rounds together.
+        Accepted drafts, and drafts up to the first rejection, over all rounds.
     draft, verify
-        Stages in the order in which each process did them: columns step (from 1), batch, start,
-        end, and the processor seconds between them, which are less where something else ran.
+        Stages in the order in which each process ran them, with columns step (from 1), batch,
+        start, end, and processor seconds, which are less than the difference if other work ran.
     """
 
     seconds: float
@@ -77,7 +78,9 @@ def play(
     prompts: Sequence[Sequence[int]],
     sampling: Sampling,
 ) -> Run:
-    """Carry out a plan; `prompts` are the tasks' tokens, as many as the problem's inputs."""
+    """Carry out a plan. `prompts` are the tokens of the tasks, with the numbers of input tokens of
+    the problem.
+    """
     mechanism = problem.mechanism_of(plan)
     phases = (
         plan.phases
@@ -143,14 +146,14 @@ class _Clock:
         self.start, self.busy = time.monotonic(), time.thread_time()
 
     def read(self) -> tuple[float, float, float]:
-        """Return its start, its end, and processor seconds."""
+        """Return the start, the end and the processor seconds of the stage."""
         return self.start, time.monotonic(), time.thread_time() - self.busy
 
 
 @dataclass
 class _Order:
-    """What both sides are told; a phase is its first step, its batches, and the draft tokens of
-    each.
+    """Instructions for both sides. A phase consists of its first step, its batches, and the draft
+    tokens of each batch.
     """
 
     prompts: list[list[int]]
@@ -171,7 +174,7 @@ class _Tasks(Rows):
         length = max(length for _, _, lengths in order.phases for length in lengths)
         room = max(map(len, order.prompts)) + (max(order.outputs) + 1) * (
             length + 1
-        )  # a step gives one token at least
+        )  # a step yields at least one token
         for tasks in order.phases[0][1]:
             self.place(
                 tasks,
@@ -191,13 +194,13 @@ class _Tasks(Rows):
         return found
 
     def output(self, task: int) -> list[int]:
-        """Return a task's tokens beyond its prompt."""
+        """Return the tokens of a task after its prompt."""
         return self.tokens(task)[len(self.order.prompts[task]) :]
 
 
 def draft(session: Session, **content: Any) -> dict[str, Any]:
-    """Play the draft process: it takes the uploads, drafts, and learns the verdicts; it drafts
-    nothing if l = 0.
+    """Play the draft process, which receives the uploads, drafts, and receives the verdicts. It
+    drafts nothing if l = 0.
     """
     order = _Order(**content)
     everyone = _Tasks(order, Drafter, session.model)
@@ -247,7 +250,7 @@ def draft(session: Session, **content: Any) -> dict[str, Any]:
 
 
 def verify(session: Session, **content: Any) -> dict[str, Any]:
-    """Play the verify process: it verifies what comes, in the order in which it comes."""
+    """Play the verify process, which verifies messages in the order of arrival."""
     everyone = _Tasks(_Order(**content), Verifier, session.model)
     session.control.send({"answer": "ready"})
     stages: list[tuple[float, ...]] = []

@@ -1,3 +1,3 @@
-"""What recorded drafts say of what the models assume: each study recomputes its figures from the
-logs.
+"""Studies that test the assumptions of the models on recorded drafts. Each study recomputes its
+figures from the logs.
 """

@@ -1,10 +1,10 @@
-"""How many clients a machine carries at a rate, from sweeps whose one concurrency is withheld in
-turn.
+"""The number of clients that a machine serves at a given rate, from sweeps with one concurrency
+withheld in turn.
 
-At each concurrency and draft length that were measured, every client got a certain rate. The
-prediction of `specopt tune` from all other concurrencies says at how many clients each would get
-just that rate; the number that did is known. Where tokens per second hardly change with the load, a
-small error of theirs is a large one of clients.
+At each measured concurrency and draft length, every client had a certain rate. From all other
+concurrencies, `specopt tune` predicts the number of clients at which each would have just this
+rate. The true number is known. If tokens per second hardly change with the load, a small error in
+them is a large error in the number of clients.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from specopt.models.sweep import Point, Sweep
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 
 FEWEST = 4
-"""Concurrencies that a sweep needs: three are left to predict from."""
+"""Minimum number of concurrencies of a sweep, so that three remain for the prediction."""
 
 LEVEL = 0.9
 BEYOND = 4
-"""Times the largest concurrency are looked at."""
+"""Largest number of clients considered, relative to the largest concurrency."""
 STEPS = 300
 
 
 @dataclass(frozen=True, kw_only=True)
 class Carried:
-    """Clients at a rate.
+    """The number of clients at a rate.
 
     Parameters
     ----------
     point
-        What was measured.
+        The measured point.
     rate_error
-        Predicted tokens per second over measured, less 1.
+        Predicted divided by measured tokens per second, minus 1.
     predicted
-        Clients that get the measured rate, by the prediction.
+        Predicted number of clients at the measured rate.
     """
 
     point: Point
@@ -47,7 +47,7 @@ class Carried:
 
     @property
     def error(self) -> float:
-        """Predicted clients over those measured, less 1."""
+        """Predicted divided by measured number of clients, minus 1."""
         return self.predicted / self.point.condition.concurrency - 1.0
 
 
@@ -90,10 +90,11 @@ def carried(sweep: Sweep) -> list[Carried]:
 
 
 def repeated(sweep: Sweep) -> list[float]:
-    """Return errors of clients where nothing is withheld: the first runs are known, the second ask.
+    """Return the errors of the number of clients if nothing is withheld. The first runs are known,
+    and the second ones are predicted.
 
-    What the machine does differently at another time is all of it. Without repetitions there are
-    none, and the least and the most concurrency are left out.
+    These errors are only the differences of the machine between two times. Points without
+    repetitions are omitted, and so are the smallest and the largest concurrency.
     """
     found = []
     measured = _measured(sweep)
@@ -114,7 +115,7 @@ def repeated(sweep: Sweep) -> list[float]:
 
 
 def _measured(sweep: Sweep) -> dict[Point, list[float]]:
-    """Return logs of tokens per second of all runs of each point."""
+    """Return the logarithms of tokens per second of all runs of each point."""
     found: dict[Point, list[float]] = {}
     for one in sweep.measurements:
         if one.tokens_per_second:
@@ -123,10 +124,10 @@ def _measured(sweep: Sweep) -> dict[Point, list[float]]:
 
 
 def last_at(clients: np.ndarray, rates: np.ndarray, least: float) -> float:
-    """Return the most clients whose rate is as large as asked, interpolated as a power law between
-    counts.
+    """Return the maximum number of clients whose rate is at least the required one, interpolated as
+    a power law between the given numbers.
 
-    None if no rate is, infinitely many if all are.
+    Return None if no rate is large enough, and infinity if all are.
 
     Examples
     --------

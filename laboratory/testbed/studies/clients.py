@@ -1,6 +1,4 @@
-"""Acceptance of each kind of task, as paper 5's clients have it, and how it drifts while an answer
-is written.
-"""
+"""Acceptance of each kind of task, as for the clients of paper 5, and its drift along an answer."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from testbed.recorded import RecordedDrafts
 from testbed.studies.resampling import Interval, interval
 
 EARLY = 5
-"""Rounds of a run that count as its beginning."""
+"""Number of rounds at the start of a run that are its early rounds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,11 +22,11 @@ class Client:
     Parameters
     ----------
     kind, temperature
-        Which.
+        Kind of task, and temperature.
     acceptance_rate
-        Mean probability that a draft which was looked at is accepted.
+        Mean probability that a verified draft is accepted.
     early, late
-        The same in the first rounds of runs, and in those behind.
+        The same in the early rounds of runs, and in the later ones.
     """
 
     kind: str
@@ -39,7 +37,7 @@ class Client:
 
     @property
     def drifts(self) -> bool:
-        """Whether the intervals of beginning and end lie apart."""
+        """Whether the intervals of early and late rounds do not overlap."""
         return self.early.high < self.late.low or self.late.high < self.early.low
 
 

@@ -1,4 +1,4 @@
-"""What drafting and verifying took in a record of serving latency."""
+"""Times of drafting and verifying in a record of serving latency."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Costs:
     Parameters
     ----------
     draft_seconds
-        Of a draft.
+        Seconds of a draft.
     round_seconds
-        Of a verification of the longest drafts, which models that have one number take for every
-        round.
+        Seconds of a verification of the longest drafts. Models with only one number use it for
+        every round.
     by_length
-        Of a round beside its drafts, by draft length 0, 1, ..., as measured; the last one stands
-        for longer drafts.
+        Measured seconds of a round in addition to its drafts, by draft length 0, 1, .... The last
+        value is used for longer drafts.
     """
 
     draft_seconds: float
@@ -33,7 +33,7 @@ class Costs:
     by_length: tuple[float, ...]
 
     def of(self, length: int) -> float:
-        """Return the seconds of a round of that many drafts."""
+        """Return the seconds of a round with the given number of drafts."""
         return self.by_length[min(length, len(self.by_length) - 1)] + length * self.draft_seconds
 
     @property
@@ -43,12 +43,12 @@ class Costs:
 
 
 def round_costs(record: Mapping[str, Any]) -> Costs:
-    """Return the seconds of a draft, and of verifications, for one request.
+    """Return the seconds of a draft and of verifications for one request.
 
     Raises
     ------
     InvalidInput
-        If the record has no measured passes of both.
+        If the record does not have measured passes of both.
     """
     longest = 0
     for side, phase in (("draft", "decode"), ("verify", "verify"), ("verify", "decode")):

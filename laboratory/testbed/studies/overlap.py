@@ -1,4 +1,4 @@
-"""ROUGE-2 of texts: how many pairs of neighbouring words two of them share (paper 3, Figure 3a)."""
+"""ROUGE-2 of texts, the overlap of their pairs of neighbouring words (paper 3, Figure 3a)."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ _WORD = re.compile(r"\w+")
 
 
 def rouge_2(text: str, reference: str) -> float:
-    """Return the harmonic mean of the shares of both texts' word pairs that the other has; 0 if
-    either has none.
+    """Return the harmonic mean of the shares of each text's word pairs that the other text
+    contains, or 0 if a text has none.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Whether the place that the model chooses is the best of those played."""
+"""Whether the place chosen by the model is the best of those played."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from testbed.comparison import Point, points_of
 
 CLOSE = 0.03
-"""A choice that loses so little is as good as the best."""
+"""A choice that loses at most this share is as good as the best."""
 
 
 AT_THE_UNIT = ("none", "beside")
@@ -17,14 +17,14 @@ AT_THE_UNIT = ("none", "beside")
 
 @dataclass(frozen=True, kw_only=True)
 class Choice:
-    """What the model chose for a number of clients and a round trip, and what was best.
+    """The choice of the model for a number of clients and a round trip, and the best plan.
 
     Parameters
     ----------
     clients, round_trip_seconds
-        The scene.
+        Number of clients, and mean round trip.
     chosen, best
-        The plan of the model's choice, and the one that measured best.
+        Plan chosen by the model, and the plan with the best measurement.
     """
 
     clients: int
@@ -34,13 +34,15 @@ class Choice:
 
     @property
     def lost(self) -> float:
-        """What the choice measured below the best, as a share of it."""
+        """Difference between the measurements of the choice and of the best plan, as a share of the
+        latter.
+        """
         return 1.0 - self.chosen.measured / self.best.measured
 
     @property
     def verdict(self) -> str:
-        """How good the choice is: the best plan, nearly as good, of the best place, not told apart,
-        or worse.
+        """Verdict on the choice: the best plan, nearly as good, of the best place, not
+        distinguishable, or worse.
         """
         if self.chosen is self.best:
             return "the best"
@@ -63,7 +65,7 @@ def place(point: Point) -> str:
 def choices(record: Mapping[str, Any]) -> list[Choice]:
     """Return the choice of every scene of a record of placement.
 
-    What devices have no part in was played once for every number of clients.
+    Plans without devices were played once for every number of clients.
     """
     clients = {trial["scene"]: trial["clients"] for trial in record["trials"]}
     trips = {trial["scene"]: trial["round_trip_seconds"] for trial in record["trials"]}

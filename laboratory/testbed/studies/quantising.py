@@ -1,9 +1,9 @@
-"""What quantising the draft model's distributions costs, and which code is shorter (paper 3).
+"""The cost of quantising the distributions of the draft model, and the shorter code (paper 3).
 
-Recorded distributions end behind their likeliest tokens. A lattice point of a resolution within
-reach has counts on those only; distributions of which it has others are left out and counted.
-Tokens that the verify model's list lacks count as 0 there: the acceptance rate is a lower bound,
-low by less than the rest of the list.
+Recorded distributions contain only their most probable tokens. A lattice point with a practical
+resolution has counts only on those. Distributions whose point has other counts are excluded and
+counted. Tokens missing in the list of the verify model are treated as having probability 0. The
+acceptance rate is therefore a lower bound, and the error is less than the rest of the list.
 """
 
 from __future__ import annotations
@@ -25,25 +25,26 @@ VOCABULARY = 49152
 
 @dataclass(frozen=True, kw_only=True)
 class Quantised:
-    """Distributions of one temperature on one lattice.
+    """The distributions of one temperature on one lattice.
 
     Parameters
     ----------
     temperature, resolution
-        Which.
+        Temperature, and resolution of the lattice.
     distributions
-        How many; `left_out` had counts on tokens that were not recorded.
+        Number of distributions. `left_out` is the number of those with counts on tokens that were
+        not recorded.
     distance
         Mean TV(q, q-hat).
     acceptance_rate
         Mean sum of min(p, q-hat) over the recorded tokens.
     unquantised_rate
-        The same of q.
+        The same for q.
     bits, shorter
-        Mean bits of our code, and the share of distributions where it is shorter than that of Eq.
-        6.
+        Mean bits of our code, and the share of distributions for which it is shorter than that of
+        Eq. 6.
     equation_6_bits
-        Bits of Eq. 6: the same for all distributions.
+        Bits of Eq. 6, which are the same for all distributions.
     """
 
     temperature: float
@@ -59,7 +60,7 @@ class Quantised:
 
 
 def quantising(log: RecordedDrafts, every: int = 7) -> list[Quantised]:
-    """Return what each resolution costs at each temperature above 0, from every n-th
+    """Return the cost of each resolution at each temperature above 0, from every n-th
     distribution.
     """
     found = []
@@ -72,7 +73,9 @@ def quantising(log: RecordedDrafts, every: int = 7) -> list[Quantised]:
 
 
 def slope(rows: list[Quantised]) -> QuantisedAcceptance:
-    """Return acceptance as a line in the distance, over the resolutions of one temperature."""
+    """Return acceptance as a linear function of the distance, over the resolutions of one
+    temperature.
+    """
     return QuantisedAcceptance.fit(
         [row.distance for row in rows], [row.acceptance_rate for row in rows]
     )
@@ -109,12 +112,12 @@ def _of(log: RecordedDrafts, resolution: int) -> Quantised:
 
 
 def nearest_of_list(probabilities: Floats, rest: float, resolution: int) -> Floats | None:
-    """Return the counts of the nearest lattice point on the likeliest tokens; None if others may
-    have counts, too.
+    """Return the counts of the nearest lattice point on the most probable tokens, or None if other
+    tokens may have counts.
 
-    Counts are rounded down, and the units that are missing go to the largest remainders. No token
-    that is not listed has a larger share than the last one that is, or than all that are not
-    together.
+    Counts are rounded down, and the missing units go to the largest remainders. The share of a
+    token outside the list is at most that of the last token in the list, and at most that of all
+    tokens outside it.
     """
     scaled = probabilities * resolution
     counts: Floats = np.floor(scaled)

@@ -1,8 +1,8 @@
-"""Stopping at the first predicted rejection, as paper 2 does, on recorded drafts of prompts that
-nothing was fitted to.
+"""Stopping at the first predicted rejection, as in paper 2, on recorded drafts of prompts that were
+not used for fitting.
 
-A round drafts until the predictor says that the verifier will reject: that draft is not sent.
-Recorded rounds are played from their beginning; what is behind their last position is not known.
+A round drafts until the predictor expects a rejection, and does not send that draft. Recorded
+rounds are replayed from their beginning. Nothing is known beyond their last position.
 """
 
 from __future__ import annotations
@@ -24,22 +24,23 @@ BINS = 10
 
 @dataclass(frozen=True, kw_only=True)
 class Rejections:
-    """A predictor at one temperature, trained on all prompts but a part, judged on that part.
+    """A predictor at one temperature, trained on all prompts except for one part, and tested on
+    that part.
 
     Parameters
     ----------
     temperature, predictor, part
-        Which.
+        Temperature, name of the predictor, and index of the part.
     by_position
-        Share accepted at each position of a round, of those that were reached.
+        Share of accepted drafts at each position of a round, among the reached ones.
     accuracy, recall, specificity, area
-        Of accepted and first rejected drafts, cut at one half, as in Table 4; under the receiver
-        operating characteristic.
+        Measures on accepted and first rejected drafts with a threshold of one half, as in Table 4,
+        and the area under the receiver operating characteristic.
     goes_on_after
-        Share of the drafts behind a first rejection that the predictor takes for accepted ones.
+        Share of the drafts after a first rejection that the predictor classifies as accepted.
     off, on
-        Accepted drafts over those sent, by the longest round: whole rounds, and with the predictor
-        (Table 5).
+        Accepted drafts divided by sent drafts, by maximum length of a round, for complete rounds
+        and with the predictor (Table 5).
     """
 
     temperature: float
@@ -56,16 +57,17 @@ class Rejections:
 
 
 def rejections(log: RecordedDrafts, predictor: Kind, part: int) -> list[Rejections]:
-    """Return each temperature of the log.
+    """Return the results for each temperature of the log.
 
     Parameters
     ----------
     log
         Recorded drafts.
     predictor
-        As in `specopt.solvers.drafting.predictors`.
+        Name in `specopt.solvers.drafting.predictors`.
     part
-        Which third of the prompts judges: blocks of 8, one of each kind of task, take turns.
+        Third of the prompts for testing. Blocks of 8, one of each kind of task, are assigned in
+        turn.
     """
     return [
         _of(log.select(log.temperature == each), predictor, part)
@@ -104,8 +106,8 @@ def _of(log: RecordedDrafts, kind: Kind, part: int) -> Rejections:
 
 
 def correlations(log: RecordedDrafts) -> dict[str, tuple[float, float]]:
-    """Return how the statistics of the draft distribution go with acceptance (Figures 2 and 3), by
-    feature.
+    """Return the relation of the statistics of the draft distribution to acceptance (Figures 2 and
+    3), by feature.
 
     Returns
     -------

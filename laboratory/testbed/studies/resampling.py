@@ -1,5 +1,5 @@
-"""Means with intervals over prompts: what one prompt yields hangs together, so that whole prompts
-are drawn anew.
+"""Means with intervals over prompts. The values of one prompt depend on each other, so complete
+prompts are resampled.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ LEVEL = 0.95
 
 @dataclass(frozen=True)
 class Interval:
-    """A number and its 95 % interval; NaN where nothing can be said."""
+    """A number and its 95 % interval, with NaN if unknown."""
 
     value: float
     low: float
@@ -28,11 +28,11 @@ def interval(values: Any, prompts: Any, weights: Any = None, seed: int = 0) -> I
     Parameters
     ----------
     values, prompts
-        Shape (n,); the prompt that each comes from.
+        Values and the prompt of each, shape (n,).
     weights
-        Of the values; the mean is sum(values) / sum(weights). None: ones.
+        Weights of the values. The mean is sum(values) / sum(weights). None means ones.
     seed
-        Of the resampling.
+        Seed of the resampling.
     """
     values = np.asarray(values, dtype=np.float64)
     weights = np.ones(len(values)) if weights is None else np.asarray(weights, dtype=np.float64)

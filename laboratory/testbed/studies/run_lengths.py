@@ -1,9 +1,9 @@
-"""How many drafts of a round are accepted, against the geometric law of independent acceptance
-(paper 1, Eq. 7).
+"""The number of accepted drafts of a round, compared with the geometric distribution of independent
+acceptance (paper 1, Eq. 7).
 
-The law's rate is the share of accepted drafts among those looked at. A text that is easy now is
-easy for some tokens: acceptance then rises along a round, and rounds differ more in length than the
-law says.
+The rate of this distribution is the share of accepted drafts among the verified ones. A text that
+is easy at some position remains easy for several tokens. Acceptance then increases along a round,
+and the lengths of rounds vary more than the distribution predicts.
 """
 
 from __future__ import annotations
@@ -21,20 +21,21 @@ from testbed.studies.resampling import Interval, interval
 
 @dataclass(frozen=True, kw_only=True)
 class RunLengths:
-    """Rounds of one temperature.
+    """The rounds of one temperature.
 
     Parameters
     ----------
     temperature, rounds
-        Which, and how many that no answer's end cut short.
+        Temperature, and number of rounds that the end of an answer did not cut short.
     acceptance_rate
-        Accepted drafts among those looked at.
+        Share of accepted drafts among the verified ones.
     by_position
         The same at each position of a round.
     tokens, geometric_tokens
-        Mean tokens of a round by draft length 1, 2, ..., measured and by the law.
+        Mean tokens of a round by draft length 1, 2, ..., as measured and as predicted.
     variance_ratio
-        Variance of accepted lengths over that of the law, cut at the recorded draft length.
+        Variance of accepted lengths divided by that of the geometric distribution, truncated at the
+        recorded draft length.
     """
 
     temperature: float
@@ -47,26 +48,28 @@ class RunLengths:
 
     @property
     def errors(self) -> tuple[float, ...]:
-        """The law's tokens over the measured ones, less 1, by draft length."""
+        """Predicted divided by measured tokens, minus 1, by draft length."""
         return tuple(
             said / found - 1.0
             for said, found in zip(self.geometric_tokens, self.tokens, strict=True)
         )
 
     def best_length(self, costs: Costs, *, geometric: bool) -> int:
-        """Return the draft length of the most tokens per second, 0 for none.
+        """Return the draft length with the most tokens per second, or 0 for none.
 
         Parameters
         ----------
         costs
-            What drafts and rounds take.
+            Times of drafts and rounds.
         geometric
-            Whether tokens are those of the law.
+            Whether tokens are those of the geometric distribution.
         """
         return int(np.argmax(_speeds(self.geometric_tokens if geometric else self.tokens, costs)))
 
     def lost_by_the_law(self, costs: Costs) -> float:
-        """Return the share of speed that is lost by the length that the law finds best."""
+        """Return the share of speed lost with the draft length that is best for the geometric
+        distribution.
+        """
         speeds = _speeds(self.tokens, costs)
         return float(1.0 - speeds[self.best_length(costs, geometric=True)] / max(speeds))
 

@@ -1,13 +1,13 @@
-"""Predictors of rejection trained on some prompts, and policies on top of them replayed on others
+"""Predictors of rejection trained on some prompts, and policies based on them replayed on others
 (paper 2).
 
-A third of the prompts trains the predictor, a third says how its score falls and what the best
-policies are, and the last third is played: a policy reads the recorded scores of a round until it
-stops, and gets what was accepted by then.
+The first third of the prompts trains the predictor. The second third determines the distribution of
+its score and the best policies. The last third is replayed: a policy reads the recorded scores of a
+round until it stops, and receives the tokens accepted up to then.
 
-Easy and hard rounds mix. What a belief over the difficulty adds is told by a predictor that sees,
-beside the statistics of the draft distribution, how earlier rounds of the same run went and how far
-the round is.
+Easy and hard rounds are mixed. To measure the value of a belief about the difficulty, one predictor
+also sees the results of earlier rounds of the same run and the progress of the round, in addition
+to the statistics of the draft distribution.
 """
 
 from __future__ import annotations
@@ -34,33 +34,33 @@ from testbed.studies.resampling import Interval, interval
 
 PARTS = 3
 MEMORY = 4.0
-"""Drafts that the mean acceptance counts for in a run's own acceptance so far."""
+"""Weight of the mean acceptance in the acceptance of a run so far, as a number of drafts."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Stopping:
-    """Policies at one temperature, on prompts that nothing was fitted to.
+    """Policies at one temperature, on prompts that were not used for fitting.
 
     Parameters
     ----------
     temperature, predictor, knows_history
-        Which.
+        Temperature, name of the predictor, and whether it sees earlier rounds.
     false_accept, false_reject
-        Share of first rejections taken for accepted drafts, and of accepted drafts taken for
-        rejections, where the predicted probability is cut at one half.
+        Share of first rejections classified as accepted, and of accepted drafts classified as
+        rejected, with a threshold of one half for the predicted probability.
     area
-        Under the receiver operating characteristic.
+        Area under the receiver operating characteristic.
     window
-        The best fixed window of the second part.
+        Best fixed window on the second part.
     fixed, best_fixed, stopping
-        Tokens per second on the last part: of that window, of the one that is best there, and of
+        Tokens per second on the last part, for that window, for the best window there, and for
         optimal stopping.
     gain
-        Of stopping over the window, as a share of its speed.
+        Gain of stopping over the window, as a share of its speed.
     undrafted
         Tokens per second without drafts, with the measured pass of one token.
     promised
-        What the policies' own model promises.
+        Values predicted by the policies' own model.
     """
 
     temperature: float
@@ -85,19 +85,19 @@ def stopping(
     predictor: Kind = "logistic",
     knows_history: bool = False,
 ) -> list[Stopping]:
-    """Return what stopping is worth at each temperature.
+    """Return the value of stopping at each temperature.
 
     Parameters
     ----------
     log
         Recorded drafts.
     costs
-        What drafts and rounds take; to policies and windows every round takes what the longest
-        does.
+        Times of drafts and rounds. Policies and windows use the time of the longest round for every
+        round.
     predictor
-        As in `specopt.solvers.drafting.predictors`.
+        Name in `specopt.solvers.drafting.predictors`.
     knows_history
-        Whether the predictor sees how earlier rounds went.
+        Whether the predictor sees the results of earlier rounds.
     """
     found = []
     for temperature in np.unique(log.temperature):
@@ -111,7 +111,7 @@ def _of(log: RecordedDrafts, costs: Costs, kind: Kind, history: bool) -> Stoppin
     table = _features(log, history)
     part = (
         np.unique(log.prompt, return_inverse=True)[1] // 8 % PARTS
-    )  # blocks of 8 prompts have one of each kind
+    )  # blocks of 8 prompts contain one of each kind
     train, tune, test = (_log(log, table, part == number) for number in range(PARTS))
     predictor = fit_predictor(train, kind)
     bins = score_bins(predictor, tune)
@@ -175,8 +175,8 @@ def _log(log: RecordedDrafts, table: Floats, mine: Ints) -> DraftLog:
 
 
 def _features(log: RecordedDrafts, history: bool) -> Floats:
-    """Return the predictor's features: paper 2's four, and what earlier rounds of the run came
-    to.
+    """Return the features of the predictor: the four of paper 2, and the results of earlier rounds
+    of the run.
     """
     table = log.draft_log().features
     if not history:

@@ -1,1 +1,1 @@
-"""What records and recorded drafts come to, as tables, pictures and a page."""
+"""Views of records and recorded drafts as tables, pictures and a page."""

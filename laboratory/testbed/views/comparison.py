@@ -1,4 +1,4 @@
-"""Records of the laboratory: predicted against measured, as a table and as a picture."""
+"""Records of the laboratory: predicted and measured values, as a table and as a picture."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TERMS = ("communication", "steps", "passes", "between", "waiting")
 
 
 def comparison_of(record: Record) -> dict[str, Any]:
-    """Return everything that can be said of a record as JSON-like data; NaN becomes None.
+    """Return all comparisons of a record as JSON-like data. NaN becomes None.
 
     Raises
     ------
@@ -58,10 +58,10 @@ def comparison_of(record: Record) -> dict[str, Any]:
 
 
 def tables_of(said: Mapping[str, Any], *, narrow: bool = False) -> dict[str, list[dict[str, Any]]]:
-    """Return what `comparison_of` says as rows of tables, by their captions; a table without rows
-    is left out.
+    """Return the result of `comparison_of` as rows of tables, by caption. Tables without rows are
+    omitted.
 
-    Narrow ones leave out the interval of the bias.
+    Narrow tables omit the interval of the bias.
     """
     of = "% of theirs; least and most of any two repetitions"
     of += (
@@ -102,7 +102,7 @@ def tables_of(said: Mapping[str, Any], *, narrow: bool = False) -> dict[str, lis
 
 
 def print_comparison(record: Record, out: Console) -> None:
-    """Print how good predictions were, what methods gained, and where time went that was not
+    """Print the accuracy of predictions, the gains of methods, and the causes of time that was not
     predicted.
     """
     title(out, f"{record['kind']}, pair ", str(record["pair"]), after=f", {record['date']}")
@@ -125,7 +125,9 @@ def print_comparison(record: Record, out: Console) -> None:
 
 
 def draw_comparison(records: Sequence[Record]) -> Picture:
-    """Draw predicted against measured, a point per plan and a panel per quantity of the model."""
+    """Draw predicted and measured values, with a point per plan and a panel per quantity of the
+    model.
+    """
     charts = [
         dataclasses.replace(chart_of(record, quantity), title=f"{record['kind']}, {record['pair']}")
         for record in records
@@ -135,7 +137,7 @@ def draw_comparison(records: Sequence[Record]) -> Picture:
 
 
 def drawn_quantities(record: Record) -> list[str]:
-    """Return the quantities of the model that are worth a picture."""
+    """Return the quantities of the model to draw."""
     parts = ("communication_seconds", "undisturbed_seconds")
     return [
         quantity
@@ -145,7 +147,9 @@ def drawn_quantities(record: Record) -> list[str]:
 
 
 def chart_of(record: Record, name: str, predictor: str = "model", side: int = 380) -> Chart:
-    """Return measured against predicted, a point per plan, on a square of `side` pixels."""
+    """Return the chart of measured by predicted values, with a point per plan, on a square of
+    `side` pixels.
+    """
     x, y = (f"{how} {axis(name)}" for how in ("predicted", "measured"))
     rows: list[dict[str, Any]] = [
         {
@@ -247,7 +251,9 @@ def _terms(record: Record) -> dict[str, dict[str, float]]:
 
 
 def _differences(record: Record) -> dict[str, float] | None:
-    """Return how many outputs differ from the verify model's own; None where none were compared."""
+    """Return the number of outputs that differ from those of the verify model alone, or None if
+    none were compared.
+    """
     runs = [
         measured
         for trial in record["trials"]
@@ -286,7 +292,7 @@ def axis(quantity: str) -> str:
 
 
 def words(quantity: str) -> str:
-    """Return the name of a quantity as people write it."""
+    """Return the name of a quantity in words."""
     return quantity.replace("_", " ")
 
 

@@ -1,5 +1,5 @@
-"""Records of the laboratory as a page: predicted against measured, how good predictions were, what
-methods gained.
+"""Records of the laboratory as a page: predicted and measured values, accuracy of predictions, and
+gains of methods.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ from testbed.codes.binomial_bits import row_bits
 
 
 def test_every_small_coefficient() -> None:
-    """Tests that rows and single coefficients agree with powers of two counted up, ties
-    included.
+    """Tests that rows and single coefficients agree with an enumeration of powers of two, including
+    exact ones.
     """
     for n in range(41):
         expected = [naive.bits(math.comb(n, k)) for k in range(n + 1)]
@@ -29,7 +29,7 @@ def test_every_small_coefficient() -> None:
 
 @given(st.integers(0, 60_000), st.integers(0, 1500))
 def test_large_coefficients(gap: int, k: int) -> None:
-    """Tests that the bits are those of the coefficient as one big integer, by itself and along a
+    """Tests that the bits are those of the coefficient as a big integer, both alone and in a
     row.
     """
     coefficient = math.comb(gap + k, k)
@@ -40,8 +40,8 @@ def test_large_coefficients(gap: int, k: int) -> None:
 
 
 def test_single_coefficients_beyond_the_direct_way() -> None:
-    """Tests that a coefficient with thousands of factors is that of integers, by way of
-    logarithms.
+    """Tests that the logarithms for a coefficient with thousands of factors give the result of
+    integers.
     """
     for n, k in ((9000, 4500), (9001, 4400), (60_000, 2500), (52_271, 50_271)):
         assert binomial_bits(n, k) == (math.comb(n, k) - 1).bit_length()
@@ -49,13 +49,13 @@ def test_single_coefficients_beyond_the_direct_way() -> None:
 
 @pytest.mark.parametrize("power", range(2, 40))
 def test_powers_of_two(power: int) -> None:
-    """Tests that C(2^m, 1) takes m bits and C(2^m + 1, 1) takes one more, in a row as by itself."""
+    """Tests that C(2^m, 1) has m bits and C(2^m + 1, 1) has one more, both alone and in a row."""
     assert row_bits(2**power, 1)[1] == binomial_bits(2**power, 1) == power
     assert row_bits(2**power + 1, 1)[1] == binomial_bits(2**power + 1, 1) == power + 1
 
 
 def test_neighbours_of_powers_of_two() -> None:
-    """Tests that C(n, 2) and C(n, 3) next to powers of two are told apart, however large."""
+    """Tests that C(n, 2) and C(n, 3) close to powers of two are distinguished for any size."""
     for power in range(4, 100):
         for k in (2, 3):
             n = round((math.factorial(k) * 2.0**power) ** (1 / k))
@@ -64,14 +64,16 @@ def test_neighbours_of_powers_of_two() -> None:
 
 
 def test_doubt_is_settled_by_integers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that the answer is right for any error bound: a huge one asks integers everywhere."""
+    """Tests that the answer is right for any error bound, including a huge one that uses integers
+    everywhere.
+    """
     monkeypatch.setattr(module, "_ULPS", 1e14)
     assert row_bits(700, 300).tolist() == [(math.comb(700, k) - 1).bit_length() for k in range(301)]
 
 
 def test_error_bound_holds() -> None:
-    """Tests that the sums of logarithms differ from those in 50 digits by less than the bound on
-    their error.
+    """Tests that the sums of logarithms differ from those with 50 digits by less than their error
+    bound.
     """
     from decimal import Decimal, getcontext
 

@@ -16,7 +16,7 @@ from testbed.codes.bits import checked_counts, fixed_width, read_fixed_width
     st.integers(0, 2**90), st.integers(0, 5), st.text("01", max_size=5), st.text("01", max_size=5)
 )
 def test_round_trip(value: int, spare: int, before: str, after: str) -> None:
-    """Tests that an integer comes back from the middle of a text."""
+    """Tests that an integer is recovered from the middle of a text."""
     width = value.bit_length() + spare
     bits = fixed_width(value, width)
     assert len(bits) == width
@@ -27,8 +27,8 @@ def test_round_trip(value: int, spare: int, before: str, after: str) -> None:
     ("bits", "limit"), [("01", 8), ("012", 8), ("0 1", 8), ("+01", 8), ("110", 6), ("", 8)]
 )
 def test_what_is_no_codeword_is_refused(bits: str, limit: int) -> None:
-    """Tests that a text that is too short, other than zeros and ones or beyond the limit is
-    refused.
+    """Tests that a text that is too short, has other characters or exceeds the limit is
+    rejected.
     """
     with pytest.raises(InvalidInput, match="bits: expected"):
         read_fixed_width(bits, 0, 3, limit)
@@ -38,6 +38,6 @@ def test_what_is_no_codeword_is_refused(bits: str, limit: int) -> None:
     "counts", [[], [0, 0], [1, -1], [0.5, 0.5], [[1]], "12", [[1], [1, 2]], [True]]
 )
 def test_what_are_no_counts_is_refused(counts: Any) -> None:
-    """Tests that counts are integers >= 0 in one row, not all of them 0."""
+    """Tests that counts must be integers >= 0 in one dimension, not all of them 0."""
     with pytest.raises(InvalidInput, match="counts: expected"):
         checked_counts(counts)

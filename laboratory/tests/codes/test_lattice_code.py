@@ -17,8 +17,8 @@ from testbed.codes.lattice_code import decode_lattice, encode_lattice
 @pytest.mark.parametrize("vocabulary", range(1, 6))
 @pytest.mark.parametrize("resolution", range(1, 7))
 def test_every_small_point(vocabulary: int, resolution: int) -> None:
-    """Tests that all points have different codewords of exactly the bits of Eq. 6, without gaps,
-    and come back.
+    """Tests that all points have different codewords with exactly the bits of Eq. 6, without gaps,
+    and are recovered.
     """
     words = {}
     for counts in naive.lattice(resolution, vocabulary):
@@ -32,7 +32,7 @@ def test_every_small_point(vocabulary: int, resolution: int) -> None:
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=60).filter(any))
 def test_round_trip(counts: list[int]) -> None:
-    """Tests that counts come back, whether units or bars are fewer."""
+    """Tests that counts are recovered, with fewer units or with fewer bars."""
     word = encode_lattice(counts)
     assert len(word) == distribution_bits(sum(counts), len(counts))
     assert decode_lattice(word, sum(counts), len(counts)) == (counts, len(word))
@@ -40,7 +40,9 @@ def test_round_trip(counts: list[int]) -> None:
 
 @pytest.mark.parametrize("spread", [0.5, 5.0])
 def test_a_real_vocabulary(spread: float) -> None:
-    """Tests that 1038 bits hold a point of resolution 100 at V = 50272, flat or peaked."""
+    """Tests that 1038 bits are sufficient for a point of resolution 100 at V = 50272, flat or
+    peaked.
+    """
     weights = np.exp(spread * np.random.default_rng(1).standard_normal(50_272))
     counts = nearest_counts(weights / weights.sum(), 100)
     word = encode_lattice(counts)
@@ -49,7 +51,7 @@ def test_a_real_vocabulary(spread: float) -> None:
 
 
 def test_no_codeword_is_refused() -> None:
-    """Tests that an index beyond the lattice and a text that ends too early are refused."""
+    """Tests that an index outside the lattice and a text that ends too early are rejected."""
     assert len(encode_lattice([2, 0, 0])) == 3  # 6 points
     for bits in ("110", "01"):
         with pytest.raises(InvalidInput, match="bits: expected"):

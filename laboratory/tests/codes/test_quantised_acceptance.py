@@ -1,4 +1,4 @@
-"""The acceptance rate as a line in the distance that quantising causes."""
+"""The acceptance rate as a linear function of the distance caused by quantising."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from testbed.codes.quantised_acceptance import QuantisedAcceptance
     st.lists(st.integers(0, 100), min_size=2, max_size=20),
 )
 def test_a_line_is_found_again(rate: float, loss: float, hundredths: list[int]) -> None:
-    """Tests that rates on a line give the line."""
+    """Tests that the line is recovered from rates on it."""
     x = np.array([0.0, *hundredths, 101.0]) / 101.0
     y = rate - loss * x
     if y.max() > 1.0:
@@ -33,7 +33,7 @@ def test_a_line_is_found_again(rate: float, loss: float, hundredths: list[int]) 
 
 @given(st.integers(0, 2**32), st.integers(3, 30))
 def test_least_squares(seed: int, count: int) -> None:
-    """Tests that the fit solves the normal equations, by way of numpy's least squares."""
+    """Tests that the fit solves the normal equations, compared with numpy's least squares."""
     rng = np.random.default_rng(seed)
     x, y = rng.random(count), 0.2 + 0.6 * rng.random(count)
     start, slope = np.linalg.lstsq(np.c_[np.ones(count), x], y, rcond=None)[0]
@@ -46,7 +46,7 @@ def test_least_squares(seed: int, count: int) -> None:
 
 
 def test_rates_stay_within_bounds() -> None:
-    """Tests that no distance gives a rate outside [0, 1], whatever the line."""
+    """Tests that no distance gives a rate outside [0, 1], for any line."""
     model = QuantisedAcceptance(unquantised_rate=0.8, loss=2.0)
     assert model.predict([0.0, 0.25, 0.5, 1.0]) == pytest.approx([0.8, 0.3, 0.0, 0.0])
     assert QuantisedAcceptance(unquantised_rate=1.2, loss=1.0).predict([[0.0], [0.5]]).tolist() == [
@@ -67,12 +67,12 @@ def test_rates_stay_within_bounds() -> None:
     ],
 )
 def test_samples_are_checked(distances: Any, rates: Any, message: str) -> None:
-    """Tests that samples that determine no line are refused."""
+    """Tests that samples that do not determine a line are rejected."""
     with pytest.raises(InvalidInput, match=message):
         QuantisedAcceptance.fit(distances, rates)
 
 
 def test_parameters_are_checked() -> None:
-    """Tests that a line of no numbers is refused."""
+    """Tests that a line with invalid numbers is rejected."""
     with pytest.raises(InvalidInput, match="loss: expected a finite number"):
         QuantisedAcceptance(unquantised_rate=0.5, loss=np.inf)

@@ -1,4 +1,4 @@
-"""The support code: exact, prefix-free, short on peaked distributions."""
+"""The support code: exact, prefix-free, and short for peaked distributions."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from testbed.codes.support_lengths import counts_bits
 @pytest.mark.parametrize("vocabulary", range(1, 6))
 @pytest.mark.parametrize("resolution", range(1, 7))
 def test_every_small_point(vocabulary: int, resolution: int) -> None:
-    """Tests that the code is prefix-free, keeps Kraft's inequality, has the stated lengths and
-    leads back.
+    """Tests that the code is prefix-free, satisfies Kraft's inequality, has the stated lengths and
+    is invertible.
     """
     points = list(naive.lattice(resolution, vocabulary))
     words = [encode_support(counts) for counts in points]
@@ -42,7 +42,7 @@ def test_every_small_point(vocabulary: int, resolution: int) -> None:
 
 @given(st.lists(st.integers(0, 9), min_size=1, max_size=60).filter(any))
 def test_round_trip(counts: list[int]) -> None:
-    """Tests that counts come back."""
+    """Tests that counts are recovered."""
     word = encode_support(counts)
     assert len(word) == counts_bits(counts) == naive.support_bits(counts)
     assert decode_support(word, sum(counts), len(counts)) == (counts, len(word))
@@ -52,7 +52,7 @@ def test_round_trip(counts: list[int]) -> None:
     st.lists(st.permutations([5, 2, 1, 0, 0, 0]) | st.permutations([8, 0, 0, 0, 0, 0]), max_size=6)
 )
 def test_codewords_need_no_separator(batch: list[list[int]]) -> None:
-    """Tests that codewords written one after the other are told apart."""
+    """Tests that concatenated codewords are separated correctly."""
     bits = "".join(encode_support(counts) for counts in batch)
     found = []
     while bits:
@@ -64,8 +64,8 @@ def test_codewords_need_no_separator(batch: list[list[int]]) -> None:
 
 @given(st.integers(1, 3000), st.integers(1, 60_000), st.data())
 def test_table_of_lengths(resolution: int, vocabulary: int, data: st.DataObject) -> None:
-    """Tests that the table holds the length for every support size, against big integers at a
-    random one.
+    """Tests that the table contains the length for every support size, compared with big integers
+    at a random size.
     """
     table = support_code_bits(resolution, vocabulary)
     assert len(table) == min(resolution, vocabulary)
@@ -77,8 +77,8 @@ def test_table_of_lengths(resolution: int, vocabulary: int, data: st.DataObject)
 
 @given(st.integers(1, 2000), st.integers(1, 60_000))
 def test_never_much_longer(resolution: int, vocabulary: int) -> None:
-    """Tests that no codeword is longer than Eq. 6's by more than the bits of the support's size and
-    one.
+    """Tests that no codeword is longer than that of Eq. 6 by more than the bits of the support's
+    size plus one.
     """
     most = (
         distribution_bits(resolution, vocabulary)
@@ -90,8 +90,8 @@ def test_never_much_longer(resolution: int, vocabulary: int) -> None:
 
 @pytest.mark.parametrize(("spread", "shorter"), [(0.5, 1.0), (3.0, 0.9), (5.0, 0.65), (10.0, 0.1)])
 def test_a_real_vocabulary(spread: float, shorter: float) -> None:
-    """Tests that codewords at V = 50272 are shorter the more peaked, and hardly longer than Eq. 6
-    when flat.
+    """Tests that codewords at V = 50272 are shorter for more peaked distributions, and hardly
+    longer than Eq. 6 for flat ones.
     """
     weights = np.exp(spread * np.random.default_rng(0).standard_normal(50_272))
     counts = nearest_counts(weights / weights.sum(), 100)
@@ -101,8 +101,8 @@ def test_a_real_vocabulary(spread: float, shorter: float) -> None:
 
 
 def test_a_fine_resolution() -> None:
-    """Tests that resolution 1000 at V = 50272 comes back from a codeword of a third of Eq. 6's
-    length.
+    """Tests that counts of resolution 1000 at V = 50272 are recovered from a codeword of a third of
+    the length of Eq. 6.
     """
     weights = np.exp(5.0 * np.random.default_rng(0).standard_normal(50_272))
     counts = nearest_counts(weights / weights.sum(), 1000)
@@ -113,7 +113,7 @@ def test_a_fine_resolution() -> None:
 
 @pytest.mark.parametrize("bits", ["", "11", "10", "0011", "1011"])
 def test_no_codeword_is_refused(bits: str) -> None:
-    """Tests that a support size, a support and a text's end out of range are refused: l = 4, V =
+    """Tests that invalid support sizes, supports and ends of a text are rejected for l = 4 and V =
     3.
     """
     with pytest.raises(InvalidInput, match="bits: expected"):

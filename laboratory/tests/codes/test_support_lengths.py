@@ -16,8 +16,8 @@ from testbed.codes.support_lengths import counts_bits, expected_bits
 
 
 def test_every_small_coefficient() -> None:
-    """Tests that single coefficients take the bits that tell as many things apart, ties
-    included.
+    """Tests that single coefficients have the bits that distinguish the same number of things,
+    including powers of two.
     """
     for n in range(41):
         for k in range(n + 1):
@@ -25,7 +25,7 @@ def test_every_small_coefficient() -> None:
 
 
 def test_lengths_of_a_batch() -> None:
-    """Tests that a batch gives the lengths of its rows, in its shape."""
+    """Tests that a batch returns the lengths of its rows, in its shape."""
     batch = np.array([[[4, 0, 0], [2, 1, 1]], [[0, 3, 1], [0, 0, 4]]])
     assert counts_bits(batch).tolist() == [
         [naive.support_bits(row) for row in rows] for rows in batch.tolist()
@@ -33,8 +33,8 @@ def test_lengths_of_a_batch() -> None:
 
 
 def test_expected_bits() -> None:
-    """Tests that expected bits are the mean lengths of codewords, and that an empty batch has
-    none.
+    """Tests that expected bits are the mean lengths of codewords, and that an empty batch is
+    rejected.
     """
     laws = np.random.default_rng(2).dirichlet(np.full(40, 0.1), size=(2, 5))
     resolutions = (1, 8, 50)
@@ -52,6 +52,6 @@ def test_expected_bits() -> None:
 
 @pytest.mark.parametrize("counts", [[[1, 2], [2, 2]], [[1, -1]], [[0, 0]], [], 3, [[0.5, 0.5]]])
 def test_batches_are_checked(counts: Any) -> None:
-    """Tests that counts that are none, or of different sums, are refused."""
+    """Tests that invalid counts, and counts with different sums, are rejected."""
     with pytest.raises(InvalidInput, match="counts: expected"):
         counts_bits(counts)

@@ -221,7 +221,9 @@ def allocate(weights, rates, budget, caps, out):
     """
     N = len(weights)
     if len(rates) != N or len(out) != N or (len(caps) != N and len(caps) != 0):
-        raise ValueError("weights, rates, caps and out must have one length (caps may be empty)")
+        raise ValueError(
+            "weights, rates, caps and out must all have the same length (caps may be empty)"
+        )
     w, log_w, per_log, most = np.empty(N), np.empty(N), np.empty(N), np.empty(N, np.int64)
     all_fit = prepare(weights, rates, budget, caps, w, log_w, per_log, most)
     x = LOG_SMALLEST if all_fit else find_level(log_w, per_log, most, budget)

@@ -50,8 +50,8 @@ def advice(
     goal, grid, schedule = answers.goal, answers.grid, tuning.schedule
     if goal.tpot_seconds is not None and not tuning.carries:
         yield (
-            f"no option meets {1000 * goal.tpot_seconds:g} ms per output token at {grid.sizes[0]}"
-            " requests or more"
+            f"no option meets the target of {1000 * goal.tpot_seconds:g} ms per output token at"
+            f" {grid.sizes[0]} requests or more"
         )
     if len(every[-1]) > 1 and len(every) > 1:
         yield _flip(
@@ -64,7 +64,7 @@ def advice(
     base = "the best constant length" if tuning.relative else "no speculation"
     slow = [f"{c} ({speed:.2f}x)" for c, speed in speeds.items() if speed < 1.0 - goal.loss]
     if slow:
-        yield f"below {base} at {', '.join(slow)}"
+        yield f"slower than {base} at {', '.join(slow)} requests"
     first = tuning.concurrencies[0]
     fastest = float(np.nanmax([*answers.value[grid.row(first)], 1.0]))
     if (
@@ -73,8 +73,8 @@ def advice(
         and speeds[first] < fastest * (1.0 - goal.loss)
     ):
         yield (
-            f"what carries most loses {1.0 - speeds[first] / fastest:.1%} at {first} requests"
-            " against the fastest"
+            f"the option with the largest capacity is {1.0 - speeds[first] / fastest:.1%} slower"
+            f" than the fastest one at {first} requests"
         )
     if tuning.cap is not None:
         c = tuning.concurrencies[-1]
@@ -82,19 +82,19 @@ def advice(
         yield (
             f"every draft length may be slower than no speculation beyond {tuning.cap} requests at"
             f" a time: limit the engine's batch to {tuning.cap}. Request {tuning.cap + 1} then"
-            f" waits, and {c} requests get {waiting:,.4g} tokens per second against {none:,.4g} of"
-            " no speculation"
+            f" waits, and {c} requests get {waiting:,.4g} tokens per second, compared with"
+            f" {none:,.4g} without speculation"
         )
     elif goal.robust and not schedule.speculates:
         holds = int(np.cumprod(answers.value[:, 1:] > 0.0, axis=0).sum(axis=0).max())
         known_safe = (
-            f"drafts hold up to {grid.sizes[holds - 1]} requests at a time"
+            f"drafts are safe up to {grid.sizes[holds - 1]} requests at a time; beyond that,"
             if holds
-            else "drafts hold at no load"
+            else "drafts are not safe at any load:"
         )
         yield (
-            f"{known_safe}: beyond, every draft length may be slower than no speculation, and"
-            " requests would wait"
+            f"{known_safe} every draft length may be slower than no speculation, and a limit on"
+            " the batch would make requests wait"
         )
     if goal.tpot_seconds is not None and tuning.carries:
         most = max(range(len(every)), key=lambda i: worth[i])
@@ -102,9 +102,9 @@ def advice(
         if name != tuning.name and worth[most] > tuning.score:
             fewer = next(one.concurrency for one in tuning.capacity if one.draft_length == name)
             yield (
-                f"{_words(tuning.name)} carries most requests, {tuning.carries}; {_words(name)}"
-                f" gives most tokens, {worth[most]:.3f}x of {base} against {tuning.score:.3f}x, and"
-                f" carries {fewer}"
+                f"capacity is largest with {_words(tuning.name)}: {tuning.carries} requests;"
+                f" throughput is largest with {_words(name)}: {worth[most]:.3f}x of {base},"
+                f" compared with {tuning.score:.3f}x, but at most {fewer} requests"
             )
     yield from _unmeasured(predictor, answers, cases, tuning)
     yield from _contexts(predictor, answers, cases, schedule)
@@ -146,12 +146,12 @@ def _unmeasured(
         if k is not None and k not in taken:
             mean, low, high = found[k]
             yield (
-                f"K = {k} is predicted {mean:.2f}x ({low:.2f} to {high:.2f}) over the loads and not"
-                " measured: measure it"
+                f"K = {k} has a predicted speed-up of {mean:.2f}x ({low:.2f} to {high:.2f}) over"
+                " the loads but was not measured: measure it"
             )
     if set(taken) - {None, 0, *measured}:
         one = max(k or 0 for k in taken if k not in measured)
-        yield f"K = {one}, which is taken, was not measured: measure it"
+        yield f"K = {one}, which was chosen, was not measured: measure it"
 
 
 def _flip(
@@ -165,12 +165,12 @@ def _flip(
     constant = every[other][0][2]
     name = "no speculation" if constant is None else f"{constant} drafts everywhere"
     text = (
-        f"a table of {len(table)} ranges is worth {worth[-1]:.3f}x, usual price included, {name}"
-        f" {worth[other]:.3f}x"
+        f"a table of {len(table)} ranges has a speed-up of {worth[-1]:.3f}x, including its usual"
+        f" cost, and {name} has {worth[other]:.3f}x"
         + (
-            f": it pays while having it costs less than {flat:.1%}"
+            f": the table pays off if it costs less than {flat:.1%}"
             if flat > 0
-            else ", better whatever the table costs"
+            else ": the table does not pay off, whatever it costs"
         )
         + f" (reports: {prices.table.source})"
     )
@@ -185,7 +185,7 @@ def _flip(
         )
         most = 1.0 - np.exp(-gain / share) if share else 1.0
         text += (
-            "; and while steps without drafts, not measured here, cost less than"
+            "; it also requires that steps without drafts, not measured here, cost less than"
             f" {max(0.0, most):.1%}"
         )
         text += f" (reports: {prices.idle.source})"
@@ -213,7 +213,8 @@ def _contexts(
         low, high = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
         if ratios[low] < 1.0 - answers.goal.loss and ratios[high] > 1.0 + answers.goal.loss:
             yield (
-                f"contexts count alike, and the answer flips between them: at {c} requests {drafts}"
-                f" drafts run at {ratios[low]:.2f}x of no speculation with {low:,} tokens of"
-                f" context and {ratios[high]:.2f}x with {high:,}; --context N answers for one"
+                f"contexts are weighted equally, but the best choice depends on them: at {c}"
+                f" requests, {drafts} drafts have a speed-up of {ratios[low]:.2f}x with {low:,}"
+                f" tokens of context and {ratios[high]:.2f}x with {high:,}; choose one with"
+                " --context N"
             )

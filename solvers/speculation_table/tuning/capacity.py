@@ -94,9 +94,9 @@ def latency(
             ).T
             where = f"draft_length {length_of(column)} at concurrency {load}"
             if statistic != "mean" and np.isnan(taken).any():
-                raise InvalidInput(f"tpot: expected {TPOT[statistic]}, got none for {where}")
+                raise InvalidInput(f"tpot: {TPOT[statistic]} is missing for {where}")
             if ttft_seconds is not None and np.isnan(wait).any():
-                raise InvalidInput(f"ttft: expected mean_ttft_ms, got none for {where}")
+                raise InvalidInput(f"ttft: mean_ttft_ms is missing for {where}")
             if weights @ mean < _BUSY * (weights @ plain):
                 queueing.append(f"{length_of(column)} at {load}")
                 late[sizes >= load, column] = True
@@ -117,18 +117,18 @@ def latency(
     notes = []
     if queueing:
         notes.append(
-            f"requests queue, fewer than {_BUSY:.0%} run at a time: {', '.join(queueing[:8])}; not"
-            " carried"
+            f"requests queue (fewer than {_BUSY:.0%} run at a time) at {', '.join(queueing[:8])};"
+            " these loads are not counted as capacity"
         )
     if bounds:
         names = ", ".join(dict.fromkeys(bounds))
         notes.append(
-            f"for {names} concurrency / throughput counts, an upper bound of the mean time per"
-            " token: mean_tpot_ms, or mean_ttft_ms and output_tokens, were not measured"
+            f"for {names}, the mean time per token is bounded by concurrency / throughput, because"
+            " mean_tpot_ms, or mean_ttft_ms and output_tokens, were not measured"
         )
     if ttft_seconds is not None:
         notes.append(
-            "waits for the first token are interpolated between measured loads and have no band"
+            "times to the first token are interpolated between measured loads, without limits"
         )
     return Latency(share, late, tuple(notes))
 

@@ -52,7 +52,7 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
     if largest > measured[-1] and not goal.extrapolate:
         raise InvalidInput(
             f"max_batch: expected at most {measured[-1]}, the largest measured concurrency, got"
-            f" {largest}; measure it, or extrapolate"
+            f" {largest}; measure it, or use extrapolate"
         )
     first = 1 if goal.extrapolate else measured[0]
     concurrencies = tuple(
@@ -68,13 +68,15 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
         raise InvalidInput(f"weights: expected measured concurrencies ({listed}), got {unknown[0]}")
     if sweep.relative is not None and goal.robust:
         raise InvalidInput(
-            "robust: expected a run without speculation (draft_length none) to compare with, got"
-            " none"
+            "robust: a run without speculation (draft_length none) is required for comparison; add"
+            " one"
         )
     notes = list(predictor.notes)
     known = [length for length in sweep.draft_lengths if length]
     if first > 1:
-        notes.append(f"batches below {first} take the choice at {first}: they were not measured")
+        notes.append(
+            f"batches below {first} were not measured; the choice at {first} is used for them"
+        )
     ends = [room for room in goal.room or () if first <= room <= largest]
     sizes = _sizes(first, largest, [*concurrencies, *ends])
     grid = grid_of(predictor, cases, sizes, _lengths(known, goal), goal.prices.idle)
@@ -103,8 +105,8 @@ def _chosen(
     every = answers.all()
     if not every:
         raise InvalidInput(
-            "sweep: expected a draft length that was measured at every load, or no speculation, got"
-            " none"
+            "sweep: neither a draft length nor running without speculation was measured at every"
+            " load; measure one of them at every load"
         )
     capacity: tuple[Capacity, ...] = ()
     if goal.tpot_seconds is not None or goal.room is not None:
@@ -142,14 +144,15 @@ def _lengths(known: Sequence[int], goal: Goal) -> tuple[int, ...]:
     may be measured.
     """
     if not known:
-        raise InvalidInput("sweep: expected a run that drafts (draft_length >= 1), got none")
+        raise InvalidInput("sweep: at least one run with drafts (draft_length >= 1) is required")
     longest = max((known[-1], *goal.draft_lengths))
     most = _FURTHEST * known[-1] if goal.extrapolate else longest
     longest = longest if goal.max_length is None else goal.max_length
     if longest > most:
-        way = "" if goal.extrapolate else ", or extrapolate"
+        way = "" if goal.extrapolate else ", or use extrapolate"
         raise InvalidInput(
-            f"max_length: expected at most {most} where the longest measured draft is {known[-1]},"
+            f"max_length: expected at most {most}, because the longest measured draft is"
+            f" {known[-1]},"
             f" got {longest}; measure it{way}"
         )
     allowed = goal.draft_lengths or range(1, longest + 1)

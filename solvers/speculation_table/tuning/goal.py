@@ -90,7 +90,9 @@ class Goal:
         if self.ttft_seconds is not None:
             positive("ttft", self.ttft_seconds)
             if self.tpot_seconds is None:
-                raise InvalidInput("ttft: expected also a target of the time per output token")
+                raise InvalidInput(
+                    "ttft: a target for the time per output token is required as well"
+                )
         number("loss", self.loss, 0, below=1)
         for concurrency, weight in (self.weights or {}).items():
             number(f"weights[{concurrency}]", weight, 0)
@@ -117,7 +119,7 @@ def cases_of(predictor: Predictor, goal: Goal) -> list[Case]:
             listed = ", ".join(describe(one) for one in known[:20])
             where = "workload" if goal.mix is None else "mix"
             raise InvalidInput(
-                f"{where}: expected one that was measured ({listed}), got {describe(name)}"
+                f"{where}: expected a measured workload ({listed}), got {describe(name)}"
             )
     named = [name for name in known if name != WHOLE or len(known) == 1]
     shares = goal.mix or dict.fromkeys(named if goal.workload is None else [goal.workload], 1.0)
@@ -130,7 +132,7 @@ def cases_of(predictor: Predictor, goal: Goal) -> list[Case]:
             if not own[0] <= context <= own[-1] and not (goal.extrapolate and own[0]):
                 of = f" of workload {describe(name)}" if name else ""
                 raise InvalidInput(
-                    f"context_tokens: expected {own[0]} to {own[-1]}, as was measured{of}, got"
+                    f"context_tokens: expected the measured range{of}, {own[0]} to {own[-1]}, got"
                     f" {context}"
                 )
             # seconds per token are linear in the context

@@ -122,7 +122,7 @@ def _note(ratio: float, point: Point) -> str:
         ]
     )
     return (
-        f"{where}, {point.draft_length} drafts are {ratio:.2f} times as fast as their acceptance"
-        " length allows over no speculation: measure no speculation again; predictions there may"
-        " exceed it as much"
+        f"{where}, the speed-up of {point.draft_length} drafts is {ratio:.2f} times what their"
+        " acceptance length allows; measure no speculation again, because predictions there may be"
+        " too high by the same factor"
     )

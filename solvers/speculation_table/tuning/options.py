@@ -58,7 +58,7 @@ class Options:
         found = sorted(set.intersection(*(set(one.concurrencies) for one in self.tunings.values())))
         if not found:
             raise InvalidInput(
-                "drafter: expected a load at which all were measured, to compare them at"
+                "drafter: to compare drafters, at least one load must be measured for all of them"
             )
         return found
 

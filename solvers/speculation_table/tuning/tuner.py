@@ -65,8 +65,8 @@ class Tuner:
         self.draft_lengths = sorted({integer("draft_lengths", k, 0) for k in draft_lengths})
         if not self.concurrencies or not any(self.draft_lengths):
             raise InvalidInput(
-                "concurrencies, draft_lengths: expected at least one of each, and a draft length"
-                " >= 1"
+                "concurrencies, draft_lengths: expected at least one of each, including a draft"
+                " length >= 1"
             )
         self.cases = cases
         lengths = tuple(self.draft_lengths)
@@ -99,8 +99,8 @@ class Tuner:
         """
         if len(sweep.setups) > 1:
             raise InvalidInput(
-                "sweep: expected one drafter, mode and topk, got several; `Options` chooses among"
-                " them"
+                "sweep: expected one drafter, mode and topk, got several; use `Options` to choose"
+                " among them"
             )
         full = sweep.with_none()
         sweep = full if full.relative is None else sweep

@@ -206,7 +206,7 @@ def sweep(values, seconds, memory, rooms, memory_room, out, stop):
     """
     n = len(values)
     if len(seconds) != n or len(memory) != n or len(rooms) != n or len(out) != n:
-        raise ValueError("the columns of the requests and out must have one length")
+        raise ValueError("the columns of the requests and out must all have the same length")
     found = np.flatnonzero((values > 0.0) & (memory <= memory_room) & (seconds <= rooms))
     size = len(found)
     if size == 0:

@@ -226,7 +226,7 @@ def test_golden_lengths(tmp_path: Path) -> None:
     assert isinstance(found, AcceptanceLengths)
     assert found.expected_tokens(3).tolist() == [1.0, 1.84, 2.51, 2.47]
     assert "2.51 tokens with 2 drafts and 2.47 with 3" in found.notes[0]
-    with pytest.raises(InvalidInput, match="measured for drafts of 1, 3 tokens, not 2"):
+    with pytest.raises(InvalidInput, match="measured for drafts of 1, 3 tokens, but not of 2"):
         read_acceptance(path, mode="thinking_off").expected_tokens(3)
     wider = read_acceptance(path, mode="thinking_off", extrapolate=True)
     assert wider.expected_tokens(3) == pytest.approx([1.0, 1.92, 2.46, 3.0])
@@ -282,7 +282,7 @@ def test_lengths_of_ones_own(tmp_path: Path) -> None:
         ("acceptance_lengths: {1: 1.5}\nlower: {2: 1.4}", "lower: expected the draft lengths 1"),
         ("acceptance_lengths: {1: 1.5}\nrates: 3", "unknown field 'rates'"),
         ("acceptance_lengths: 3", "expected mean tokens by draft length, got 3"),
-        ("acceptance_lengths: {1: 1.5}\nlower: {1: 1.6}", "expected limits on both sides"),
+        ("acceptance_lengths: {1: 1.5}\nlower: {1: 1.6}", "expected lower <= tokens <= upper"),
     ],
 )
 def test_bad_lengths_are_named(tmp_path: Path, content: str, message: str) -> None:
@@ -347,7 +347,7 @@ def test_rates_of_ones_own(tmp_path: Path) -> None:
             "per_position_acceptance_rates: expected a list of rates, got None",
         ),
         ('{"acceptance_rate": true}', r"acceptance_rate: expected numbers in \[0, 1\]"),
-        ('{"acceptance_rate": NaN}', "NaN is not a number of JSON"),
+        ('{"acceptance_rate": NaN}', "NaN is not a valid JSON number"),
         ('{"acceptance_rates": [0.5], "levels": 1}', "unknown field 'levels'"),
         (
             '{"acceptance_histogram_by_draft_length": 3}',

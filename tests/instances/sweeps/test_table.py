@@ -150,14 +150,14 @@ def test_columns_that_nothing_reads_are_left_out(tmp_path: Path) -> None:
             r"got 'workload\x1b': rename it, if workload is meant",
         ),
         (PLAIN.splitlines()[0], "expected at least one run with its throughput"),
-        (FULL + "code,,,none,,4,80\n", "context_tokens: expected it in all rows or in no row"),
+        (FULL + "code,,,none,,4,80\n", "context_tokens: specify it in all rows or in none"),
         (
             FULL.replace("2.5", "4.5"),
-            "line 2, mean_acceptance_length: expected at most 4, the tokens of a step",
+            "line 2, mean_acceptance_length: expected at most 4, the maximum per step",
         ),
         (
             FULL + "code,1.5,,none,4000,4,80\n",
-            "line 5, mean_acceptance_length: expected at most 1, the tokens",
+            "line 5, mean_acceptance_length: expected at most 1, the maximum",
         ),
         (
             FULL.replace("code", "\x1b]0;t\x07"),

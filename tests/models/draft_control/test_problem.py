@@ -191,14 +191,14 @@ def test_verification_by_length() -> None:
             {"draft_lengths": [0, 2], "verify_seconds": 0.0},
             (
                 "verify_seconds: expected a number > 0, because an iteration without drafts would"
-                " take no time in states[0], got 0.0"
+                " otherwise take no time in states[0], got 0.0"
             ),
         ),
         (
             {"draft_lengths": [0, 2], "verify_seconds": [0.0, 1.0, 1.0]},
             (
                 "verify_seconds: expected a number > 0, because an iteration without drafts would"
-                " take no time in states[0], got 0.0"
+                " otherwise take no time in states[0], got 0.0"
             ),
         ),
         (
@@ -242,8 +242,8 @@ def test_objects_are_checked_too() -> None:
         (
             {"uplink_bits_per_second": 3e-308},
             (
-                "uplink_bits_per_second: expected iterations whose seconds are floating-point"
-                " numbers > 0, got from 1.0"
+                "uplink_bits_per_second: iterations must take a finite number of seconds"
+                " > 0, got 1.0"
             ),
         ),
     ],

@@ -108,7 +108,7 @@ def test_a_node_reached_at_two_depths() -> None:
         (
             0,
             [[1, 1], [2, 2], [3, -1], [4, 4], [-1, -1]],
-            "next: a path drafts 5 tokens, the maximum is 4",
+            "next: a path drafts 5 tokens, but the maximum is 4",
         ),
     ],
 )

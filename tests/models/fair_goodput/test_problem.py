@@ -92,11 +92,15 @@ def test_limits_equal_naive(data: st.DataObject) -> None:
 
 
 VIOLATED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
-    ({"budget_tokens": 2}, {}, "schedule[1]: 3 draft tokens, 2 are allowed (and 1 more such)"),
+    (
+        {"budget_tokens": 2},
+        {},
+        "schedule[1]: 3 draft tokens, at most 2 are allowed (and 1 more such)",
+    ),
     (
         {"max_draft_tokens": [2, 0, 1]},
         {},
-        "schedule[1]: 2 draft tokens for client 2, 1 are allowed (and 1 more such)",
+        "schedule[1]: 2 draft tokens for client 2, at most 1 are allowed (and 1 more such)",
     ),
     ({}, {"goodput": [1.5625, 1.0, 1.94]}, "goodput[2]: 1.94, but the schedule gives 1.984375"),
     (
@@ -107,7 +111,7 @@ VIOLATED: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     (
         {"min_goodput": [1.0, 1.1, 2.0]},
         {},
-        "min_goodput[1]: the schedule gives 1, the minimum is 1.1 (and 1 more such)",
+        "min_goodput[1]: the schedule gives 1, but the minimum is 1.1 (and 1 more such)",
     ),
     (
         {},
@@ -151,7 +155,7 @@ REFUSED_PLANS: list[tuple[Any, str]] = [
     ),
     (
         [{"share": 0.5, "draft_tokens": [1, 2]}, {"share": 0.5, "changes": [[1, 1], [1, 2]]}],
-        r"plan.schedule\[1\].changes: expected every client at most once, got 1",
+        r"plan.schedule\[1\].changes: expected each client at most once, got 1",
     ),
     (
         [{"share": 0.5, "draft_tokens": [1, 2]}, {"share": 0.5, "changes": [[1]]}],
@@ -172,7 +176,7 @@ def test_schedules_built_from_arrays_are_checked() -> None:
     """Tests that arrays that make no schedule are refused, and that the caller's arrays stay
     theirs.
     """
-    unfit = "schedule: expected arrays of one schedule, got inconsistent lengths"
+    unfit = "schedule: the arrays of a schedule must have consistent lengths"
     two = {
         "share": [1.0, 0.0],
         "starts": [0, 2, 3],
@@ -195,7 +199,8 @@ def test_schedules_built_from_arrays_are_checked() -> None:
         ({"tokens": [1, 1]}, unfit),
         (
             {"full": [False, True]},
-            "schedule[0].draft_tokens: required field is missing (the first entry is in full)",
+            "schedule[0].draft_tokens: required field is missing (the first entry cannot be a"
+            " change)",
         ),
         (
             {"full": [True, True]},
@@ -203,7 +208,7 @@ def test_schedules_built_from_arrays_are_checked() -> None:
         ),
         (
             {"clients": [1, 0, 1]},
-            "schedule[0]: expected every client in order in an entry given in full",
+            "schedule[0]: expected every client, in order, in an entry with draft_tokens",
         ),
         ({"clients": [0, 1, 2]}, "schedule[1].changes: expected clients 0 to 1, got 2"),
         ({"clients": [0, 1, -1]}, "schedule[1].changes: expected clients 0 to 1, got -1"),
@@ -243,7 +248,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ),
     (
         SECOND | {"network_seconds": [0.0] * 3, "verify_overhead_seconds": 0.0},
-        "verify_overhead_seconds: expected more than 0 if no client's network takes time",
+        "verify_overhead_seconds: expected a number > 0 if no client's network takes time",
     ),
 ]
 
@@ -305,7 +310,7 @@ def test_what_floating_point_cannot_hold_is_refused(fields: dict[str, Any], name
     blame.
     """
     with pytest.raises(
-        InvalidInput, match=f"^{name}: expected rounds, weights and a utility in the range"
+        InvalidInput, match=f"^{name}: rounds, weights and utility must be in the range"
     ):
         problem(**fields)
 
@@ -377,7 +382,7 @@ def test_tokens_are_counted_exactly() -> None:
             "schedule",
         )
         assert rich.violations(declared(rich, schedule)) == (
-            [f"schedule[1]: {most + 1} draft tokens, {most} are allowed"] if more else []
+            [f"schedule[1]: {most + 1} draft tokens, at most {most} are allowed"] if more else []
         )
 
 
@@ -413,7 +418,7 @@ def test_no_rate_has_no_utility(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     with pytest.raises(InvalidInput) as refusal:
         problem().evaluate(plan(schedule=[{"share": 0.0, "draft_tokens": [1, 0, 0]}]))
-    assert str(refusal.value) == "schedule: expected shares that give every client a positive rate"
+    assert str(refusal.value) == "schedule: the shares must give every client a positive rate"
     assert np.isnan(FairGoodputProblem.worth(0.0, (3.0, 0.5))) and np.isnan(
         FairGoodputProblem.worth(1.0, (3.0, 2.0))
     )

@@ -142,7 +142,7 @@ def test_repeats_and_falling_times_are_in_the_limits() -> None:
         [0.02, 0.05]
     )
     assert at(time, 4, 1) == pytest.approx(at(time, 1, 1))
-    assert "fall while the work grows" in time.notes[0]
+    assert "decrease as the work increases" in time.notes[0]
 
 
 def test_the_staircase() -> None:
@@ -180,7 +180,7 @@ def test_the_staircase() -> None:
         ({"spread": [-1.0] * 24}, r"file.table.spread\[0\]: expected float >= 0.0"),
         (
             {"batch": [1] * 23 + [3]},
-            "file.table: expected a complete grid, .* missing, the first at batch = ",
+            "file.table: expected a complete grid with one row .* missing, the first at batch = ",
         ),
         ({"secs": []}, "file.table.secs: unknown field"),
     ],
@@ -196,7 +196,7 @@ def test_bad_staircases_are_named() -> None:
     alone.
     """
     table = columns([0.1] * len(POINTS))
-    with pytest.raises(InvalidInput, match=r"file.beyond: expected no factor"):
+    with pytest.raises(InvalidInput, match=r"file.beyond: omit this factor"):
         table_of(table, captured_batches=[1, 2], beyond=2.0)
     with pytest.raises(InvalidInput, match="file: unknown field 'captured'"):
         table_of(table, captured=[1, 2])
@@ -204,7 +204,7 @@ def test_bad_staircases_are_named() -> None:
         table_of(columns([0.1, 0.2], [(1, 1, 0), (2, 1, 0)]), captured_batches=[1, 2], beyond=1e6)
     larger = columns([0.1, 0.2], [(8, 1, 0), (16, 1, 0)])
     with pytest.raises(
-        InvalidInput, match=r"file.captured_batches: expected passes of captured sizes"
+        InvalidInput, match=r"file.captured_batches: the table contains no passes of captured sizes"
     ):
         table_of(larger, captured_batches=[1, 2])
     for sizes in ([1, 2, 2], [2, 1], [0, 1], [1, MAX_TOKENS + 1], [], [True, 2], (1, 2), [1.0]):

@@ -137,7 +137,7 @@ def test_limits_hold_the_misfit() -> None:
         ({"pieces": [TOKENS, {"seconds_per_flop": 1.0, "overhead_seconds": 0.0}]}, "pieces"),
         (
             {"runtime": TOKENS, "lower": {"pieces": [TOKENS, TOKENS]}},
-            "file.lower: expected as many pieces",
+            "file.lower: expected the same number of pieces",
         ),
         (
             {"runtime": TOKENS, "upper": {"seconds_per_flop": 1.0, "overhead_seconds": 1.0}},
@@ -161,7 +161,7 @@ def test_limits_hold_the_misfit() -> None:
             "file.contexts: expected a list of cached tokens, got 3",
         ),
         ({"runtime": TOKENS, "contexts": [-1]}, r"file.contexts\[0\]: expected a number"),
-        ({**TOKENS, "seconds_per_kv_byte": 1e-9}, "file.seconds_per_kv_byte: expected a model"),
+        ({**TOKENS, "seconds_per_kv_byte": 1e-9}, "file.seconds_per_kv_byte: specify the model"),
         (
             {**TOKENS, "seconds_per_kv_byte": 1, "seconds_per_cached_token": 1},
             "file: expected seconds_per_cached_t",
@@ -170,11 +170,11 @@ def test_limits_hold_the_misfit() -> None:
             {**TOKENS, "captured_batches": [4, 2]},
             "file.captured_batches: expected increasing integers >= 1",
         ),
-        ({**TOKENS, "beyond": 2.0}, "file.captured_batches: required field is missing"),
+        ({**TOKENS, "beyond": 2.0}, "file.captured_batches: required with beyond"),
         ({**TOKENS, "captured_batches": [4], "beyond": 0.5}, "file.beyond: expected a number"),
         (
             {"runtime": TOKENS, "lower": {**TOKENS, "overhead_seconds": 1.0}},
-            "file.lower: expected a limit of each coefficient in runtime, on its lower side",
+            "file.lower: expected lower limits of the coefficients in runtime",
         ),
     ],
 )

@@ -137,7 +137,11 @@ def test_pipeline_by_hand() -> None:
 @pytest.mark.parametrize(
     ("problem", "changes", "message"),
     [
-        ({}, {"bandwidth_share": [0.5, 0.6]}, "bandwidth_share: sums to 1.1, more than 1"),
+        (
+            {},
+            {"bandwidth_share": [0.5, 0.6]},
+            "bandwidth_share: the shares sum to 1.1, which exceeds 1",
+        ),
         ({}, {"speculation_length": 4}, "speculation_length: expected 1 to 3, got 4"),
         (
             {},
@@ -156,7 +160,7 @@ def test_pipeline_by_hand() -> None:
         ({}, {"batches": [[0], [1, 2]]}, "batches[1]: expected tasks 0 to 1, got 2"),
         ({}, {"batches": [[0], [1, -1]]}, "batches[1]: expected tasks 0 to 1, got -1"),
         ({}, {"bandwidth_share": [0.5]}, "bandwidth_share: expected 2 entries, got 1"),
-        ({}, {"bandwidth_share": [0.5, 0.0]}, "bandwidth_share[1]: expected more than 0, got 0.0"),
+        ({}, {"bandwidth_share": [0.5, 0.0]}, "bandwidth_share[1]: expected a number > 0, got 0.0"),
         (
             {"mechanism": "any"},
             {},
@@ -166,12 +170,12 @@ def test_pipeline_by_hand() -> None:
         (
             {"draft_memory_bytes": 12.0 + 4 * 6},
             {},
-            "batches[0]: needs 0.000 GB of draft-model memory, 0.000 GB are available",
+            "batches[0]: needs 0.000 GB of draft-model memory, but only 0.000 GB are available",
         ),
         (
             {"verify_memory_bytes": 12.0 + 2 * 4 * 7 - 1},
             {"batches": [[1, 0]]},
-            "batches[0]: needs 0.000 GB of verify-model memory, 0.000 GB are available",
+            "batches[0]: needs 0.000 GB of verify-model memory, but only 0.000 GB are available",
         ),
     ],
 )
@@ -290,8 +294,8 @@ GRID = {"batch": [1, 1, 2, 2], "new_tokens": [1, 3, 1, 3], "cached_tokens": [0] 
         (
             {"draft_runtime": {"passes": GRID | {"seconds": [1.0, 2.0, 3.0, 1.5]}}},
             (
-                "draft_runtime.passes.seconds: expected times that do not fall as batches, new or"
-                " cached tokens grow"
+                "draft_runtime.passes.seconds: times must not decrease as the batch size, new"
+                " tokens or cached tokens increase; the relative distance to the closest monotone"
             ),
         ),
         (
@@ -307,8 +311,8 @@ GRID = {"batch": [1, 1, 2, 2], "new_tokens": [1, 3, 1, 3], "cached_tokens": [0] 
         (
             {"batching": "rebatched"},
             (
-                "batching: serving-latency has no such field, because its batches are fixed; use"
-                " the kind continuous-serving for batches that change between decoding steps"
+                "batching: serving-latency has no such field, because its batches are fixed; for"
+                " batches that change between decoding steps, use the kind continuous-serving"
             ),
         ),
         (
@@ -339,7 +343,7 @@ def test_the_simulation_refuses_a_table() -> None:
     passes = {"passes": GRID | {"seconds": [1.0] * 4}}
     at = tiny(draft_runtime=passes)
     with pytest.raises(
-        Unsupported, match="draft_runtime, verify_runtime: expected lines or pieces here"
+        Unsupported, match="draft_runtime, verify_runtime: measured passes are not supported here"
     ):
         simulate(at, solve(at))
 

@@ -77,10 +77,10 @@ def test_estimator_by_hand() -> None:
 @pytest.mark.parametrize(
     ("batch", "message"),
     [
-        ((0, 1), "batch: takes 0.725 s, request 0 is due in 0.5 s (at 1.5 s)"),
-        ((0, 1, 2), "batch: needs 12 bytes of memory, 10 are available"),
+        ((0, 1), "batch: takes 0.725 s, but request 0 is due in 0.5 s (at 1.5 s)"),
+        ((0, 1, 2), "batch: needs 12 bytes of memory, but only 10 are available"),
         ((1, 3), "batch[1]: expected a request below 3, got 3"),
-        ((1, 1), "batch[1]: request 1 is in the batch already"),
+        ((1, 1), "batch[1]: request 1 is already in the batch"),
     ],
 )
 def test_violations(batch: tuple[int, ...], message: str) -> None:
@@ -92,8 +92,8 @@ def test_every_member_is_judged() -> None:
     """Tests that each late member is named, also one whose batch the others delay."""
     found = problem(deadline_seconds=[1.1, 1.2, 9.0]).violations(plan(0, 1))
     assert [text.partition(", ")[2] for text in found] == [
-        "request 0 is due in 0.1 s (at 1.1 s)",
-        "request 1 is due in 0.2 s (at 1.2 s)",
+        "but request 0 is due in 0.1 s (at 1.1 s)",
+        "but request 1 is due in 0.2 s (at 1.2 s)",
     ]
 
 

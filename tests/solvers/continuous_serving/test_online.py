@@ -239,7 +239,7 @@ def test_refusals() -> None:
         scheduler.next_step()
     with pytest.raises(InvalidInput, match="complete: expected tasks of the running step, got 'b'"):
         scheduler.complete({"b": 1})
-    with pytest.raises(Unsupported, match="regrouping costs nothing"):
+    with pytest.raises(Unsupported, match="regroup_seconds of 0"):
         play(deployment(regroup_seconds=1.0), "online")
 
 

@@ -45,7 +45,7 @@ def test_arguments_that_do_not_fit() -> None:
         (floats, floats, ints[:2], ints),
         (floats, floats, None, ints[:2]),
     ):
-        with pytest.raises(ValueError, match="must have one length"):
+        with pytest.raises(ValueError, match="must all have the same length"):
             fast.allocate(weights, rates, 3, caps, out)
     with pytest.raises(TypeError):
         fast.allocate(floats, floats, 3, None, np.empty(3, np.int32))

@@ -23,6 +23,6 @@ def test_refuses_above_its_size() -> None:
     problem = generate("draft-allocation/uniform", clients=100, budget=100)
     with pytest.raises(
         Unsupported,
-        match=r"it has 10,100 pairs of client and draft length, the method takes at most",
+        match=r"it has 10,100 pairs of client and draft length, but the method accepts at most",
     ):
         solve(problem, "milp")

@@ -50,6 +50,6 @@ def test_no_drafts_is_the_rival_to_beat() -> None:
     one = solve(DraftControlProblem.from_dict(data | measured | {"verify_seconds": 0.099}))
     assert one.plan.policy[1].draft_length == 5
     with pytest.raises(
-        Unsupported, match="it has drafts from 1 on, the method takes drafts of 0 tokens"
+        Unsupported, match="it has drafts from 1 on, but the method accepts drafts of 0 tokens"
     ):
         solve(DraftControlProblem.from_dict(data), "no-drafts")

@@ -75,7 +75,8 @@ def test_too_large() -> None:
     """
     problem = generate("draft-control/random", states=20, max_draft=9999)
     with pytest.raises(
-        Unsupported, match="has 999,900 pairs of state and action, the method takes at most 100,000"
+        Unsupported,
+        match="has 999,900 pairs of state and action, but the method accepts at most 100,000",
     ):
         solve(problem, "linear-program")
     assert solve(problem).status is Status.OPTIMAL

@@ -189,7 +189,7 @@ def test_common_channel() -> None:
         ({"policy": 3}, "policy: expected one of adaptive-heuristic, llm-alone, DraftControlPlan"),
         (
             {"policy": plan_of((40, 100), (1, 100))},
-            r"policy: expected a feasible plan, but policy\[0\].draft_length",
+            r"policy: the plan is not feasible: policy\[0\].draft_length",
         ),
         (
             {"policy": AdaptiveHeuristic(resolution=7)},

@@ -135,7 +135,7 @@ def test_short_rounds_are_dropped_and_counted() -> None:
     assert (found.rounds, found.dropped) == (61, 1)
     assert len(found._outcomes) == 20  # of 61, a third
     with pytest.raises(
-        InvalidInput, match="expected at least 30 rounds that drafted 5 tokens, got 0"
+        InvalidInput, match="expected at least 30 rounds with 5 draft tokens, got 0"
     ):
         fit_stopping(short, max_draft_tokens=5, **COSTS)
 

@@ -77,4 +77,7 @@ def test_accuracy_is_an_option() -> None:
 def test_per_second_is_refused() -> None:
     """Tests that it says what it cannot take."""
     problem = generate("fair-goodput/per-second")
-    assert Convex().refusal(problem) == "it has rates per second, the method takes rates per round"
+    assert (
+        Convex().refusal(problem)
+        == "it has rates per second, but the method accepts rates per round"
+    )

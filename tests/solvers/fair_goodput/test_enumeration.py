@@ -28,7 +28,7 @@ def test_large_problems_are_refused() -> None:
     problem = generate("fair-goodput/paper-5", clients=8, budget=20)
     assert (
         Enumeration().refusal(problem)
-        == "it has more than 3,000 allocations, the method takes at most 3,000 allocations"
+        == "it has more than 3,000 allocations, but the method accepts at most 3,000 allocations"
     )
 
 

@@ -386,7 +386,7 @@ def test_other_fairness(fairness: float) -> None:
         ({"rounds": 0}, "rounds: expected an integer >= 1"),
         ({"replications": True}, "replications: expected an integer"),
         ({"seed": -1}, "seed: expected an integer >= 0"),
-        ({"checkpoints": [3, 2, 10]}, "checkpoints: expected increasing rounds, the last 10"),
+        ({"checkpoints": [3, 2, 10]}, "checkpoints: expected increasing rounds that end at 10"),
         ({"policy": "best"}, "policy: expected one of robust, gradient, fixed, random"),
         ({"initial_estimates": [0.5]}, "initial_estimates: expected 4 entries, got 1"),
         ({"process": [0.5, 1.0]}, "rates: expected acceptance rates in [0, 1)"),
@@ -419,5 +419,5 @@ def test_bad_processes() -> None:
 def test_gaps_at_checkpoints_only() -> None:
     """Tests that rounds without a checkpoint are refused."""
     run = simulate(GoodputWorkload(WIDE, 10), rounds=20, replications=1, checkpoints=[10, 20])
-    with pytest.raises(InvalidInput, match="expected a checkpoint, got 15"):
+    with pytest.raises(InvalidInput, match="expected one of the checkpoints, got 15"):
         run.gap(10, 15)

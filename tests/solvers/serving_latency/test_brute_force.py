@@ -37,7 +37,8 @@ def test_refuses_above_its_size() -> None:
     problem = generate("serving-latency/paper-1", tasks=9)
     with pytest.raises(
         Unsupported,
-        match=r"it has 9 tasks, the method takes at most 8 tasks; methods that can: .*algorithm-1",
+        match=r"it has 9 tasks, but the method accepts at most 8 tasks; methods that can:"
+        " .*algorithm-1",
     ):
         solve(problem, "brute-force")
     assert "brute-force" not in [method.name for method in methods(problem)]

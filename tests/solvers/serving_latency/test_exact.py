@@ -61,7 +61,7 @@ def test_tables_that_memory_cannot_hold() -> None:
     assert (
         result.stats["out_of_memory"]
         == "arrays over input_tokens (pairs of tasks that may share a batch) need 7.442e+05 bytes"
-        " of memory, the limit is 5e+05 bytes"
+        " of memory, but the limit is 5e+05 bytes"
     )
     assert 0 < result.bound < result.objective
     assert solve(problem, "fixed-length", memory_limit=500_000).termination is Termination.EXHAUSTED

@@ -147,19 +147,25 @@ def test_infeasible_says_what_clashes() -> None:
         (
             generated(5, 24),
             Milp(),
-            "it has 5 tasks, the method takes at most 4 tasks without its option length",
+            "it has 5 tasks, but the method accepts at most 4 tasks unless its option length"
+            " is set",
         ),
-        (generated(7, 24), Milp(length=1), "it has 7 tasks, the method takes at most 6 tasks"),
+        (
+            generated(7, 24),
+            Milp(length=1),
+            "it has 7 tasks, but the method accepts at most 6 tasks",
+        ),
         (
             generated(4, 5000),
             Milp(),
-            r"it has 2,\d\d\d decoding steps, the method takes at most 2,000 decoding steps",
+            r"it has 2,\d\d\d decoding steps, but the method accepts at most 2,000 decoding steps",
         ),
         (
             generated(4, 24),
             Milp(length=11),
             (
-                "it has a max_speculation_length of 10, below 11, the method takes .* its option"
+                "it has a max_speculation_length of 10, below 11, but the method accepts .*"
+                " its option"
                 " length"
             ),
         ),

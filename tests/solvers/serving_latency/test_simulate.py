@@ -250,7 +250,7 @@ def test_refusals(small: ServingLatencyProblem, options: dict[str, Any], words: 
 
 def test_infeasible_plans_are_refused(small: ServingLatencyProblem) -> None:
     """Tests that a plan that violates the problem, or another problem's result, is not played."""
-    with pytest.raises(InvalidInput, match=r"feasible plan.*task 4"):
+    with pytest.raises(InvalidInput, match=r"the plan is not feasible: .*task 4"):
         simulate(small, plan_of(small, [[0, 1], [2, 3]], length=2))
     with pytest.raises(InvalidInput, match="memory"):
         tight = dataclasses.replace(small, draft_memory_bytes=2.0e9)
@@ -258,5 +258,5 @@ def test_infeasible_plans_are_refused(small: ServingLatencyProblem) -> None:
     other = solve(generate("serving-latency/paper-1", tasks=5, seed=9), "no-batching")
     with pytest.raises(InvalidInput, match="another problem"):
         specopt.simulate(small, other)
-    with pytest.raises(InvalidInput, match="got none"):
+    with pytest.raises(InvalidInput, match="plan: the result has no plan"):
         specopt.simulate(small, dataclasses.replace(other, problem_sha256=small.sha256, plan=None))

@@ -73,7 +73,7 @@ def test_a_head_is_measured_without_contexts() -> None:
     assert Runtimes.from_dict({**data, "drafter": {"type": "head"}}).contexts == (128.0, 384.0)
     with pytest.raises(
         InvalidInput,
-        match="context_tokens: expected draft and verify passes measured with the same",
+        match="context_tokens: draft and verify passes must be measured with the same",
     ):
         Runtimes.from_dict(data)
     assert made({"type": "head"}, draft=table).covers(2, 2).all()
@@ -104,7 +104,7 @@ def test_cheaper_drafters_draft_more() -> None:
         ({"type": "eagle"}, "runtime.drafter.type: expected one of .*, got 'eagle'"),
         (
             {"type": "head", "seconds": 1},
-            "runtime.drafter: unknown field 'seconds'; head takes type",
+            "runtime.drafter: unknown field 'seconds'; the fields of head are type",
         ),
         (
             {"type": "ngram", "seconds_per_step": -1},
@@ -114,7 +114,7 @@ def test_cheaper_drafters_draft_more() -> None:
         ({"type": "remote"}, "runtime.drafter.round_trip_seconds: expected a number"),
         (
             {**LINK, "drafter": LINK},
-            "runtime.drafter.drafter.type: expected a drafter on the other machine",
+            "runtime.drafter.drafter.type: a remote drafter cannot contain another",
         ),
     ],
 )
@@ -130,5 +130,5 @@ def test_models_are_where_they_are_needed() -> None:
     """
     with pytest.raises(InvalidInput, match="ngram drafts without a model"):
         made({"type": "ngram"}, draft=DRAFT)
-    with pytest.raises(InvalidInput, match="head needs a draft runtime"):
+    with pytest.raises(InvalidInput, match="head requires a draft runtime"):
         Runtimes.from_dict({"verify": VERIFY, "drafter": {"type": "head"}})

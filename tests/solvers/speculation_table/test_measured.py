@@ -118,7 +118,7 @@ def test_robust_is_never_slower_on_the_shipped_table(rate: float) -> None:
         assert_never_slower(found, medians["draft"], medians["verify"], rate)
         if rate == 0.6:
             assert found.ranges == ((1, most, None),)
-            assert "no lengths are safe: at batch 1" in found.notes[-1]
+            assert "no draft length is safe: at batch size 1" in found.notes[-1]
     # what the table's own medians say of one draft at batch 1
     assert measured_speedup(medians["draft"], medians["verify"], 0.6, 1, 1, 128) == pytest.approx(
         0.74, abs=0.005
@@ -134,10 +134,11 @@ def test_nothing_is_extrapolated_unasked() -> None:
     runtimes, rates = Runtimes.from_dict(data), PositionAcceptance.constant(0.7)
     found = speculation_table(runtimes, rates)
     assert (found.ranges[-1][1], found.most_drafts) == (4, 3)
-    assert "as far as measured (batches 1-4, new tokens 1-4, cached tokens 128" in found.notes[-1]
+    assert "the measured range (batches 1-4, new tokens 1-4, cached tokens 128" in found.notes[-1]
     for batch, length in ((5, None), (None, 4)):
         with pytest.raises(
-            InvalidInput, match=r"\(batches 1-4, new tokens 1-4, .* --extrapolate goes beyond"
+            InvalidInput,
+            match=r"\(batches 1-4, new tokens 1-4, .* to go beyond it, use --extrapolate",
         ):
             speculation_table(runtimes, rates, max_batch=batch, max_length=length)
     wide = speculation_table(runtimes, rates, max_batch=8, max_length=5, extrapolate=True)
@@ -154,7 +155,10 @@ def test_contexts_that_were_measured_count_alike() -> None:
     verifies = {(batch, new, context): 0.02 + 1e-4 * context for batch, new, context in grid}
     data = {"draft": table_of(dict.fromkeys(grid, 0.001)), "verify": table_of(verifies)}
     assert Runtimes.from_dict(data).contexts == (0.0, 200.0)
-    assert "contexts of 0, 200 tokens" in Runtimes.from_dict(data).notes[0]
+    assert (
+        "the measured contexts (0, 200 tokens) are weighted equally"
+        in Runtimes.from_dict(data).notes[0]
+    )
     alone, _ = Runtimes.from_dict({**data, "context_tokens": 50}).seconds(4, 3)
     assert alone == pytest.approx(np.full((1, 4, 1), 0.025))
 

@@ -146,7 +146,7 @@ def test_seconds_per_flop_without_a_model_are_noted() -> None:
     table = speculation_table(
         Runtimes.from_dict(times), PositionAcceptance.constant(0.8), max_batch=8
     )
-    assert [note for note in table.notes if "is used per token" in note] == [table.notes[0]]
+    assert [note for note in table.notes if "is applied per token" in note] == [table.notes[0]]
     assert table.notes[0].startswith("verify: seconds_per_flop")
 
 
@@ -280,5 +280,5 @@ def test_acceptance_by_length_chooses_among_what_was_measured() -> None:
     assert table.most_drafts == 3
     assert {drafts for *_, drafts in table.ranges} == {2}
     assert any("acceptance depends on the draft length" in note for note in table.notes)
-    with pytest.raises(InvalidInput, match="not 1; allow extrapolation"):
+    with pytest.raises(InvalidInput, match="not of 1; allow extrapolation"):
         speculation_table(RUNTIMES, AcceptanceLengths.exactly({3: 2.3}), max_batch=8)

@@ -263,7 +263,7 @@ def test_a_suspect_baseline_is_named() -> None:
         for k, speed, tokens in ((None, none, None), (5, 260.0 * c, 2.0))
     ]
     predictor = Predictor(Sweep(tuple(rows)))
-    (note,) = [note for note in predictor.notes if "times as fast" in note]
+    (note,) = [note for note in predictor.notes if "acceptance length allows" in note]
     assert "at 8 requests" in note and "2.60 times" in note
     assert predictor.predict([Point(Condition(8), 4)]).high[0] <= 400.0 * 2.0 * 2.6 * (1 + 1e-9)
 
