@@ -15,6 +15,7 @@ import numpy as np
 from specopt.solvers.continuous_serving.kernels.chains import first_verified
 from specopt.solvers.kernels.acceptance import expected_tokens
 from specopt.solvers.kernels.kernel import helper, inlined, kernel, record
+from specopt.solvers.kernels.sorting import sort_by
 from specopt.solvers.serving_latency.kernels.stages import (
     DRAFT,
     INFINITY,
@@ -226,13 +227,15 @@ def choose(server, active, lengths, stay, joining, members, ends, guesses, finis
     guesses[m] draft tokens.
     """
     A, size = len(active.reached), ENDS + 1
+    order = np.arange(A)
+    sort_by(active.reached, order)
     room = Room(
         np.empty((size, size)),
         np.empty((size, size)),
         np.empty((size, size), np.int64),
         np.empty((size, size, 2)),
         np.empty((2, size)),
-        np.argsort(active.reached, kind="mergesort"),
+        order,
         np.empty((4, A), np.int64),
         np.empty(4, np.int64),
         np.empty((4, A + 1), np.int64),

@@ -140,7 +140,8 @@ def keep(options, worth, chosen, counts, kept):
     row = kept.slots[slot] - 1
     if worth > kept.values[row]:
         kept.values[row], kept.sizes[row] = worth, size
-        kept.chosen[row, :size], kept.counts[row, :size] = chosen, counts
+        for e in range(size):
+            kept.chosen[row, e], kept.counts[row, e] = chosen[e], counts[e]
     return True
 
 
@@ -166,7 +167,8 @@ def near(unit, options, trips, rules, sizes, prices, clients, box, kept):
         return DONE
     spare, losses[:] = 1e300, 0.0
     if sizes.threshold > -np.inf:
-        worths -= prices
+        for k in range(count):
+            worths[k] -= prices[k]
         spare = simplex(worths, table[:, :size], rhs, size, basis, levels, duals)
         spare += own_worth(unit, rules.objective, box) - sizes.threshold
         if is_full(box):
@@ -176,17 +178,28 @@ def near(unit, options, trips, rules, sizes, prices, clients, box, kept):
             for r in range(size):
                 losses[k] += table[k, r] * max(0.0, duals[r])
             losses[k] = max(0.0, losses[k])
-    able = np.flatnonzero(losses <= spare)
     size -= rhs[size - 1] < 0.0
-    held = np.empty((len(able), size + 1))
-    held[:, :size], held[:, size] = table[able, :size], losses[able]
+    able, found = np.empty(count, np.int64), 0
+    held = np.empty((count, size + 1))
+    for k in range(count):
+        if losses[k] <= spare:
+            able[found], held[found, size] = k, losses[k]
+            for r in range(size):
+                held[found, r] = table[k, r]
+            found += 1
+    held = held[:found]
     if kept.at[ENTRIES] == 0:
-        kept.left[:size], kept.left[size] = rhs[:size] * (1.0 + 1e-9), spare
+        kept.left[size] = spare
+        for r in range(size):
+            kept.left[r] = rhs[r] * (1.0 + 1e-9)
+    items = np.empty(kept.now.shape[1], np.int64)
     while kept.at[SEEN] < rules.until:
         if not advance(held, kept):
             return DONE
         entries = kept.at[ENTRIES]
-        chosen, counts = able[kept.now[0, :entries]], kept.now[1, :entries].copy()
+        for e in range(entries):
+            items[e] = able[kept.now[0, e]]
+        chosen, counts = items[:entries], kept.now[1, :entries]
         if rules.is_valued:
             worth = value(unit, options, trips, rules.objective, chosen, counts, rules.slack)
             spare = worth - sizes.threshold - min(0.0, sizes.full)

@@ -314,6 +314,14 @@ def block_behind(ends, sizes, M, a):
 
 
 @helper
+def copy_blocks(source, target, M):
+    """Copy the first M blocks of rows of blocks."""
+    for r in range(len(source)):
+        for k in range(M):
+            target[r, k] = source[r, k]
+
+
+@helper
 def propose(data, M, ends, sizes, new_ends, new_sizes, stream):
     """Write a random neighbour of a sequence of blocks; return how many it has, 0 if it is none."""
     kind = draw_below(stream, 0, 10)
@@ -393,8 +401,8 @@ def improve_sequence(tries, data, heat, blocks, count, seconds, stream):
         if rated <= current * (1.0 + heat * (1.0 - attempt / tries)):
             current = rated
             M = new_M
-            present[:, :M] = new[:, :M]
+            copy_blocks(new, present, M)
             if current < seconds[0]:
                 seconds[0] = current
                 count[0] = M
-                blocks[:, :M] = new[:, :M]
+                copy_blocks(new, blocks, M)

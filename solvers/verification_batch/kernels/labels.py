@@ -5,6 +5,7 @@ other.
 import numpy as np
 
 from specopt.solvers.kernels.kernel import helper, kernel, rows
+from specopt.solvers.kernels.sorting import sort_by
 from specopt.solvers.verification_batch.kernels.bound import Items  # noqa: F401  (in a signature)
 
 BatchLabel = rows("BatchLabel", seconds="f8", memory="f8", value="f8", node="i8")
@@ -142,13 +143,16 @@ def best_of_few(values, seconds, memory, room, space):
     size, half = len(values), len(values) // 2
     v, t, m = sums(values, 0, half), sums(seconds, 0, half), sums(memory, 0, half)
     V, T, M = sums(values, half, size), sums(seconds, half, size), sums(memory, half, size)
-    by_time, by_memory = np.argsort(T), np.argsort(M)
+    by_time, by_memory, by_falling_time = np.arange(len(T)), np.arange(len(M)), np.arange(len(t))
+    sort_by(T, by_time)
+    sort_by(M, by_memory)
+    sort_by(-t, by_falling_time)
     place = np.empty(len(V), np.int64)
     for k in range(len(V)):
         place[by_memory[k]] = k + 1
     tree = np.full(len(V) + 1, -1)
     best, found, entered = 0.0, 0, 0
-    for first in np.argsort(-t):
+    for first in by_falling_time:
         while entered < len(V) and t[first] + T[by_time[entered]] <= room:
             new = by_time[entered]
             entered += 1

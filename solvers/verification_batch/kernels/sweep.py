@@ -44,6 +44,16 @@ GAIN = 1.0 + 1e-12
 
 
 @helper
+def copy(source, target):
+    """Copy an array into another one of the same length.
+
+    Numba compiles this loop much faster than the assignment of a slice.
+    """
+    for k in range(len(source)):
+        target[k] = source[k]
+
+
+@helper
 def fill(items, order, end, D, skip, t, memory, keeps, taken):
     """Add items below `end`, but not `skip`, in the given order to what is taken; return what they
     are worth.
@@ -126,7 +136,7 @@ def improve(items, order, end, D, stop, trial, taken):
                     > value * GAIN
                 ):
                     continue
-            trial[:] = taken
+            copy(taken, trial)
             trial[item] = False
             for k in range(at, end):
                 trial[order[k]] = False
@@ -136,7 +146,7 @@ def improve(items, order, end, D, stop, trial, taken):
             fill(items, order, end, D, skip, hole_t, hole_memory, True, trial)
             trial_value, trial_t, trial_memory = use(items, end, trial)
             if trial_value > value and admits(items, trial_t, trial_memory, D):
-                taken[:] = trial
+                copy(trial, taken)
                 value, t, memory = trial_value, trial_t, trial_memory
         if value <= before:
             break
@@ -207,12 +217,20 @@ def sweep(values, seconds, memory, rooms, memory_room, out, stop):
     n = len(values)
     if len(seconds) != n or len(memory) != n or len(rooms) != n or len(out) != n:
         raise ValueError("the columns of the requests and out must all have the same length")
-    found = np.flatnonzero((values > 0.0) & (memory <= memory_room) & (seconds <= rooms))
-    size = len(found)
+    found, size = np.empty(n, np.int64), 0
+    for k in range(n):
+        if values[k] > 0.0 and memory[k] <= memory_room and seconds[k] <= rooms[k]:
+            found[size] = k
+            size += 1
     if size == 0:
         return 0
+    found = found[:size]
     sort_by(-rooms, found)
-    items = Items(values[found], seconds[found], memory[found], rooms[found], memory_room)
+    columns = np.empty((4, size))
+    for k in range(size):
+        columns[0, k], columns[1, k] = values[found[k]], seconds[found[k]]
+        columns[2, k], columns[3, k] = memory[found[k]], rooms[found[k]]
+    items = Items(columns[0], columns[1], columns[2], columns[3], memory_room)
     d = items.room
     ends = np.empty(size, np.int64)  # for each distinct room, of the items that have no less
     thresholds = 0
@@ -234,9 +252,9 @@ def sweep(values, seconds, memory, rooms, memory_room, out, stop):
         GRID + 2 if binding else 1
     ):  # value per second, per byte, and mixes: they tell where both bind
         if mix == 0:
-            order[:] = by_time
+            copy(by_time, order)
         elif mix == 1:
-            order[:] = by_memory
+            copy(by_memory, order)
         else:
             share = (mix - 1.0) / (GRID + 1.0)
             room = d[ends[top] - 1]
@@ -258,7 +276,7 @@ def sweep(values, seconds, memory, rooms, memory_room, out, stop):
         value = filled(items, by_time if k == 0 else by_memory, ends[top], d[ends[top] - 1], taken)
         if value > best_value:
             best_value = value
-            best[:] = taken
+            copy(taken, best)
     for visit in range(min(STARTS, thresholds)):
         if stop[0]:
             break
@@ -281,22 +299,31 @@ def sweep(values, seconds, memory, rooms, memory_room, out, stop):
         if binding and per_second + per_byte > 0.0:
             by_density(items, end, per_second, per_byte, inside)
         else:
-            inside[:] = by_time[by_time < end]
+            count = 0
+            for item in by_time:
+                if item < end:
+                    inside[count] = item
+                    count += 1
         value = enumerate_core(items, inside, end, D, per_second, per_byte, CORE, taken)
         for k in range(3 if binding else 1):
             other = inside if k == 0 else (by_time if k == 1 else by_memory)
             greedy = filled(items, other, end, D, trial)
             if greedy > value or (k == 0 and greedy == value):
                 value = greedy
-                taken[:] = trial
+                copy(trial, taken)
         value = improve(items, inside, end, D, stop, trial, taken)
         if value > best_value:
             best_value = value
-            best[:] = taken
-    found = found[best]
-    found.sort()
-    out[: len(found)] = found
-    return len(found)
+            copy(taken, best)
+    chosen = np.zeros(n, np.bool_)
+    for k in range(size):
+        chosen[found[k]] = best[k]
+    count = 0
+    for k in range(n):
+        if chosen[k]:
+            out[count] = k
+            count += 1
+    return count
 
 
 @kernel("f8(i8, i8, Items, f8, f8, f8, b1[::1], u1[::1])")
