@@ -12,6 +12,7 @@ accepted prefix.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -69,16 +70,17 @@ def from_histograms(data: object, where: str) -> PositionAcceptance:
         if not len(reached) or not reached[0]:
             raise InvalidInput(f"{where}: expected steps with drafts, got none")
         return PositionAcceptance.from_counts(reached, accepted, notes=length_notes(known))
-    drafts = tokens = 0.0
-    accepted = np.zeros(0)
-    for path, request, lengths in totals:
-        steps, drafted, taken = _totals(path, request) if lengths is None else _summed(lengths)
-        size = max(len(accepted), len(taken))
-        accepted = _padded(accepted, size) + _padded(taken, size)
-        drafts, tokens = drafts + steps, tokens + drafted
-    if not drafts:
+    steps, drafted, taken = zip(
+        *(
+            _totals(path, request) if lengths is None else _summed(lengths)
+            for path, request, lengths in totals
+        ),
+        strict=True,
+    )
+    if not sum(steps):
         raise InvalidInput(f"{where}: expected steps with drafts, got none")
-    return PositionAcceptance.from_totals(drafts, tokens, accepted, name=where)
+    accepted = np.array(list(zip_longest(*taken, fillvalue=0.0))).sum(axis=1)
+    return PositionAcceptance.from_totals(sum(steps), sum(drafted), accepted, name=where)
 
 
 def at_risk(known: ByLength) -> tuple[Floats, Floats]:
@@ -183,7 +185,3 @@ def _column(name: str, values: object) -> Floats:
     for i, value in enumerate(values):
         integer(f"{name}[{i}]", value, 0, 2**53)
     return np.array(values, np.float64)
-
-
-def _padded(values: Floats, size: int) -> Floats:
-    return np.append(values, np.zeros(size - len(values)))

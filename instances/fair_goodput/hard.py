@@ -48,9 +48,7 @@ def extreme_fairness(
     fairness = number("fairness", fairness, 0)
     cap = integer("cap", cap, 0, MAX_TOKENS)
     rng = random_generator(seed)
-    acceptance = rng.permutation(
-        acceptance_rates(rates, integer("clients", clients, 1, MAX_TOKENS))
-    )
+    acceptance = rng.permutation(acceptance_rates(rates, clients))
     weights = np.exp(np.log(positive("weight_spread", weight_spread)) * rng.uniform(size=clients))
     return FairGoodputProblem(
         name=f"extreme-fairness N={clients} C={budget} {rates} g={fairness:g} seed={seed}",
@@ -94,7 +92,7 @@ def minimum_rates(
     tightness = number("tightness", tightness, 0.0, 0.999)
     fairness = number("fairness", fairness, 0)
     rng = random_generator(seed)
-    acceptance = acceptance_rates(rates, integer("clients", clients, 1, MAX_TOKENS))
+    acceptance = acceptance_rates(rates, clients)
     drafts = rng.exponential(size=clients)
     drafts *= tightness * integer("budget", budget, 0, MAX_TOKENS) / drafts.sum()
     low = np.floor(drafts)
@@ -146,9 +144,7 @@ def per_second(
     rng = random_generator(seed)
     return FairGoodputProblem(
         name=f"per-second N={clients} C={budget} {rates} g={fairness:g} seed={seed}",
-        acceptance_rates=rng.permutation(
-            acceptance_rates(rates, integer("clients", clients, 1, MAX_TOKENS))
-        ),
+        acceptance_rates=rng.permutation(acceptance_rates(rates, clients)),
         budget_tokens=integer("budget", budget, 0, MAX_TOKENS),
         fairness=fairness,
         per="second",
