@@ -1,6 +1,4 @@
-"""Tables of measured times: CSV files with a header, read strictly, summed over layers where they
-hold layers.
-"""
+"""Tables of measured times: CSV files with a header, read strictly. Times of layers are summed."""
 
 from __future__ import annotations
 
@@ -25,8 +23,8 @@ MAX_ROWS = 200_000
 MIN_WORK, MAX_WORK = 1e-9, 1e30
 MIN_SECONDS, MAX_SECONDS = 1e-12, 1e9
 REPEATS_APART = 1.5
-"""Rows of one input whose times differ by more than this factor are warned of: a filter may be
-missing.
+"""If the times of rows with the same input differ by more than this factor, a warning is given,
+because a filter may be missing.
 """
 
 _SUFFIX = re.compile(r"(?:^|[_. (\[])(us|µs|ms|ns|seconds|sec|s)[)\]]?$", re.ASCII | re.IGNORECASE)
@@ -39,24 +37,25 @@ class TableColumns:
     Parameters
     ----------
     x
-        Inputs of a fit.
+        Columns of the inputs of a fit.
     y
-        Times; several are summed.
+        Columns of times; several columns are summed.
     cached
-        Tokens cached before the pass, per request.
+        Column of the tokens cached before the pass, per request.
     batch
-        Requests in the pass.
+        Column of the number of requests in the pass.
     sum_over
         A column, such as the layer's name, over whose values the time of a pass is summed. Every
         input needs a row for each value; several rows for one value are averaged first.
     where
-        Values that other columns must have, by column; other rows are left out.
+        Required values of other columns, by column; rows with other values are omitted.
     repeat
-        How often each time counts in a sum, such as the number of layers.
+        Number of times that each time is counted in a sum, such as the number of layers.
     repeats
         The same for single values of `sum_over`, or for single columns of `y`.
     y_unit
-        One of `UNITS`; None: seconds, unless the column's name says otherwise, which is refused.
+        One of `UNITS`. None means seconds, and columns whose names indicate another unit are
+        rejected.
     """
 
     x: tuple[str, ...]
@@ -97,7 +96,7 @@ class TableColumns:
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """The columns of inputs that hold numbers."""
+        """Names of the input columns, which contain numbers."""
         return (*self.x, *(name for name in (self.cached, self.batch) if name is not None))
 
     def times(self, name: str) -> int:
@@ -113,21 +112,23 @@ class RuntimeTable:
     Parameters
     ----------
     columns
-        What was read.
+        Columns that were read.
     x
         Inputs, shape (n, columns of x).
-    cached, batch
-        Shape (n,); zeros and ones where no column says them.
+    cached
+        Cached tokens per request, shape (n,); zeros if there is no such column.
+    batch
+        Number of requests, shape (n,); ones if there is no such column.
     seconds
         Time of each pass, > 0.
     lines
-        Line of the file that each came from; the first one of a sum.
+        Line of each pass in the file; for a sum the line of its first row.
     source
         The file.
     rows
-        Rows of the file, and rows that fulfilled `where`.
+        Number of rows of the file, and number of rows that fulfil `where`.
     warnings
-        What a reader should know.
+        Warnings for the reader.
     """
 
     columns: TableColumns
@@ -317,7 +318,7 @@ def words_of(inputs: Mapping[str, float]) -> str:
 
 
 def _same(cell: str, value: str) -> bool:
-    """Compare as text, or as numbers where both are."""
+    """Return whether two cells are equal as texts, or as numbers if both are numbers."""
     if cell == value:
         return True
     one, other = decimal(cell), decimal(value)
