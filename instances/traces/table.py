@@ -16,7 +16,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
 
 TOKENS = f"a whole number of tokens from 0 to {MAX_TOKENS:,}"
-"""Expected content of a field of tokens, for messages."""
+"""Allowed content of a field of tokens, for messages."""
 
 _DIGITS = len(str(MAX_TOKENS))
 
@@ -29,12 +29,16 @@ class Table:
     ----------
     name
         Name for `--format`.
-    arrival, input, output
-        Columns of the time of arrival and of the tokens of prompt and response.
+    arrival
+        Column of the time of arrival.
+    input
+        Column of the tokens of the prompt.
+    output
+        Column of the tokens of the response.
     time_unit
         Unit of the times, one of `TIME_UNITS`.
     is_guess
-        Whether nothing says the unit of the times.
+        Whether the unit of the times is a guess.
     """
 
     name: str
@@ -46,7 +50,7 @@ class Table:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that a file must have."""
+        """Columns that a file must have."""
         return self.arrival, self.input, self.output
 
     def recognises(self, first_line: str) -> bool:
@@ -63,8 +67,8 @@ class Table:
         Raises
         ------
         InvalidInput
-            If the header lacks a column or has it twice, or a row is malformed; the message names
-            line and column.
+            If the header does not contain each column once, or a row is malformed; the message
+            contains line and column.
         """
         clock = Clock(self.time_unit)
         rows.guessed_unit = self.time_unit if self.is_guess else ""
@@ -80,7 +84,7 @@ class Table:
 
 
 def _tokens(row: Row, name: str) -> int:
-    """Return a number of tokens: no sign, no fraction, nothing but the ten digits."""
+    """Return a number of tokens, which must be written with decimal digits only."""
     text = row.text_of(name)
     if text.isdecimal() and text.isascii() and len(text) <= _DIGITS and int(text) <= MAX_TOKENS:
         return int(text)
@@ -114,7 +118,7 @@ VIDUR = Table(
 )
 
 COLUMNS = {"arrival": "arrival_seconds", "input": "input_tokens", "output": "output_tokens"}
-"""The columns unless others are named."""
+"""Default names of the columns."""
 
 
 def plain_csv(columns: Mapping[str, str] | None = None, time_unit: str | None = None) -> Table:
@@ -130,7 +134,7 @@ def plain_csv(columns: Mapping[str, str] | None = None, time_unit: str | None = 
     Raises
     ------
     InvalidInput
-        If there is no such unit, a key is none of these, a name is blank, or two name one column.
+        If the unit or a key is unknown, a name is blank, or two keys have the same column.
     """
     unit = Clock("s" if time_unit is None else time_unit).unit
     for key, name in (columns or {}).items():

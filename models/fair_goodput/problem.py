@@ -647,7 +647,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         goodput = np.bincount(schedule.clients, (now - until_now) * left, self.clients)
         tokens = np.bincount(schedule.clients, schedule.steps * left, self.clients)
         mean = np.maximum(0.0, tokens / (left[0] if left[0] > 0 else 1.0))
-        return frozen((goodput, mean))
+        return frozen((np.asarray(goodput, np.float64), np.asarray(mean, np.float64)))
 
     def _defects(self, plan: FairGoodputPlan) -> list[str]:
         """Return the reasons why the plan does not match this problem."""

@@ -61,7 +61,7 @@ class Roofline(Form):
         return np.stack([on * x[:, None], on], axis=2).reshape(len(x), -1)
 
     def formula(self, work: str) -> str:
-        """Return the form as people write it."""
+        """Return the formula of the form."""
         return f"roofline, T = max({'c' if self.flat else f'a1 {work} + c1'}, a2 {work} + c2)"
 
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
