@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from table import Benchmark, Row
 
 import specopt
-from specopt.instances.fair_goodput.minimum_rates import minimum_rates
-from specopt.instances.fair_goodput.per_second import per_second
+from specopt.instances.fair_goodput.hard import minimum_rates, per_second
 from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
 from specopt.online import GoodputScheduler
 from specopt.solvers.draft_allocation import fast

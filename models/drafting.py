@@ -78,6 +78,9 @@ class BinaryPredictor(Checked):
         )
 
 
+Bins = Given[Annotated[Floats, Column(Unit, "bin")], FloatsLike]
+
+
 @dataclass(frozen=True, kw_only=True)
 class Scores(Checked):
     """Distribution of a rejection predictor's score over B bins. More bins lose less of the score.
@@ -92,9 +95,9 @@ class Scores(Checked):
         Probability of each bin after the first rejection; sums to 1.
     """
 
-    accepted: Given[Annotated[Floats, Column(Unit, "bin")], FloatsLike] = required()
-    first_rejection: Given[Annotated[Floats, Column(Unit, "bin")], FloatsLike] = required()
-    after: Given[Annotated[Floats, Column(Unit, "bin")], FloatsLike] = required()
+    accepted: Bins = required()
+    first_rejection: Bins = required()
+    after: Bins = required()
 
     def __post_init__(self) -> None:
         check(self)

@@ -133,7 +133,7 @@ class Custom(Immutable, ABC):
 
 
 TokenCount = Annotated[int, Meta(ge=1, le=MAX_TOKENS)]
-PositiveInt = Annotated[int, Meta(ge=1, le=MAX_TOKENS)]
+PositiveInt = TokenCount
 NonNegativeInt = Annotated[int, Meta(ge=0, le=MAX_TOKENS)]
 Positive = Annotated[float, Meta(gt=0)]
 NonNegative = Annotated[float, Meta(ge=0)]
@@ -211,11 +211,11 @@ def parse(cls: type[T], data: object, where: str = "") -> T:
     """
     chosen = _choose(cls, data)
     struct = read(_wire(chosen), data, where, hints_of(chosen))
-    kwargs: dict[str, Any] = {}
-    for name, expected in _expected_of(chosen).items():
-        value = getattr(struct, name)
-        if value is not msgspec.UNSET:
-            kwargs[name] = _nested(expected, value, _join(where, json_name(name)))
+    kwargs = {
+        name: _nested(expected, value, _join(where, json_name(name)))
+        for name, expected in _expected_of(chosen).items()
+        if (value := getattr(struct, name)) is not msgspec.UNSET
+    }
     try:
         return typing.cast("T", chosen(**kwargs))
     except InvalidInput as error:
@@ -443,12 +443,8 @@ def _parts(hint: Any) -> tuple[Any, ...]:
 
 def column_of(hint: Any) -> Column | None:
     """Return the mark of an array field, or None."""
-    for part in _parts(hint):
-        if get_origin(part) is Annotated:
-            for mark in part.__metadata__:
-                if isinstance(mark, Column):
-                    return mark
-    return None
+    marks = (mark for part in _parts(hint) for mark in getattr(part, "__metadata__", ()))
+    return next((mark for mark in marks if isinstance(mark, Column)), None)
 
 
 def custom_of(hint: Any) -> type[Custom] | None:
@@ -488,11 +484,12 @@ def is_required(field: dataclasses.Field[Any]) -> bool:
 def _wire(cls: type) -> type[msgspec.Struct]:
     """Return the strict msgspec struct of a dataclass; nested objects stay mappings here."""
     fields: list[Any] = []
-    optional = {f.name for f in dataclasses.fields(cls) if not is_required(f)}
-    for name, hint in hints_of(cls).items():
-        wire = wire_type(hint)
+    for field in dataclasses.fields(cls):
+        wire = wire_type(hints_of(cls)[field.name])
         fields.append(
-            (name, wire | msgspec.UnsetType, msgspec.UNSET) if name in optional else (name, wire)
+            (field.name, wire)
+            if is_required(field)
+            else (field.name, wire | msgspec.UnsetType, msgspec.UNSET)
         )
     names = {name: json_name(name) for name in hints_of(cls)}
     return msgspec.defstruct(
@@ -519,11 +516,8 @@ def _choose(cls: Any, data: object) -> Any:
     options = dataclasses_in(cls)
     if len(options) == 1:
         return options[0]
-    for option in options:
-        marked: Any = option
-        if isinstance(data, Mapping) and marked.is_marked(data):
-            return option
-    return options[0]
+    marked = (one for one in options if isinstance(data, Mapping) and one.is_marked(data))  # type: ignore[attr-defined]
+    return next(marked, options[0])
 
 
 def _nested(expected: _Expected, value: Any, where: str) -> Any:

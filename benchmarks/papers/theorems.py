@@ -368,7 +368,7 @@ def myopic() -> Check:
     """Paper 3, Eq. 13: the policy with the highest reward in each iteration, compared with the
     fastest one.
     """
-    from specopt.instances.draft_control.alternating import alternating
+    from specopt.instances.draft_control.hard import alternating
 
     problem = alternating()
     greedy, best = (solve(problem, method).objective for method in ("myopic", "policy-iteration"))

@@ -20,7 +20,7 @@ from specopt.models.position_acceptance import PositionAcceptance
 PREFIX = "spec_decode_"
 RATES = f"{PREFIX}per_position_acceptance_rates"
 MOST = 1e18
-"""No count is larger."""
+"""Counts up to this number are accepted."""
 
 
 def is_bench(data: object) -> TypeGuard[Mapping[str, Any]]:
@@ -31,8 +31,8 @@ def is_bench(data: object) -> TypeGuard[Mapping[str, Any]]:
 
 
 def from_bench(data: Mapping[str, Any], where: str) -> PositionAcceptance:
-    """Return the acceptance that a benchmark measured; with ``spec_decode_num_drafts``, also how
-    sure it is.
+    """Return the acceptance that a benchmark measured, with confidence limits if the data contain
+    ``spec_decode_num_drafts``.
 
     Raises
     ------

@@ -1,8 +1,8 @@
 """Golden acceptance lengths: mean tokens of a step by model, mode and draft length, as YAML or
 JSON.
 
-``{model: {mode: {1: 1.84, 2: 2.51, ...}}}``; a mode says how the model was asked, for example
-``thinking_on``. Or one's own, ``{"acceptance_lengths": {"1": 1.84, ...}}``, optionally with
+The form is ``{model: {mode: {1: 1.84, 2: 2.51, ...}}}`` with modes such as ``thinking_on``. The
+form of the user's own lengths is ``{"acceptance_lengths": {"1": 1.84, ...}}``, optionally with
 ``lower`` and ``upper``.
 """
 
@@ -23,7 +23,7 @@ OWN = {"acceptance_lengths", "lower", "upper", "level", "extrapolate", "notes"}
 
 
 def is_golden(data: object) -> TypeGuard[Mapping[Any, Any]]:
-    """Return whether data looks like models with modes with a table by draft length."""
+    """Return whether data looks like tables by draft length for models and modes."""
     return (
         isinstance(data, Mapping)
         and bool(data)
@@ -44,7 +44,7 @@ def from_golden(
     Raises
     ------
     InvalidInput
-        If there are several and none is named, or the lengths are outside their domain.
+        If a choice among several is missing, or the lengths are outside their domain.
     """
     model, modes = _chosen(f"{where}: model", data, model)
     mode, table = _chosen(f"{where}: mode of {model}", modes, mode)
@@ -52,7 +52,7 @@ def from_golden(
 
 
 def from_own(data: Mapping[str, Any], where: str) -> AcceptanceLengths:
-    """Return lengths of one's own.
+    """Return the user's own lengths.
 
     Raises
     ------
@@ -103,7 +103,7 @@ def _is_table(table: object) -> bool:
 
 
 def _lengths(name: str, table: object) -> dict[int, float]:
-    """Return a table by draft length, increasing; JSON has the lengths as text."""
+    """Return a table sorted by draft length; in JSON the lengths are texts."""
     if not isinstance(table, Mapping) or not _is_table(table):
         raise InvalidInput(f"{name}: expected mean tokens by draft length, got {describe(table)}")
     for key in table:

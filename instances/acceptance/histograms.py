@@ -1,17 +1,18 @@
 """Acceptance per request: vLLM's ``metrics.speculative_decoding``, one or many, as JSON or JSON
 lines.
 
-``acceptance_histogram[j]`` counts the steps in which exactly j drafts were accepted. Where draft
-lengths vary, other data identify every position, beside it or instead.
-``acceptance_histogram_by_draft_length`` has for each length K the K + 1 counts of steps in which 0,
-1, ..., K of K drafts were accepted (an object by K, or a list of such lists). ``per_step_drafted``
-and ``per_step_accepted`` do it, too. A position then counts where it was at risk: drafted, after an
-accepted prefix.
+``acceptance_histogram[j]`` counts the steps in which exactly j drafts were accepted. If draft
+lengths vary, other data are necessary to identify every position.
+``acceptance_histogram_by_draft_length`` contains for each length K the K + 1 counts of steps in
+which 0, 1, ..., K of K drafts were accepted (an object by K, or a list of such lists).
+``per_step_drafted`` and ``per_step_accepted`` are an alternative. A position is then counted in the
+steps in which it was drafted after an accepted prefix.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -30,11 +31,11 @@ APART_LEVEL = 1.0 - (1.0 - LEVEL) / 10.0
 MAX_POSITIONS = 1000
 
 ByLength = dict[int, Floats]
-"""By draft length K: in how many steps 0, 1, ..., K drafts were accepted."""
+"""Numbers of steps in which 0, 1, ..., K drafts were accepted, by draft length K."""
 
 
 def histograms_in(data: object, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield every object that holds a histogram, with its path, however deep it lies."""
+    """Yield every object that contains a histogram, at any depth, with its path."""
     stack = [(where, data)]
     while stack:
         path, value = stack.pop()
@@ -69,21 +70,22 @@ def from_histograms(data: object, where: str) -> PositionAcceptance:
         if not len(reached) or not reached[0]:
             raise InvalidInput(f"{where}: expected steps with drafts, got none")
         return PositionAcceptance.from_counts(reached, accepted, notes=length_notes(known))
-    drafts = tokens = 0.0
-    accepted = np.zeros(0)
-    for path, request, lengths in totals:
-        steps, drafted, taken = _totals(path, request) if lengths is None else _summed(lengths)
-        size = max(len(accepted), len(taken))
-        accepted = _padded(accepted, size) + _padded(taken, size)
-        drafts, tokens = drafts + steps, tokens + drafted
-    if not drafts:
+    steps, drafted, taken = zip(
+        *(
+            _totals(path, request) if lengths is None else _summed(lengths)
+            for path, request, lengths in totals
+        ),
+        strict=True,
+    )
+    if not sum(steps):
         raise InvalidInput(f"{where}: expected steps with drafts, got none")
-    return PositionAcceptance.from_totals(drafts, tokens, accepted, name=where)
+    accepted = np.array(list(zip_longest(*taken, fillvalue=0.0))).sum(axis=1)
+    return PositionAcceptance.from_totals(sum(steps), sum(drafted), accepted, name=where)
 
 
 def at_risk(known: ByLength) -> tuple[Floats, Floats]:
-    """Return by position how often it was drafted after an accepted prefix, and how often it was
-    then accepted.
+    """Return for each position the number of times it was drafted after an accepted prefix, and the
+    number of times it was then accepted.
     """
     reached, accepted = np.zeros((2, max(known, default=0)))
     for length, counts in known.items():
@@ -94,9 +96,7 @@ def at_risk(known: ByLength) -> tuple[Floats, Floats]:
 
 
 def length_notes(known: ByLength) -> tuple[str, ...]:
-    """Return a note where a position's acceptance differs between draft lengths by more than chance
-    explains.
-    """
+    """Return a note if the acceptance of a position differs significantly between draft lengths."""
     rates = {
         length: PositionAcceptance.from_counts(*at_risk({length: counts}), level=APART_LEVEL)
         for length, counts in known.items()
@@ -120,7 +120,7 @@ def length_notes(known: ByLength) -> tuple[str, ...]:
 
 
 def _by_length(path: str, request: Mapping[str, Any]) -> ByLength | None:
-    """Return counts by draft length; None: the request has totals only."""
+    """Return counts by draft length, or None if the request contains only totals."""
     if request.get(BY_LENGTH) is not None:
         found = request[BY_LENGTH]
         name = f"{path}.{BY_LENGTH}"
@@ -158,7 +158,7 @@ def _by_length(path: str, request: Mapping[str, Any]) -> ByLength | None:
 
 
 def _totals(path: str, request: Mapping[str, Any]) -> tuple[float, float, Floats]:
-    """Return drafts, their tokens, and accepted tokens by position."""
+    """Return the number of drafts, the number of their tokens, and accepted tokens by position."""
     histogram = _column(f"{path}.{KEY}", request.get(KEY))
     if not 2 <= len(histogram) <= MAX_POSITIONS:
         raise InvalidInput(
@@ -183,7 +183,3 @@ def _column(name: str, values: object) -> Floats:
     for i, value in enumerate(values):
         integer(f"{name}[{i}]", value, 0, 2**53)
     return np.array(values, np.float64)
-
-
-def _padded(values: Floats, size: int) -> Floats:
-    return np.append(values, np.zeros(size - len(values)))

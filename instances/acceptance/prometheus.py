@@ -1,10 +1,10 @@
-"""vLLM's Prometheus counters of speculative decoding, as one scrape of ``/metrics`` or the
+"""vLLM's Prometheus counters of speculative decoding, from one scrape of ``/metrics`` or the
 difference of two.
 
 Counters: ``vllm:spec_decode_num_drafts_total``, ``..._num_draft_tokens_total``,
 ``..._num_accepted_tokens_total``, ``..._num_accepted_tokens_per_pos_total{position="0"}``: the
 drafts, their tokens, the accepted ones, and how often the tokens at each position, from 0, were
-accepted. Engines of one model are added up.
+accepted. The counters of all engines of a model are added.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ def counters(text: str, where: str, model: str | None = None) -> Counters:
     Parameters
     ----------
     text
-        The Prometheus text format.
+        Text of the scrape, in the Prometheus text format.
     where
-        Its file, for messages.
+        Name of the file, for messages.
     model
         The ``model_name`` to use; None if there is only one.
 

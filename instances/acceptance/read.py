@@ -54,27 +54,27 @@ def read_acceptance(
     mode: str | None = None,
     extrapolate: bool = False,
 ) -> Acceptance:
-    """Return acceptance by draft position, or by draft length, from the report of an engine.
+    """Return the acceptance by draft position or by draft length from the report of an engine.
 
     Parameters
     ----------
     path
         A Prometheus scrape of vLLM or SGLang, speculators' acceptance CSV, ModelOpt's
         ``speculation_profile.json``, a file of acceptance histograms (JSON or JSON lines), the JSON
-        of ``vllm bench serve``, golden acceptance lengths (YAML or JSON), or one's own. The last is
-        conditional, ``{"acceptance_rates": [alpha_1, ...]}``, one rate for every position,
-        ``{"acceptance_rate": alpha}``, or by draft length, ``{"acceptance_lengths": {"1": tokens,
-        ...}}``, optionally with ``lower`` and ``upper``.
+        of ``vllm bench serve``, golden acceptance lengths (YAML or JSON), or the user's own values:
+        conditional rates, ``{"acceptance_rates": [alpha_1, ...]}``, one rate for every position,
+        ``{"acceptance_rate": alpha}``, or mean tokens by draft length, ``{"acceptance_lengths":
+        {"1": tokens, ...}}``, optionally with ``lower`` and ``upper``.
     before
-        An earlier scrape; the difference between both is used.
+        Earlier scrape; the difference between both scrapes is used.
     model
-        The ``model_name`` to take from scrapes of an engine with several, or the model of golden
+        The ``model_name`` in scrapes of an engine with several models, or the model of golden
         lengths.
     mode
-        Of golden lengths, such as ``thinking_on``; the subset of an acceptance CSV.
+        Mode of golden lengths, such as ``thinking_on``, or the subset of an acceptance CSV.
     extrapolate
-        Allow drafts that were not measured: positions beyond the last one have its rate, and
-        lengths are interpolated and extrapolated.
+        Whether drafts that were not measured are allowed. Positions beyond the last one then have
+        its rate, and lengths are interpolated and extrapolated.
 
     Raises
     ------

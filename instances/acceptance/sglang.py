@@ -1,5 +1,5 @@
-"""SGLang's gauges ``sglang:spec_accept_length`` and ``sglang:spec_accept_rate``: mean tokens of a
-step, and the share of the drafted tokens that were accepted.
+"""SGLang's gauges ``sglang:spec_accept_length`` and ``sglang:spec_accept_rate``: the mean number of
+tokens of a step and the share of drafted tokens that were accepted.
 
 Together they determine the draft length K: length = 1 + rate K. Acceptance by position is unknown.
 """
@@ -21,7 +21,7 @@ WHOLE = 0.1
 
 
 def is_gauges(text: str) -> bool:
-    """Return whether a text looks like a scrape of SGLang that speculates."""
+    """Return whether a text looks like a scrape of SGLang with speculation."""
     return LENGTH in text
 
 

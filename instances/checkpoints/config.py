@@ -1,4 +1,4 @@
-"""The decoder in a `config.json`, its type, and refusals of fields that the type does not have."""
+"""The decoder in a `config.json` and its type. Fields that the type does not have are rejected."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 
 BY_HAND = "measure and enter seconds_per_token and kv_bytes_per_token by hand"
-"""The advice at the end of every message that refuses a model."""
+"""Every message that rejects a model ends with this advice."""
 
 HEAD = "transformer_layer_config"
 
@@ -33,15 +33,17 @@ class Config(Section):
     Attributes
     ----------
     whole
-        All of the file.
+        Content of the whole file.
     notes
-        Notes for the reader: defaults used, parts that are not counted.
-    model_type, type
-        The decoder's type, by name and as the table has it.
+        Notes for the reader, for example on defaults and on parts that are not counted.
+    model_type
+        Name of the decoder's type.
+    type
+        Entry of the type in the table.
     is_listed
         Whether the table contains this type, not only the fields common to all types.
     formulas
-        The formulas of the type, over this config.
+        Formulas of the type, evaluated for this config.
     """
 
     def __init__(self, data: object) -> None:
@@ -66,7 +68,7 @@ class Config(Section):
         self.formulas = Formulas(self, self.type["formulas"])
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return a field of the decoder, or the default of its type, or the given one."""
+        """Return a field of the decoder, otherwise the default of its type or the given default."""
         value = super().get(name)
         around = self.whole.data.get(name)
         if value is None and name == "tie_word_embeddings":
@@ -82,7 +84,7 @@ class Config(Section):
         return default if value is None else value
 
     def note(self, text: str) -> None:
-        """Add a note, unless it is there."""
+        """Add a note, unless it has been added before."""
         self.notes[text] = None
 
     def refusal(self, why: str) -> InvalidInput:
@@ -94,15 +96,15 @@ class Config(Section):
         )
 
     def check(self, expected: Entry, *further: str) -> None:
-        """Refuse fields that the type does not have, because readers differ in whether they follow
-        them.
+        """Reject fields that the type does not have, because some programs use them and others
+        ignore them.
 
         Parameters
         ----------
         expected
-            Formulas of fields that have one value only.
+            Formulas of the only value that a field may have, by field.
         further
-            Marks that are understood, besides those of the type.
+            Marks that are allowed in addition to those of the type.
         """
         for name, mark in TABLE["marks"].items():
             if name not in (*self.type["understands"], *further):

@@ -1,9 +1,9 @@
-"""Draft heads on hidden states of a target model: layers that predict further tokens (MTP), and
-heads of their own.
+"""Draft heads that use the hidden states of a target model: layers of the target that predict
+further tokens (MTP), and heads with separate configs.
 
-A head takes the target's table of embeddings, and most take its output matrix. Those are borrowed:
-read in every pass, but not held once more. `fields.toml` lists what each kind has next to its
-layers.
+A head uses the target's table of embeddings, and most heads its output matrix. These are borrowed:
+they are read in every pass, but stored only once. `fields.toml` lists the other tensors of each
+kind.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from specopt.models.arguments import one_of
 from specopt.models.errors import InvalidInput
 
 CLASSES = {name: kind for kind, head in HEADS.items() for name in head["classes"]}
-"""Kinds of draft heads that have a config of their own, by class."""
+"""Kinds of draft heads with separate configs, by class."""
 
 PARALLEL = "ptd_token_id|parallel_drafting|para_depths|num_depths"
-"""Fields of an EAGLE-3 head that drafts all tokens in one pass: a P-EAGLE one."""
+"""An EAGLE-3 head with one of these fields drafts all tokens in one pass; it is a P-EAGLE head."""
 
 
 def predicting_layers(config: Config, target: Part) -> list[Part]:
-    """Return the head of layers that predict further tokens, if a target's config has one.
+    """Return the head that consists of layers predicting further tokens, if the config has one.
 
-    Each joins embedding and hidden state by a matrix, behind a norm of each, and is a layer like
-    the target's last one that keeps something of every token, with a norm behind it. Qwen's share
-    the matrix and the norms.
+    Each layer joins the normed embedding and the normed hidden state by a matrix. Otherwise it
+    equals the target's last layer that caches values of every token, and a norm follows it. The
+    layers of Qwen share the matrix and the norms.
     """
     kind = config.type
     if not kind["drafts"] or config.given("dspark_block_size"):
@@ -69,7 +69,7 @@ def predicting_layers(config: Config, target: Part) -> list[Part]:
 
 
 def head_kind(config: Config) -> str | None:
-    """Return which draft head a config of its own describes; None if it is a decoder."""
+    """Return the kind of draft head that a config describes; None if it describes a decoder."""
     names = config.whole.get("architectures")
     kinds = [
         CLASSES[name] for name in (names if isinstance(names, list) else ()) if str(name) in CLASSES

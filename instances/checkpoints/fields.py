@@ -1,6 +1,4 @@
-"""The table of field names, `fields.toml`, and its formulas, evaluated over the fields of a
-config.
-"""
+"""The table of field names, `fields.toml`, and the evaluation of its formulas for a config."""
 
 from __future__ import annotations
 
@@ -25,8 +23,8 @@ MAX_LAYERS = 10_000
 class Section:
     """An object of a config file.
 
-    In names of fields, dots lead into objects, and ``|`` is between alternatives: the first that is
-    there holds.
+    In names of fields, dots lead into objects, and ``|`` separates alternatives, of which the first
+    present one is used.
 
     Parameters
     ----------
@@ -45,7 +43,7 @@ class Section:
         self.where = name and f"{name}."
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return a field, or the default where it is absent or null."""
+        """Return a field, or the default if it is absent or null."""
         for path in name.split("|"):
             value: Any = self.data
             for key in path.split("."):
@@ -55,15 +53,15 @@ class Section:
         return default
 
     def given(self, name: str) -> bool:
-        """Return whether there is such a field."""
+        """Return whether a field is present and not null."""
         return self.get(name) is not None
 
     def path(self, name: str) -> str:
-        """Return the name of a field in messages."""
+        """Return the path of a field, for messages."""
         return self.where + name.partition("|")[0]
 
     def size(self, name: str, default: int | None = None, low: int = 1) -> int:
-        """Return an integer >= `low`; without a default it has to be there."""
+        """Return an integer >= `low`; the field is required if there is no default."""
         value = self.get(name, default)
         if value is None:
             raise InvalidInput(f"{self.path(name)}: required field is missing")
@@ -72,17 +70,17 @@ class Section:
         )
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """Return a field that is true or false."""
+        """Return a Boolean field."""
         return boolean(self.path(name), self.get(name, default))
 
     def choice(self, name: str, choices: tuple[Any, ...], default: Any = None) -> Any:
-        """Return a field that has one of some values."""
+        """Return a field whose value must be one of the choices."""
         return one_of(self.path(name), self.get(name, default), choices)
 
     def listed(
         self, name: str, default: tuple[int, ...] | None = None, size: int | None = None
     ) -> list[int]:
-        """Return a list of integers >= 0; a string is one, with commas between its entries."""
+        """Return a list of integers >= 0, which may also be a string with commas between them."""
         value = self.get(name, default)
         where = self.path(name)
         items = sequence(where, value.split(",") if isinstance(value, str) else value, size)
@@ -92,13 +90,13 @@ class Section:
         ]
 
     def count(self, name: str, default: int | None = None, low: int = 1) -> int:
-        """Return how many entries a list has, at least `low`."""
+        """Return the number of entries of a list, which must be at least `low`."""
         if default is not None and not self.given(name):
             return default
         return integer(f"{self.path(name)}, number of entries", len(self.listed(name)), low)
 
     def quotient(self, dividend: str, total: int, divisor: str, parts: int) -> int:
-        """Return a number divided by another one without a remainder, both named."""
+        """Return `total` / `parts`, an integer; the names of both fields are for the message."""
         if total % parts:
             raise InvalidInput(
                 f"{self.path(divisor)}: expected a divisor of {dividend} = {total}, got {parts}"
@@ -106,11 +104,11 @@ class Section:
         return total // parts
 
     def null_means(self, name: str, value: int) -> int:
-        """Return a field that has to be there, but may be null."""
+        """Return a required field, or the given value if the field is null."""
         return value if self.data.get(name, value) is None else self.size(name)
 
     def patterns(self, name: str) -> list[str]:
-        """Return a list of names and, behind ``re:``, of regular expressions for names."""
+        """Return a list of names and of regular expressions for names, which begin with ``re:``."""
         found = sequence(self.path(name), self.get(name) or [])
         for item in found:
             try:
@@ -122,7 +120,7 @@ class Section:
         return found
 
     def sections(self, name: str) -> dict[str, Section]:
-        """Return the objects in a field that is an object."""
+        """Return the objects inside a field, by key."""
         inside = Section(self.get(name), self.path(name))
         return {
             str(key): Section(item, f"{inside.where}{key}") for key, item in inside.data.items()
@@ -130,19 +128,19 @@ class Section:
 
 
 Entry = Mapping[str, Any]
-"""One entry of a part of the table; `fields.toml` explains its keys."""
+"""Entry of a part of the table; `fields.toml` explains its keys."""
 
 TABLE: dict[str, Any] = tomllib.loads(
     (resources.files(__package__) / "fields.toml").read_text(encoding="utf-8")
 )
 
 MERGED = ("attention", "names", "fixed", "formulas")
-"""Keys of an entry whose tables are merged with those of the entry that it is ``like``."""
+"""The tables under these keys are merged with those of the entry named under ``like``."""
 
 
 def _entries(name: str) -> dict[str, Entry]:
-    """Return the entries of a part of the table, each with what it has from the one that it is
-    ``like``.
+    """Return the entries of a part of the table, including the values that they inherit from the
+    entry named under ``like``.
     """
     found = dict[str, Entry]()
     for key, entry in TABLE[name].items():
@@ -157,11 +155,11 @@ ATTENTION = _entries("attention")
 HEADS = _entries("heads")
 """Draft heads by kind."""
 QUANTISATION = _entries("quantisation")
-"""Formulas of how a matrix is stored, by method."""
+"""Formulas for the storage of a matrix, by method."""
 VISION = _entries("vision")
 """Formulas for image encoders, by the type of the whole model."""
 MODEL_TYPES = _entries("types")
-"""The types that are understood."""
+"""Supported model types."""
 UNLISTED = {form: MODEL_TYPES.pop(form) for form in ("base", "grouped", "latent")}
 """Fields and formulas for types outside the table, by form of attention."""
 del QUANTISATION["base"]
@@ -174,7 +172,7 @@ class Weight:
     Parameters
     ----------
     name
-        Name of the first one in checkpoints, without ``.weight``.
+        Name of the first tensor in checkpoints, without ``.weight``.
     shape
         Rows (outputs) and columns (inputs) of a matrix.
     role
@@ -182,9 +180,9 @@ class Weight:
         "table" (one row is read per token), "tied" (both), or "other" (norms, biases,
         convolutions).
     copies
-        Number of them: the experts of a layer.
+        Number of tensors, for example of the experts of a layer.
     active
-        Number of them that a token needs.
+        Number of tensors that a token needs.
     """
 
     name: str
@@ -195,33 +193,33 @@ class Weight:
 
     @property
     def values(self) -> int:
-        """Entries of all copies."""
+        """Number of entries of all copies."""
         return self.copies * prod(self.shape)
 
     @property
     def active_values(self) -> int:
-        """Entries of the copies that a token needs."""
+        """Number of entries of the copies that a token needs."""
         return self.active * prod(self.shape)
 
     @property
     def is_matrix(self) -> bool:
-        """Whether each layer's pass multiplies by it."""
+        """Whether it is a matrix by which a pass through a layer multiplies."""
         return len(self.shape) == 2 and self.role in ("linear", "expert", "router")
 
 
 READERS = ("get", "given", "size", "flag", "listed", "count", "quotient", "null_means", "choice")
-"""Methods of a section that formulas may call."""
+"""Formulas may call these methods of a section."""
 
 
 class Formulas(dict[str, Any]):
-    """Values of named formulas for one config, computed when they are first asked for.
+    """Values of named formulas for one config, computed when they are first used.
 
     Parameters
     ----------
     section
         The config.
     table
-        Formulas by name, or values that are no strings.
+        Formulas by name; values that are not strings are constants.
     """
 
     def __init__(self, section: Section, table: Entry) -> None:
@@ -241,12 +239,12 @@ class Formulas(dict[str, Any]):
         )
 
     def having(self, table: Entry) -> Formulas:
-        """Return these formulas with others added or in their place."""
+        """Return these formulas together with others, which have precedence."""
         return Formulas(self.section, {**self.table, **table})
 
     def tensors(self, lines: Iterable[str], prefix: str = "", **names: str) -> Iterator[Weight]:
-        """Yield the tensors whose conditions hold and that are not empty; their names begin with a
-        prefix.
+        """Yield the tensors that are not empty and whose conditions hold. A prefix precedes their
+        names.
         """
         for line in lines:
             name, _, formula = line.format(**names).partition(": ")

@@ -1,4 +1,4 @@
-"""The layers of a decoder from its config, and the counts of a part of a model that runs as one."""
+"""The layers of a decoder, read from its config, and counts of decoders and draft heads."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ from specopt.models.pass_time.weight_reads import ExpertLayers, WeightReads
 FULL = "full_attention"
 
 MAX_DRAFT_LAYERS = 8
-"""Largest number of layers of draft heads that a list of layers may have behind those of the
-decoder.
-"""
+"""A list of layers may have at most this many additional entries, for the layers of draft heads."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Layer:
-    """One layer.
+    """A layer.
 
     Parameters
     ----------
     what
         Name of its form of attention in notes; empty for grouped attention.
     weights
-        All its tensors.
+        Tensors of the layer.
     window
-        Tokens after which `window_values` stop growing; 0 if there is no window.
-    kv_values, window_values
-        Values cached per token, for all of the context and up to the window.
+        Number of tokens after which `window_values` stop growing; 0 if there is no window.
+    kv_values
+        Number of values cached per token of the whole context.
+    window_values
+        Number of values cached per token up to the window.
     state_values
-        Values kept per sequence, whatever its length.
+        Number of values stored per sequence, independent of its length.
     values_per_pair
-        Multiplications per new token and token attended to; where an indexer chooses, as if all
-        tokens were chosen.
+        Multiplications per new token and token attended to. If an indexer selects tokens, all
+        tokens are counted.
     sizes
-        The formulas of its type and its form of attention, evaluated for it.
+        Formulas of its type and its form of attention, evaluated for the layer.
     """
 
     what: str
@@ -60,20 +60,20 @@ VALUES = ("window", "kv_values", "window_values", "state_values", "values_per_pa
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A decoder, or a draft head on one.
+    """A decoder or a draft head.
 
     Parameters
     ----------
     blocks
-        Its layers.
+        Layers of the part.
     outside
-        Tensors that it holds next to those of its layers.
+        Tensors of the part outside its layers.
     borrowed
-        Tensors of another part that it reads: a draft head uses embeddings of its target.
+        Tensors of another part that it reads, such as the target's embeddings for a draft head.
     storage
-        How weights and cached values are kept.
+        Storage of weights and cached values.
     layers
-        Number of decoder layers; for a draft head, of those that it adds.
+        Number of decoder layers; for a draft head the number of additional layers.
     kind
         Kind of a draft head; None for a decoder.
     unknown
@@ -95,46 +95,47 @@ class Part:
 
     @property
     def weights(self) -> list[Weight]:
-        """All tensors that it holds."""
+        """All tensors of the part, without borrowed ones."""
         return [*self.outside, *(weight for block in self.blocks for weight in block.weights)]
 
     @property
     def parameters(self) -> int:
-        """All parameters: matrices, embeddings (once if tied), biases, norms, learned positions.
+        """Number of parameters: matrices, embeddings (once if tied), biases, norms, learned
+        positions.
 
-        Buffers, which are not trained, do not count: masks, maps of vocabularies, corrections of
-        routers.
+        Buffers are not counted, because they are not trained: masks, maps of vocabularies,
+        corrections of routers.
         """
         return sum(weight.values for weight in self.weights)
 
     @property
     def active_parameters(self) -> int:
-        """Parameters that one token needs: of routed experts, only those that it is routed to;
-        embeddings in full.
+        """Number of parameters that one token needs, including all embeddings, but only those
+        routed experts that the token is routed to.
         """
         return sum(weight.active_values for weight in self.weights)
 
     @property
     def routed_expert_parameters(self) -> int:
-        """Parameters of the experts that a router chooses from; 0 if there is none."""
+        """Number of parameters of routed experts; 0 if there are none."""
         return sum(weight.values for weight in self.weights if weight.role == "expert")
 
     @property
     def borrowed_parameters(self) -> int:
-        """Parameters of another part that it uses."""
+        """Number of parameters that belong to another part."""
         return sum(weight.values for weight in self.borrowed)
 
     @property
     def weight_bytes(self) -> int:
-        """Bytes of all parameters, as they are stored."""
+        """Bytes of all parameters in their stored form."""
         self._check_known("weight_bytes")
         return sum(map(self.storage.bytes, self.weights))
 
     @property
     def kv_bytes_per_token(self) -> int:
-        """Bytes of the KV cache per token, of the layers whose cache grows with the context.
+        """Bytes of the KV cache per token in the layers whose cache grows with the context.
 
-        If every cache stops growing at a window, those are counted: it is the growth up to there.
+        If every cache stops growing at a window, it is the growth up to the window.
         """
         self._check_known("kv_bytes_per_token")
         return self.growing_kv_bytes or self.window_kv_bytes
@@ -146,29 +147,29 @@ class Part:
 
     @property
     def window_kv_bytes(self) -> int:
-        """Bytes of the KV cache per token, of the layers whose cache stops growing at `window`."""
+        """Bytes of the KV cache per token in the layers whose cache stops growing at `window`."""
         return self.storage.kv_value_bytes * sum(block.window_values for block in self.blocks)
 
     @property
     def window(self) -> int | None:
-        """Tokens after which those caches stop growing; None: there are none."""
+        """Number of tokens after which these caches stop growing; None if there are none."""
         return max((block.window for block in self.blocks), default=0) or None
 
     @property
     def state_bytes_per_sequence(self) -> int:
-        """Bytes of states that do not grow, at the size of a cached value."""
+        """Bytes of the states of a sequence, which do not grow, at the size of a cached value."""
         return self.storage.kv_value_bytes * sum(block.state_values for block in self.blocks)
 
     @property
     def flops_per_token(self) -> int:
-        """Operations per new token, attention scores and output matrix aside: two per active entry
+        """Operations per new token without attention scores and output matrix: two per active entry
         of a matrix.
         """
         return 2 * sum(weight.active_values for weight in self.weights if weight.is_matrix)
 
     @property
     def flops_per_token_pair(self) -> int:
-        """Attention operations per new token and token attended to, windows aside."""
+        """Attention operations per new token and token attended to, regardless of windows."""
         return 2 * sum(block.values_per_pair for block in self.blocks)
 
     @property
@@ -204,7 +205,7 @@ class Part:
 
 
 def read_layers(config: Config, place: str) -> list[Layer]:
-    """Return the layers that a config describes, with tensors named after a place in the model.
+    """Return the layers in a config. The names of their tensors begin with a place in the model.
 
     Raises
     ------
@@ -235,7 +236,7 @@ def read_layers(config: Config, place: str) -> list[Layer]:
 
 
 def read_layer(kind: Entry, sizes: Formulas, place: str) -> Layer:
-    """Return a layer of a model type whose index is among its formulas."""
+    """Return a layer of a model type; the formulas contain its index."""
     word = one_of(
         f"{sizes.section.where}layer_types[{sizes['index']}]", sizes["kind"], kind["attention"]
     )
@@ -259,7 +260,7 @@ def read_layer(kind: Entry, sizes: Formulas, place: str) -> Layer:
 def listed_words(
     config: Config, fields: list[str], meanings: Mapping[str, Any]
 ) -> dict[str, list[Any]]:
-    """Return the meaning of each layer's word, for those fields that are lists of words."""
+    """Return the meaning of the word of each layer, for each field that is present."""
     found = {}
     for name in filter(config.get, fields):
         given, path = config.get(name), config.path(name)

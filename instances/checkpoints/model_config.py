@@ -1,8 +1,9 @@
 """Hugging Face `config.json` files: exact counts of decoders and draft heads, and cost models of
 dense ones.
 
-`fields.toml` has the types that are understood. `transformers`, where it is installed, counts
-the parameters of others. Everything else (encoders, unknown quantisations) is refused by name.
+`fields.toml` contains the supported types. The parameters of other types are counted by
+`transformers` if it is installed. Everything else (encoders, unknown quantisations) is rejected by
+name.
 """
 
 from __future__ import annotations
@@ -33,38 +34,39 @@ from specopt.models.files import unique_keys
 from specopt.models.reading import StrPath, read_bytes
 
 MAX_BYTES = 4 * 2**20
-"""Largest file that is read as a config: weights given by mistake are not loaded first."""
+"""Larger files are not read as configs, for example weights given by mistake."""
 
 DTYPES: dict[str, int] = TABLE["bytes"]
-"""Bytes per value of the data types that counts can be given in."""
+"""Bytes per value of the data types in which counts can be given."""
 
 BESIDE = "hf_quant_config.json"
-"""File of ModelOpt in the folder of a `config.json`: how its weights are quantised."""
+"""Name of ModelOpt's file next to a `config.json`, which describes the quantisation."""
 
 CLOSE = 1e-3
-"""Relative difference from which sizes by the two files disagree; scales differ in precision."""
+"""Sizes by the two files may have this relative difference, because their scales differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelConfig(Part):
-    """A decoder, or a draft head, as its config describes it.
+    """A decoder or a draft head, as described by its config.
 
     Parameters
     ----------
     name
-        The model's name, or the file's.
+        Name of the model, or of the file.
     model_type
-        As in the config.
+        Model type in the config.
     heads
-        Draft heads that come with a decoder; they are not in its counts.
+        Draft heads in the config of a decoder; the counts do not include them.
     dense
-        The exact cost model of a decoder whose layers are all alike and dense; None for others.
+        Exact cost model of a decoder with equal, dense layers; None for other models.
     vision_parameters
-        Parameters of an image encoder beside the decoder, where known; they are not in its counts.
+        Number of parameters of the image encoder, None if there is none or its type is unknown; the
+        counts do not include them.
     dtype
-        The data type that the config names, if any; the counts do not depend on it.
+        Data type in the config, or None; the counts do not depend on it.
     notes
-        Notes for the reader: defaults used, parts that are not counted.
+        Notes for the reader, for example on defaults and on parts that are not counted.
     """
 
     name: str
@@ -95,7 +97,8 @@ class ModelConfig(Part):
 
     @property
     def layout(self) -> Mapping[str, Any]:
-        """What cost models leave out of a dense decoder, as the formulas in `fields.toml` call it.
+        """Properties of a dense decoder that cost models do not contain, by the names in
+        `fields.toml`.
 
         `qkv_bias`, `output_bias` and `mlp_bias`: whether there are biases on the query, key and
         value projections, on the attention's output, in the feed-forward network. `query_key_norm`:
@@ -111,19 +114,19 @@ class ModelConfig(Part):
 
     @property
     def projected(self) -> bool:
-        """Whether embeddings have another dimension than layers: the cost model `exact` cannot say
-        so.
+        """Whether embeddings and layers have different dimensions, which the cost model `exact`
+        cannot express.
         """
         return self.dense is not None and self.layout["embedding"] != self.dense.hidden
 
 
 def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig:
-    """Read a `config.json`, or the one in a folder.
+    """Read a `config.json` from its path or from its folder.
 
     Parameters
     ----------
     path
-        The file, in UTF-8 with or without a byte-order mark.
+        Path of the file, in UTF-8 with or without a byte-order mark, or of its folder.
     dtype
         Data type of weights and cache, one of `DTYPES`; by default two bytes per value, or the
         config's quantisation.
@@ -131,8 +134,8 @@ def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig
     Raises
     ------
     InvalidInput
-        If the file cannot be read, is no JSON object, or describes a model whose counts are not
-        known here; the message names file and field.
+        If the file cannot be read, is not a JSON object, or describes a model that cannot be
+        counted; the message contains file and field.
     """
     file = Path(path)
     if file.is_dir():
@@ -184,14 +187,14 @@ def parse_model_config(
     data
         The content of a `config.json`.
     name
-        The model's name, where the config gives none.
+        Name of the model if the config does not contain one.
     value_bytes
         Bytes of a weight or cached value; None means 2, or the config's quantisation.
 
     Raises
     ------
     InvalidInput
-        If a field is missing, contradictory, or means a model whose counts are not known here.
+        If a field is missing or contradictory, or the model cannot be counted.
     """
     config = Config(data)
     storage = read_storage(config, value_bytes)
@@ -234,7 +237,7 @@ def parse_model_config(
 
 
 def _decoder(config: Config, storage: Storage) -> Part:
-    """Return a decoder whose type the table has."""
+    """Return a decoder whose type is in the table."""
     blocks = read_layers(config, f"{config.type['names']['model']}.layers")
     lines = [*TABLE["decoder"]["tensors"], *config.type["outside"]]
     return Part(
@@ -246,7 +249,7 @@ def _decoder(config: Config, storage: Storage) -> Part:
 
 
 def _exact(part: Part, name: str) -> ExactDecoder | None:
-    """Return the exact cost model of a decoder; None if it does not describe it."""
+    """Return the exact cost model of a decoder, or None if its layers differ or are not dense."""
     shapes = [
         {key: block.sizes[formula] for key, formula in TABLE["exact"].items()}
         for block in part.blocks
@@ -260,10 +263,9 @@ def _exact(part: Part, name: str) -> ExactDecoder | None:
 
 
 def _built(config: Config, storage: Storage) -> Part:
-    """Return a decoder that the table does not have, as `transformers` builds it on torch's meta
-    device.
+    """Return a decoder that is not in the table, built by `transformers` on torch's meta device.
 
-    Its cache is counted from fields with the usual names, or unknown.
+    Its cache is counted from fields with the usual names; without them it is unknown.
 
     Raises
     ------
@@ -323,8 +325,8 @@ def _role(name: str, shape: tuple[int, ...], names: Iterable[str]) -> str:
 
 
 def _vision_parameters(config: Config) -> int | None:
-    """Return the parameters of an image encoder and its projector; None where there is none, or its
-    type is unknown.
+    """Return the number of parameters of an image encoder and its projector; None if there is none
+    or its type is unknown.
     """
     part = config.whole.get("vision_config")
     entry = VISION.get(str(config.whole.get("model_type")))
@@ -399,7 +401,7 @@ def _name(config: Config, fallback: str) -> str:
 
 
 def _dtype(config: Config) -> str | None:
-    """Return the data type that the config names."""
+    """Return the data type in the config."""
     name = "dtype|torch_dtype"
     found = str(config.get(name, config.whole.get(name, "")))
     if found and not re.fullmatch(r"(torch\.)?[a-z]\w{0,40}", found, re.ASCII):
@@ -408,8 +410,8 @@ def _dtype(config: Config) -> str | None:
 
 
 def _file_name(file: Path) -> str:
-    """Return the model's name as the file system tells it: the file's, or its folder's if it is a
-    plain config.json.
+    """Return the name of the model according to its path: the name of the file, or that of the
+    folder of a config.json.
     """
     is_plain = file.name == "config.json"
     name = (

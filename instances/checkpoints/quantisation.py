@@ -1,9 +1,8 @@
-"""The bytes that tensors take as they are stored, plain or as `quantization_config` says, method by
-method.
+"""The bytes of stored tensors, plain or quantised by a method of `quantization_config`.
 
-Counted are the packed values and what belongs to them: scales per block of values, zero points, the
-order of columns. Routers, norms, biases, convolutions and tables of embeddings stay plain in every
-method. So does the output matrix, unless the config quantises it.
+The count includes the packed values and their metadata: scales per block of values, zero points,
+and the order of columns. Every method leaves routers, norms, biases, convolutions and tables of
+embeddings plain, and also the output matrix unless the config quantises it.
 """
 
 from __future__ import annotations
@@ -26,18 +25,22 @@ BY_DTYPE = "count its bytes at a fixed size with --dtype instead"
 
 @dataclass(frozen=True, kw_only=True)
 class Scheme:
-    """How a matrix is quantised.
+    """Quantisation of a matrix.
 
     Parameters
     ----------
     bits
-        Bits of a value.
-    rows, columns
-        Size of the block that shares a scale; 0 means all of them.
+        Number of bits of a value.
+    rows
+        Number of rows of a block that shares a scale; 0 means all rows.
+    columns
+        Number of columns of a block that shares a scale; 0 means all columns.
     scale_bits
-        Bits of scale and zero point of a block.
-    column_bits, matrix_bits
-        Bits that are stored once per column, and once per matrix.
+        Number of bits of scale and zero point of a block.
+    column_bits
+        Number of bits stored once per column.
+    matrix_bits
+        Number of bits stored once per matrix.
     """
 
     bits: int
@@ -56,17 +59,19 @@ class Scheme:
 
 @dataclass(frozen=True, kw_only=True)
 class Storage:
-    """In how many bytes weights and cached values are kept.
+    """Storage of weights and cached values.
 
     Parameters
     ----------
-    value_bytes, kv_value_bytes
-        Bytes of a plain weight, and of a cached value.
+    value_bytes
+        Bytes of a plain weight.
+    kv_value_bytes
+        Bytes of a cached value.
     method
         Name of the quantisation; None if there is none.
     schemes
-        Schemes by pattern of names; the first match holds, ``*`` means all, and None means that it
-        stays plain.
+        Patterns of names with their schemes. The first match is used, ``*`` matches all names, and
+        the scheme None leaves a tensor plain.
     roles
         Roles of the weights that are quantised.
     """
@@ -86,9 +91,7 @@ class Storage:
         return weight.copies * scheme.bytes(*weight.shape)
 
     def unmatched(self, weights: Iterable[Weight]) -> list[str]:
-        """Return the patterns that match none of some weights, nor an output matrix that may be
-        tied.
-        """
+        """Return the patterns that match neither a weight nor the output matrix."""
         names = ["lm_head", *(weight.name for weight in weights)]
         return [
             pattern
@@ -98,8 +101,8 @@ class Storage:
 
 
 def _names(pattern: str, name: str) -> bool:
-    """Return whether a pattern of a quantisation config means a module: ``re:...``, wildcards, or
-    part of its path.
+    """Return whether a pattern of a quantisation config matches a module. It is ``re:...``, a text
+    with wildcards, or part of the path.
     """
     pattern = pattern.replace("language_model.", "")
     if pattern.startswith("re:"):
@@ -112,7 +115,7 @@ def _names(pattern: str, name: str) -> bool:
 
 
 def read_storage(config: Config, value_bytes: int | None) -> Storage:
-    """Return how weights are kept: at a size that was asked for, or as the config says.
+    """Return the storage of weights: with the given bytes per value, or according to the config.
 
     Raises
     ------
@@ -157,14 +160,14 @@ def read_storage(config: Config, value_bytes: int | None) -> Storage:
 
 
 def read_scheme(section: Section, method: str) -> Scheme:
-    """Return how a method stores a matrix, as a section says."""
+    """Return the scheme of a matrix for a method with the options in a section."""
     sizes = Formulas(section, QUANTISATION[method])
     return Scheme(**{field.name: sizes[field.name] for field in dataclasses.fields(Scheme)})
 
 
 def _schemes(given: Section, method: str) -> list[tuple[str, Scheme]]:
-    """Return the targets of each group or module with their scheme, general ones last, or one
-    scheme for all.
+    """Return the targets of all groups or modules with their schemes, general ones last, or one
+    scheme for everything.
     """
     if given.get("quant_algo") == "MIXED_PRECISION":
         return [

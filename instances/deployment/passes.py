@@ -34,7 +34,7 @@ READS, COMPUTES = 0.7, 0.5
 """Assumed shares of the peak bandwidth and of the peak operations that passes reach."""
 
 BAND = (-0.3, 1.0)
-"""Limits of passes around that, relative: from all of the bandwidth on."""
+"""Relative limits of passes estimated in this way; the lower one assumes the full bandwidth."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -1,4 +1,6 @@
-"""Measured passes as the largest of several lines in sequences, new tokens and cached tokens."""
+"""Measured passes as the maximum of several functions that are linear in sequences, new tokens and
+cached tokens.
+"""
 
 from __future__ import annotations
 
@@ -18,21 +20,21 @@ CONTEXTS = (0.0, 512.0, 2048.0)
 """Contexts that are sampled if the measured range is unknown."""
 
 WORTH_A_PIECE, ROUNDING = 0.9, 1e-9
-"""One more piece has to bring the error down to this share, and by more than rounding."""
+"""An additional line must reduce the error to this share, and by more than rounding."""
 
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """Lines, and how far passes lie from them.
+    """Lines that replace measured passes, and their errors.
 
     Parameters
     ----------
     passes
         The lines.
     fitted
-        Whether they were fitted to the passes; else they have their form.
+        Whether the lines were fitted; otherwise the passes have the form of lines.
     misfit
-        Least and largest difference of a pass from the lines, relative to these.
+        Minimum and maximum difference between passes and lines, relative to the lines.
     """
 
     passes: PassPieces
@@ -41,7 +43,7 @@ class Pieces:
 
     @property
     def text(self) -> str:
-        """What a list of sources says of them."""
+        """Description of the lines for a list of sources."""
         lines = f"{len(self.passes.rows)} lines" if len(self.passes.rows) > 1 else "one line"
         low, high = self.misfit
         off = f", passes lie {low:+.1%} to {high:+.1%} from it" if max(-low, high) > 1e-3 else ""
@@ -51,12 +53,12 @@ class Pieces:
 def pieces_of(
     times: PassTime, new_tokens: Sequence[float], contexts: Sequence[float] | None = None
 ) -> Pieces:
-    """Return passes as lines, close to those with some numbers of new tokens per sequence, and with
-    some contexts; None: those that were measured.
+    """Return lines that are close to the passes with given numbers of new tokens per sequence and
+    with given contexts; None means the measured contexts.
 
-    A form that is linear in tokens keeps its lines; operations are, but for the attention among new
-    tokens, which counts as that of one. All else is sampled within what was measured and fitted,
-    with least squares of relative errors.
+    A form that is linear in tokens keeps its lines. Operations are linear except for the attention
+    among new tokens, which is counted for a single token. Other passes are sampled within the
+    measured range, and lines are fitted by least squares of relative errors.
     """
     points = _samples(times, new_tokens, contexts or times.contexts or CONTEXTS)
     batch, new, cached = points.T
@@ -73,7 +75,7 @@ def pieces_of(
 
 
 def _lines(times: PassTime) -> Floats | None:
-    """Return the lines that a fitted form has; None: it has none."""
+    """Return the lines of a fitted form, or None if it does not consist of lines."""
     if not isinstance(times, FittedPasses) or not isinstance(times.work, Tokens | Operations):
         return None
     slope, overhead, reading = times.coefficients["fitted"].T
@@ -90,7 +92,7 @@ def _lines(times: PassTime) -> Floats | None:
 
 
 def _samples(times: PassTime, new: Sequence[float], contexts: Sequence[float]) -> Floats:
-    """Return batches, new and cached tokens that were measured, or lie between such."""
+    """Return batches, new and cached tokens within the measured range."""
     axes = np.meshgrid(BATCHES, np.asarray(new, np.float64), contexts, indexing="ij")
     points = np.column_stack([axis.ravel() for axis in axes])
     inside = np.broadcast_to(times.covers(points[:, 0], points[:, 1], points[:, 2]), len(points))
@@ -98,15 +100,15 @@ def _samples(times: PassTime, new: Sequence[float], contexts: Sequence[float]) -
 
 
 def fit_lines(work: Floats, seconds: Floats) -> Floats:
-    """Return lines whose largest comes close to the times: each is fitted to the passes at which it
-    is the largest.
+    """Return lines whose maximum is close to the times. Each line is fitted to the passes at which
+    it is the largest.
 
     Parameters
     ----------
     work
-        What the lines count, a column each, shape (passes, columns).
+        Quantities that the lines multiply, shape (passes, columns).
     seconds
-        Of the passes.
+        Measured time of each pass.
 
     Returns
     -------

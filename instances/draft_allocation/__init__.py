@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from specopt.instances.draft_allocation.capped import capped
-from specopt.instances.draft_allocation.one_dominates import one_dominates
+from specopt.instances.draft_allocation.hard import capped, one_dominates, ties
 from specopt.instances.draft_allocation.paper_5 import paper_5
-from specopt.instances.draft_allocation.ties import ties
 from specopt.instances.draft_allocation.uniform import uniform
 from specopt.instances.family import families
 from specopt.models.draft_allocation.problem import DraftAllocationProblem

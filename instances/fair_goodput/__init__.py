@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from specopt.instances.fair_goodput import workload
-from specopt.instances.fair_goodput.extreme_fairness import extreme_fairness
-from specopt.instances.fair_goodput.minimum_rates import minimum_rates
+from specopt.instances.fair_goodput.hard import extreme_fairness, minimum_rates, per_second
 from specopt.instances.fair_goodput.paper_5 import paper_5
-from specopt.instances.fair_goodput.per_second import per_second
 from specopt.instances.family import families
 from specopt.models.fair_goodput.problem import FairGoodputProblem
 

@@ -40,7 +40,7 @@ def paper_5(
     fairness = number("fairness", fairness, 0)
     return FairGoodputProblem(
         name=f"paper-5 N={clients} C={budget} {rates} g={fairness:g}",
-        acceptance_rates=acceptance_rates(rates, integer("clients", clients, 1, MAX_TOKENS)),
+        acceptance_rates=acceptance_rates(rates, clients),
         budget_tokens=integer("budget", budget, 0, MAX_TOKENS),
         fairness=fairness,
     )
@@ -52,6 +52,7 @@ def acceptance_rates(name: str, clients: int) -> Floats:
     Raises
     ------
     InvalidInput
-        If there is no such set.
+        If there is no such set, or the number of clients is outside its domain.
     """
+    clients = integer("clients", clients, 1, MAX_TOKENS)
     return np.linspace(*RATES[one_of("rates", name, RATES)], clients)

@@ -85,28 +85,32 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
     units = 1 if tpot is None else clients
     least = "fewest units" if tpot and not price else None
     given |= {
-        "verifiers.name": (verify.name, "--verify"),
         "verifiers.units": (
             units,
             "one unit, without --tpot" if tpot is None else "as many as necessary",
         ),
-        "verifiers.weights_bytes": (verify.weight_bytes, f"config of {verify.name}"),
-        "verifiers.kv_bytes_per_token": (verify.kv_bytes_per_token, f"config of {verify.name}"),
         "verifiers.price_per_second": (
             price[0] if price else 1.0 if tpot else None,
             least or "--price",
         ),
         "verifiers.idle_watts": (watts[0] if watts else None, "--power"),
         "verifiers.busy_watts": (watts[1] if watts else None, "--power"),
-        "drafters.name": (draft.name, "--draft"),
-        "drafters.weights_bytes": (draft.weight_bytes, f"config of {draft.name}"),
-        "drafters.kv_bytes_per_token": (draft.kv_bytes_per_token, f"config of {draft.name}"),
         "bits_per_draft_token": (
             float(math.ceil(math.log2(draft.exact.vocabulary))),
             "number of a token, of --draft",
         ),
         "objective": _objective(known),
     }
+    for machines, model, option in (
+        ("verifiers", verify, "--verify"),
+        ("drafters", draft, "--draft"),
+    ):
+        source = f"config of {model.name}"
+        given |= {
+            f"{machines}.name": (model.name, option),
+            f"{machines}.weights_bytes": (model.weight_bytes, source),
+            f"{machines}.kv_bytes_per_token": (model.kv_bytes_per_token, source),
+        }
     memory = base.verifiers[0].memory_bytes if known.memory_bytes is None else known.memory_bytes
     if memory <= verify.weight_bytes:
         raise InvalidInput(

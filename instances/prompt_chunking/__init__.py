@@ -6,10 +6,12 @@ from specopt.instances.family import families
 from specopt.instances.prompt_chunking import workload
 from specopt.instances.prompt_chunking.paper_4 import paper_4
 from specopt.instances.prompt_chunking.random import random
-from specopt.instances.prompt_chunking.single_stage import single_stage
-from specopt.instances.prompt_chunking.slow_link import slow_link
-from specopt.instances.prompt_chunking.slow_message import slow_message
-from specopt.instances.prompt_chunking.steep_cloud import steep_cloud
+from specopt.instances.prompt_chunking.variants import (
+    single_stage,
+    slow_link,
+    slow_message,
+    steep_cloud,
+)
 from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 
 FAMILIES = families(

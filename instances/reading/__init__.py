@@ -1,1 +1,1 @@
-"""Reading files of others: their lines, and the rows of their tables."""
+"""Readers for files of other programs: lines, tables, JSON and YAML."""

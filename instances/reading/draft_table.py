@@ -1,4 +1,4 @@
-"""Logs of drafted tokens as tables: a CSV file with a row per token."""
+"""Logs of drafted tokens: CSV files with one row per token."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def read_draft_log(path: StrPath, features: Sequence[str] = ()) -> DraftLog:
     Parameters
     ----------
     path
-        CSV with a header: `round` (an integer; the tokens of a round in order), `outcome` (1
-        accepted, 0 the first rejection, -1 behind it) and columns of numbers.
+        CSV file with the columns `round` (an integer; the tokens of a round are in order) and
+        `outcome` (1 accepted, 0 the first rejection, -1 after it), and columns of numbers.
     features
         Columns to use as features; if empty, all other columns.
 
     Raises
     ------
     InvalidInput
-        If the file is not such a table, or the tokens of a round are not in order.
+        If the file does not have this form, or the tokens of a round are not in order.
     """
     where = printable(str(path))
     with open_lines(path) as stream:

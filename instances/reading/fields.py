@@ -1,4 +1,4 @@
-"""The fields of one object of JSON, or of one row of a table, checked as they are read."""
+"""The fields of a JSON object or of a row of a table, checked when they are read."""
 
 from __future__ import annotations
 
@@ -157,18 +157,18 @@ class CsvFile:
     Parameters
     ----------
     lines
-        Its lines.
+        Lines of the file.
 
     Attributes
     ----------
     header, line
-        Names of the columns, without spaces around them, and the line that they stand on.
+        Names of the columns without spaces around them, and the line of the header.
 
     Raises
     ------
     InvalidInput
-        If there is no header, or a row is malformed or has another length than it; the message
-        names the line.
+        If there is no header, or a row is malformed or has another length than the header; the
+        message contains the line.
     """
 
     def __init__(self, lines: Lines) -> None:
@@ -180,7 +180,7 @@ class CsvFile:
             raise InvalidInput(f"{lines.where}: expected a table, got an empty file")
 
     def need(self, *names: str) -> None:
-        """Refuse a header that lacks one of some columns or has it twice."""
+        """Reject a header that does not contain each of the given columns once."""
         for name in names:
             if self.header.count(name) != 1:
                 known = printable(", ".join(self.header))
@@ -217,7 +217,7 @@ class CsvFile:
 
 
 def decimal(text: str) -> float | None:
-    """Return a finite number in decimal notation, spaces around it; None: the text is none."""
+    """Return the finite number in a text, or None if it is not in decimal notation."""
     text = text.strip()
     if len(text) > _LONGEST_DECIMAL or not DECIMAL.fullmatch(text):
         return None

@@ -1,4 +1,4 @@
-"""Files of JSON: one document, or one on each line."""
+"""JSON files with one document, or one document on each line."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from specopt.models.reading import StrPath, read_text
 
 
 def json_documents(path: StrPath) -> list[object]:
-    """Return the documents in a file. NaN and infinities are accepted, because benchmarks write
-    them; readers of fields refuse them.
+    """Return the documents in a file. NaN and infinities are accepted here, because benchmarks
+    write them; readers of fields reject them.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def documents_in(
     where
         Name of the text, for messages.
     known
-        Formats that the text may have, for messages; empty: JSON alone.
+        Allowed formats in words, for messages; empty if only JSON is allowed.
     parse_constant
         Function that converts NaN and infinities, as in `json.loads`.
 

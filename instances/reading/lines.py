@@ -31,9 +31,7 @@ def open_lines(path: StrPath) -> Iterator[TextIO]:
 
 
 class Lines:
-    """The lines of a file, each with its end; a byte-order mark is skipped, and CR, LF and CRLF all
-    end a line.
-    """
+    """The lines of a file, including their ends: CR, LF or CRLF. A byte-order mark is skipped."""
 
     def __init__(self, stream: TextIO, where: str) -> None:
         self.where = where
@@ -43,8 +41,8 @@ class Lines:
         self._characters = 0
 
     def peek(self) -> tuple[int, str]:
-        """Return the first line that is not blank, and its number, without handing it out; empty if
-        there is none.
+        """Return the number and the text of the first line that is not blank, without consuming it;
+        the text is empty if there is no such line.
         """
         while line := self._stream.readline(LONGEST_LINE):
             self._ahead.append(line)

@@ -1,4 +1,4 @@
-"""Files of YAML, read as if they were JSON: no aliases, every key once, and keys that are text or
+"""YAML files, read like JSON: aliases and repeated keys are rejected, and keys must be texts or
 integers.
 """
 
@@ -32,12 +32,12 @@ def yaml_document(text: str, path: StrPath) -> object:
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no annotations
-    """Without aliases: one onto itself never ends, and a nest of them unfolds to more than any
-    memory holds.
+    """Loader that rejects aliases, because an alias of itself never ends, and nested aliases can
+    expand to more than fits into memory.
     """
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Return a node, and refuse aliases."""
+        """Return a node, and reject aliases."""
         if self.check_event(yaml.AliasEvent):
             event = self.peek_event()
             message = f"alias *{event.anchor} is not supported; write its content"
@@ -45,7 +45,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no annotatio
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
-        """Return a mapping, its keys as strings."""
+        """Return a mapping with strings as keys."""
         pairs = []
         for key_node, value_node in node.value:
             key = self.construct_object(key_node, deep=True)

@@ -1,6 +1,4 @@
-"""What the runtimes of a file, as fits write them, give problems of a kind: some of their
-fields.
-"""
+"""Fields of problems, taken from files with fitted runtimes."""
 
 from __future__ import annotations
 
@@ -12,12 +10,12 @@ from specopt.models.fields import describe
 
 
 def of_serving_latency(data: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return both runtimes, and the models that operations were counted with.
+    """Return both runtimes, and the models with which operations were counted.
 
     Raises
     ------
     InvalidInput
-        If a runtime is missing, or not against operations.
+        If a runtime is missing, or is not a function of operations.
     """
     found: dict[str, Any] = {}
     for name in ("draft", "verify"):
@@ -45,7 +43,7 @@ def of_verification_batch(data: Mapping[str, Any], where: str) -> dict[str, Any]
     Raises
     ------
     InvalidInput
-        If the file has none.
+        If the file does not contain an estimator.
     """
     part = _part(data, "verify", where) if "verify" in data else data
     estimator = part.get("estimator", part)

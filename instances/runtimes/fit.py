@@ -1,5 +1,5 @@
-"""Runtimes fitted to measured passes: the form chosen by cross-validation, with errors, limits and
-warnings.
+"""Fits of runtimes to measured passes. Cross-validation chooses the form; a fit has errors,
+confidence limits and warnings.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from specopt.models.pass_time.read import MIN_SECONDS_PER_TOKEN
 Errors = Literal["absolute", "relative"]
 
 MAX_CONTEXTS = 32
-"""Maximum number of the cached tokens of its passes that a fit's file lists."""
+"""The file of a fit lists at most this many different numbers of cached tokens."""
 
 WORTH_TELLING = 0.10
-"""A relative error above this is warned of."""
+"""A larger relative error causes a warning."""
 
 MIN_SECONDS_PER_FLOP = 1e-19
 MAX_SECONDS_PER_FLOP = 1e-6
-"""No device of today computes faster or slower: units must be wrong."""
+"""No present device computes faster or slower than these limits, so the units must be wrong."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -50,25 +50,35 @@ class RuntimeFit:
     Parameters
     ----------
     form
-        Which form.
+        Form of the runtime.
     errors
         Whether squares of absolute or of relative errors were minimised.
     slope
-        What the coefficient per unit of work is called.
-    coefficients, lower, upper
-        In the shape of the form; the fit, and the confidence limits of each.
-    level, seed
-        Confidence level, and seed of the folds.
-    table, inputs, predicted_seconds
-        What was fitted, against what, and what the fit says of it.
+        Name of the coefficient per unit of work.
+    coefficients
+        Fitted coefficients, in the shape of the form.
+    lower
+        Lower confidence limits of the coefficients.
+    upper
+        Upper confidence limits of the coefficients.
+    level
+        Confidence level.
+    seed
+        Seed of the folds.
+    table
+        Measured passes.
+    inputs
+        Inputs of the form for each pass.
+    predicted_seconds
+        Predicted time of each pass.
     decoder
-        What turned tokens into operations, or stands for them.
+        Decoder that converted tokens into operations, or is written to the file for this purpose.
     metrics
         Errors in the table.
     cross_validation
-        How the form was chosen; None: too few distinct inputs.
+        Errors on inputs that were held out; None if there are too few distinct inputs.
     warnings
-        What a reader should know.
+        Warnings for the reader.
     """
 
     form: Form
@@ -89,7 +99,7 @@ class RuntimeFit:
 
     @property
     def estimator(self) -> VerificationTime:
-        """The additive form as `verification-batch` takes it."""
+        """The additive form as an estimator of `verification-batch`."""
         if self.form.field != "estimator":
             raise InvalidInput(
                 f"estimator: expected the additive form, got the {self.form.name} one"
@@ -98,7 +108,7 @@ class RuntimeFit:
 
     @property
     def runtime(self) -> LinearRuntime | PiecewiseRuntime:
-        """The runtime as `serving-latency` takes it."""
+        """The runtime in the form that `serving-latency` accepts."""
         if self.slope != "seconds_per_flop" or self.form.field != "runtime":
             raise InvalidInput(
                 "runtime: expected a fit against operations; fit with a model, or x in FLOPs"
@@ -111,13 +121,13 @@ class RuntimeFit:
 
     @property
     def relative_errors(self) -> Floats:
-        """Prediction over measurement, less 1."""
+        """Relative errors: the prediction divided by the measurement, minus 1."""
         return self.predicted_seconds / self.table.seconds - 1.0
 
     @property
     def misfit(self) -> tuple[float, float]:
-        """Largest differences of measured from predicted times, relative to these; rows held out
-        count, too.
+        """Minimum and maximum difference between measured and predicted times, relative to the
+        latter, including rows that were held out.
         """
         validation = self.cross_validation
         held_out = (
@@ -127,7 +137,7 @@ class RuntimeFit:
 
     @property
     def ranges(self) -> dict[str, list[float]]:
-        """Least and most of each input, and of the batch where the table has it as a column."""
+        """Minimum and maximum of each input, and of the batch if the table has such a column."""
         inputs = dict(zip(self.form.input_names(self.slope), self.inputs.T, strict=True))
         if self.table.columns.batch is not None:
             inputs["batch"] = self.table.batch
@@ -211,8 +221,9 @@ def fit_runtime(
     table, work
         Measured passes, and their work.
     form
-        One of `FORMS`; "auto": the simplest whose held-out error is no worse than the least by more
-        than the standard error of the difference over the folds, or 2 % of it.
+        One of `FORMS`, or "auto" for the simplest form that is almost as good as the best: its
+        held-out error exceeds the minimum by at most the standard error of the difference over the
+        folds, or by 2 % of the minimum.
     flat
         Whether the first piece of the roofline form is a constant: max(c, a x + e).
     errors
@@ -220,7 +231,7 @@ def fit_runtime(
         ones are better for short passes, but too fast on average by about twice the variance of the
         relative noise: passes that are too fast by chance weigh more.
     decoder
-        Goes into the fit's file, so that operations can be counted where it is used.
+        Decoder written to the file of the fit, so that users of the file can count operations.
     level
         Confidence level of the limits.
     folds
@@ -281,9 +292,7 @@ def fit_runtime(
 
 
 def _some(values: Floats) -> list[float]:
-    """Return the distinct values, or as many of them as `MAX_CONTEXTS` says, from the least to the
-    largest.
-    """
+    """Return the distinct values in increasing order, or `MAX_CONTEXTS` of them, evenly spaced."""
     distinct = np.unique(values)
     places = (
         np.linspace(0, len(distinct) - 1, min(len(distinct), MAX_CONTEXTS)).round().astype(np.int64)

@@ -1,5 +1,5 @@
-"""Confidence limits of fitted coefficients that hold what they promise, for few rows and for noise
-of any shape.
+"""Confidence limits of fitted coefficients whose coverage is correct for few rows and for noise of
+any distribution.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from specopt.models.fields import Floats
 METHOD = "Student's t with HC2 variances and Bell-McCaffrey degrees of freedom"
 
 OWN = 1e-9
-"""A row that keeps less than this share of its noise as its residual is met by the fit whatever its
-time is.
+"""If a row's residual retains less than this share of its noise, the fit passes through the row
+whatever its time is.
 """
 
 
 def confidence_limits(
     design: Floats, coefficients: Floats, seconds: Floats, weights: Floats, level: float
 ) -> tuple[Floats, Floats]:
-    """Return lower and upper limits of coefficients at or above 0; they hold the fit.
+    """Return lower and upper limits of coefficients >= 0; the fit is between them.
 
     The noise of a row is taken from its own residual, which a fit shrinks by 1 - leverage (HC2,
     MacKinnon and White, 1985): times may vary more where passes take longer, whatever errors were
@@ -27,17 +27,19 @@ def confidence_limits(
     noise (Bell and McCaffrey, 2002), so that few rows give wide limits. Percentiles of resamples
     were too wide for 8 or 12 rows, and too narrow for 40.
 
-    Where rows do not determine a coefficient, the limits are 0 and the most that it may be alone:
-    some row's time.
+    If the rows do not determine a coefficient, its limits are 0 and the largest value with which
+    this coefficient alone does not exceed the predicted time of any row.
 
     Parameters
     ----------
     design
         Derivatives of the predictions in the coefficients, shape (n, p); times these, predictions.
     coefficients
-        The fit, shape (p,).
-    seconds, weights
-        What it was fitted to, shape (n,).
+        Fitted coefficients, shape (p,).
+    seconds
+        Measured time of each row, shape (n,).
+    weights
+        Weight of each row in the fit, shape (n,).
     level
         Confidence level.
     """

@@ -1,6 +1,4 @@
-"""Measured passes kept as they are: a runtime that is interpolated in its table, with no form to
-miss it.
-"""
+"""Measured passes as a runtime without a fitted form: times are interpolated in the table."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ class MeasuredRuntime:
     interpolation
         Its interpolation.
     source
-        Where it came from.
+        Table from which it was read.
     """
 
     passes: PassTable
@@ -44,14 +42,15 @@ class MeasuredRuntime:
         Parameters
         ----------
         table
-            One column of new tokens per request; batch and cached tokens in columns of their own.
+            Table with one column of new tokens per request, and separate columns for batch and
+            cached tokens.
         quantiles
             Low and high quantiles of the repeats of each pass, in seconds, by row.
 
         Raises
         ------
         InvalidInput
-            If the columns are others, counts are not whole, or the grid has gaps.
+            If the table has other columns, counts are not integers, or the grid has gaps.
         """
         if table.x.shape[1] != 1:
             raise InvalidInput(

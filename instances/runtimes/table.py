@@ -1,6 +1,4 @@
-"""Tables of measured times: CSV files with a header, read strictly, summed over layers where they
-hold layers.
-"""
+"""Tables of measured times: CSV files with a header, read strictly. Times of layers are summed."""
 
 from __future__ import annotations
 
@@ -25,8 +23,8 @@ MAX_ROWS = 200_000
 MIN_WORK, MAX_WORK = 1e-9, 1e30
 MIN_SECONDS, MAX_SECONDS = 1e-12, 1e9
 REPEATS_APART = 1.5
-"""Rows of one input whose times differ by more than this factor are warned of: a filter may be
-missing.
+"""If the times of rows with the same input differ by more than this factor, a warning is given,
+because a filter may be missing.
 """
 
 _SUFFIX = re.compile(r"(?:^|[_. (\[])(us|µs|ms|ns|seconds|sec|s)[)\]]?$", re.ASCII | re.IGNORECASE)
@@ -39,24 +37,25 @@ class TableColumns:
     Parameters
     ----------
     x
-        Inputs of a fit.
+        Columns of the inputs of a fit.
     y
-        Times; several are summed.
+        Columns of times; several columns are summed.
     cached
-        Tokens cached before the pass, per request.
+        Column of the tokens cached before the pass, per request.
     batch
-        Requests in the pass.
+        Column of the number of requests in the pass.
     sum_over
         A column, such as the layer's name, over whose values the time of a pass is summed. Every
         input needs a row for each value; several rows for one value are averaged first.
     where
-        Values that other columns must have, by column; other rows are left out.
+        Required values of other columns, by column; rows with other values are omitted.
     repeat
-        How often each time counts in a sum, such as the number of layers.
+        Number of times that each time is counted in a sum, such as the number of layers.
     repeats
         The same for single values of `sum_over`, or for single columns of `y`.
     y_unit
-        One of `UNITS`; None: seconds, unless the column's name says otherwise, which is refused.
+        One of `UNITS`. None means seconds, and columns whose names indicate another unit are
+        rejected.
     """
 
     x: tuple[str, ...]
@@ -97,8 +96,13 @@ class TableColumns:
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """The columns of inputs that hold numbers."""
+        """Names of the input columns, which contain numbers."""
         return (*self.x, *(name for name in (self.cached, self.batch) if name is not None))
+
+    def times(self, name: str) -> int:
+        """Return the number of times that a column of `y`, or a value of `sum_over`, counts."""
+        default = 1 if self.sum_over is not None and name in self.y else self.repeat
+        return self.repeats.get(name, default)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -108,21 +112,23 @@ class RuntimeTable:
     Parameters
     ----------
     columns
-        What was read.
+        Columns that were read.
     x
         Inputs, shape (n, columns of x).
-    cached, batch
-        Shape (n,); zeros and ones where no column says them.
+    cached
+        Cached tokens per request, shape (n,); zeros if there is no such column.
+    batch
+        Number of requests, shape (n,); ones if there is no such column.
     seconds
         Time of each pass, > 0.
     lines
-        Line of the file that each came from; the first one of a sum.
+        Line of each pass in the file; for a sum the line of its first row.
     source
         The file.
     rows
-        Rows of the file, and rows that fulfilled `where`.
+        Number of rows of the file, and number of rows that fulfil `where`.
     warnings
-        What a reader should know.
+        Warnings for the reader.
     """
 
     columns: TableColumns
@@ -155,189 +161,155 @@ class RuntimeTable:
 def read_runtime_table(path: StrPath, columns: TableColumns) -> RuntimeTable:
     """Read measured times from a CSV file with a header.
 
-    Byte-order marks, CRLF, blank lines and a missing last newline are fine. Only the columns named
-    are looked at.
+    Byte-order marks, CRLF, blank lines and a missing last newline are accepted. Only the named
+    columns are read.
 
     Raises
     ------
     InvalidInput
-        If the file cannot be read, lacks a column, has a row of another length or a cell that is no
-        number of its kind, or if no row fulfils the filter. The message names line and column.
+        If the file cannot be read, lacks a column, has a row of another length or a cell that does
+        not contain a valid number, or if no row fulfils the filter. The message contains line and
+        column.
     """
+    where = os.fspath(path)
+    seen = {name: dict[str, None]() for name in columns.where}
+    found: list[_Row] = []
+    count = 0
     with open_lines(path) as stream:
-        reader = _Reader(Lines(stream, os.fspath(path)), columns)
-        reader.read()
-    return reader.table(os.fspath(path))
-
-
-class _Reader:
-    """One file while it is read."""
-
-    def __init__(self, lines: Lines, columns: TableColumns) -> None:
-        self.lines, self.columns = lines, columns
-        self.scale = UNITS[columns.y_unit or "s"]
-        self.inputs: list[tuple[float, ...]] = []
-        self.parts: list[str] = []
-        self.times: list[float] = []
-        self.numbers: list[int] = []
-        self.rows = 0
-        self.seen: dict[str, dict[str, None]] = {name: {} for name in columns.where}
-
-    def read(self) -> None:
-        """Collect the rows that fulfil the filter."""
-        table = CsvFile(self.lines)
-        self._check_header(table)
+        table = CsvFile(Lines(stream, where))
+        _check_header(table, columns)
         for row in table:
-            self.rows += 1
-            self._row(row)
-
-    def _check_header(self, table: CsvFile) -> None:
-        columns, line = self.columns, table.line
-        wanted = [*columns.numbers, *columns.y, *columns.where]
-        if columns.sum_over is not None:
-            wanted.append(columns.sum_over)
-        table.need(*wanted)
-        for name in columns.y:
-            suffix = _SUFFIX.search(name)
-            unit = suffix[1].lower().replace("µ", "u") if suffix else "s"
-            if columns.y_unit is None and unit not in ("s", "sec", "seconds"):
-                raise self._refuse(
-                    f"line {line}: the column {name!r} is not in seconds by its name: say the"
-                    " y-unit"
+            count += 1
+            cells = {name: row.text_of(name) for name in columns.where}
+            for name, cell in cells.items():
+                if len(seen[name]) < 20:
+                    seen[name][cell] = None
+            if not all(_same(cells[name], value) for name, value in columns.where.items()):
+                continue
+            if len(found) >= MAX_ROWS:
+                raise InvalidInput(
+                    f"{where}: line {row.line}: expected at most {MAX_ROWS:,} rows that fulfil the"
+                    " filter"
                 )
-
-    def _row(self, row: Row) -> None:
-        columns, line = self.columns, row.line
-        taken = True
-        for name, value in columns.where.items():
-            cell = row.text_of(name)
-            if len(self.seen[name]) < 20:
-                self.seen[name][cell] = None
-            taken = taken and _same(cell, value)
-        if not taken:
-            return
-        if len(self.times) >= MAX_ROWS:
-            raise self._refuse(
-                f"line {line}: expected at most {MAX_ROWS:,} rows that fulfil the filter"
-            )
-        inputs = []
-        for name in columns.numbers:
-            least = 1.0 if name == columns.batch else 0.0
-            expected = f"a finite number >= {least:g}"
-            number = row.within(name, expected, least, MAX_WORK)
-            if 0.0 < number < MIN_WORK:
-                raise row.refuse(name, expected, row.text_of(name))
-            inputs.append(number)
-        total = 0.0
-        for name in columns.y:
-            number = row.within(name, "a time >= 0", 0.0, MAX_SECONDS / self.scale)
-            total += number * self._times(name)
-        part = "" if columns.sum_over is None else row.text_of(columns.sum_over)
-        if columns.sum_over is not None:
-            total *= self._times(part)
-        elif total * self.scale < MIN_SECONDS:
-            raise row.refuse(columns.y[0], "a time > 0", row.text_of(columns.y[0]))
-        self.inputs.append(tuple(inputs))
-        self.parts.append(part)
-        self.times.append(total * self.scale)
-        self.numbers.append(line)
-
-    def _times(self, name: str) -> int:
-        """Return how often a time counts: of a column, or of a value of `sum_over`, each once."""
-        columns = self.columns
-        default = 1 if columns.sum_over is not None and name in columns.y else columns.repeat
-        return columns.repeats.get(name, default)
-
-    def table(self, path: str) -> RuntimeTable:
-        """Return the table that was read."""
-        columns = self.columns
-        if not self.times:
-            if columns.where and self.rows:
-                wanted = ", ".join(f"{name}={value}" for name, value in columns.where.items())
-                seen = "; ".join(
-                    f"{name}: {', '.join(values)[:300]}" for name, values in self.seen.items()
-                )
-                raise self._refuse(f"no row has {wanted}; there are {seen}")
-            raise self._refuse("expected at least one row below the header")
-        parts = list(dict.fromkeys(self.parts)) if columns.sum_over is not None else columns.y
-        unknown = next(
-            (name for name in columns.repeats if name not in parts and name not in columns.y), None
+            found.append(_read_row(row, columns))
+    if not found and columns.where and count:
+        wanted = ", ".join(f"{name}={value}" for name, value in columns.where.items())
+        known = "; ".join(f"{name}: {', '.join(values)[:300]}" for name, values in seen.items())
+        raise InvalidInput(f"{where}: no row has {wanted}; there are {known}")
+    if not found:
+        raise InvalidInput(f"{where}: expected at least one row below the header")
+    part_of, lines, seconds, inputs = (np.array(column) for column in zip(*found, strict=True))
+    parts = columns.y if columns.sum_over is None else tuple(dict.fromkeys(part_of.tolist()))
+    unknown = next((name for name in columns.repeats if name not in (*parts, *columns.y)), None)
+    if unknown is not None:
+        raise InvalidInput(
+            f"{where}: repeat: expected one of {', '.join(parts)[:300]}, got {describe(unknown)}"
         )
-        if unknown is not None:
-            raise self._refuse(
-                f"repeat: expected one of {', '.join(parts)[:300]}, got {describe(unknown)}"
-            )
-        inputs = np.array(self.inputs)
-        seconds = np.array(self.times)
-        lines = np.array(self.numbers, np.int64)
-        if columns.sum_over is not None:
-            inputs, seconds, lines = self._summed(inputs, seconds, lines, parts)
-        many = len(columns.x)
-        cached = inputs[:, many] if columns.cached is not None else np.zeros(len(seconds))
-        batch = inputs[:, -1] if columns.batch is not None else np.ones(len(seconds))
-        return RuntimeTable(
-            columns=columns,
-            x=inputs[:, :many],
-            cached=cached,
-            batch=batch,
-            seconds=seconds,
-            lines=lines,
-            source=path,
-            rows=(self.rows, len(self.times)),
-            warnings=tuple(self._apart(inputs, seconds)),
-        )
-
-    def _summed(
-        self, inputs: Floats, seconds: Floats, lines: Ints, parts: Sequence[str]
-    ) -> tuple[Floats, Floats, Ints]:
-        """Average the rows of each input and part, and sum over the parts."""
-        keys, first, where = np.unique(inputs, axis=0, return_index=True, return_inverse=True)
-        where = where.reshape(-1)
+    if columns.sum_over is not None:
         index = {part: number for number, part in enumerate(parts)}
-        columns = np.array([index[part] for part in self.parts])
-        shape = (len(keys), len(parts))
-        if len(keys) * len(parts) > 50_000_000:
-            raise self._refuse(
-                f"sum-over: expected few values, got {len(parts):,} of {self.columns.sum_over!r}"
-            )
-        sums, counts = np.zeros(shape), np.zeros(shape)
-        np.add.at(sums, (where, columns), seconds)
-        np.add.at(counts, (where, columns), 1.0)
-        if not counts.all():
-            row, column = map(int, np.argwhere(counts == 0.0)[0])
-            at = words_of(dict(zip(self.columns.numbers, keys[row], strict=True)))
-            raise self._refuse(
-                f"line {lines[first[row]]}: expected a row with {self.columns.sum_over} ="
-                f" {parts[column]} for {at}, as for other inputs"
-            )
-        total = (sums / counts).sum(axis=1)
-        if not (total >= MIN_SECONDS).all():
-            raise self._refuse(
-                f"line {lines[first[int(np.argmin(total))]]}: expected times that sum to more"
-                " than 0"
-            )
-        return keys, total, lines[first]
+        part = np.array([index[name] for name in part_of.tolist()])
+        inputs, seconds, lines = _summed(where, columns, inputs, seconds, lines, part, parts)
+    many = len(columns.x)
+    return RuntimeTable(
+        columns=columns,
+        x=inputs[:, :many],
+        cached=inputs[:, many] if columns.cached is not None else np.zeros(len(seconds)),
+        batch=inputs[:, -1] if columns.batch is not None else np.ones(len(seconds)),
+        seconds=seconds,
+        lines=lines,
+        source=where,
+        rows=(count, len(found)),
+        warnings=_apart(columns, inputs, seconds),
+    )
 
-    def _apart(self, inputs: Floats, seconds: Floats) -> list[str]:
-        _, where = np.unique(inputs, axis=0, return_inverse=True)
-        where = where.reshape(-1)
-        least = np.full(where.max() + 1, np.inf)
-        most = np.zeros(where.max() + 1)
-        np.minimum.at(least, where, seconds)
-        np.maximum.at(most, where, seconds)
-        apart = most / least
-        worst = int(np.argmax(apart))
-        if apart[worst] <= REPEATS_APART:
-            return []
-        row = inputs[int(np.argmax(where == worst))]
-        at = words_of(dict(zip(self.columns.numbers, row, strict=True)))
-        return [
-            f"rows with the same {at} take from {least[worst]:.4g} s to {most[worst]:.4g} s: "
-            "if they were measured under different conditions, select rows with --where"
-        ]
 
-    def _refuse(self, text: str) -> InvalidInput:
-        return InvalidInput(f"{self.lines.where}: {text}")
+_Row = tuple[str, int, float, list[float]]
+"""The value of `sum_over` in a row, its line, seconds and inputs."""
+
+
+def _check_header(table: CsvFile, columns: TableColumns) -> None:
+    over = () if columns.sum_over is None else (columns.sum_over,)
+    table.need(*columns.numbers, *columns.y, *columns.where, *over)
+    for name in columns.y:
+        suffix = _SUFFIX.search(name)
+        unit = suffix[1].lower() if suffix else "s"
+        if columns.y_unit is None and unit not in ("s", "sec", "seconds"):
+            raise InvalidInput(
+                f"{table.lines.where}: line {table.line}: the column {name!r} is not in seconds by"
+                " its name: say the y-unit"
+            )
+
+
+def _read_row(row: Row, columns: TableColumns) -> _Row:
+    scale = UNITS[columns.y_unit or "s"]
+    inputs = []
+    for name in columns.numbers:
+        least = 1.0 if name == columns.batch else 0.0
+        expected = f"a finite number >= {least:g}"
+        number = row.within(name, expected, least, MAX_WORK)
+        if 0.0 < number < MIN_WORK:
+            raise row.refuse(name, expected, row.text_of(name))
+        inputs.append(number)
+    total = 0.0
+    for name in columns.y:
+        number = row.within(name, "a time >= 0", 0.0, MAX_SECONDS / scale)
+        total += number * columns.times(name)
+    if columns.sum_over is not None:
+        part = row.text_of(columns.sum_over)
+        return part, row.line, total * columns.times(part) * scale, inputs
+    if total * scale < MIN_SECONDS:
+        raise row.refuse(columns.y[0], "a time > 0", row.text_of(columns.y[0]))
+    return "", row.line, total * scale, inputs
+
+
+def _summed(
+    where: str,
+    columns: TableColumns,
+    inputs: Floats,
+    seconds: Floats,
+    lines: Ints,
+    part: Ints,
+    parts: Sequence[str],
+) -> tuple[Floats, Floats, Ints]:
+    """Average the rows of each input and part, and sum over the parts."""
+    keys, first, group = np.unique(inputs, axis=0, return_index=True, return_inverse=True)
+    shape = (len(keys), len(parts))
+    if len(keys) * len(parts) > 50_000_000:
+        raise InvalidInput(
+            f"{where}: sum-over: expected few values, got {len(parts):,} of {columns.sum_over!r}"
+        )
+    cells = group.reshape(-1) * len(parts) + part
+    counts = np.bincount(cells, minlength=shape[0] * shape[1]).reshape(shape)
+    sums = np.bincount(cells, seconds, counts.size).reshape(shape)
+    if not counts.all():
+        row, column = np.argwhere(counts == 0)[0]
+        at = words_of(dict(zip(columns.numbers, keys[row], strict=True)))
+        raise InvalidInput(
+            f"{where}: line {lines[first[row]]}: expected a row with {columns.sum_over} ="
+            f" {parts[column]} for {at}, as for other inputs"
+        )
+    total = (sums / counts).sum(axis=1)
+    if not (total >= MIN_SECONDS).all():
+        line = lines[first[int(np.argmin(total))]]
+        raise InvalidInput(f"{where}: line {line}: expected times that sum to more than 0")
+    return keys, total, lines[first]
+
+
+def _apart(columns: TableColumns, inputs: Floats, seconds: Floats) -> tuple[str, ...]:
+    """Return a warning if the times of rows with the same inputs differ too much."""
+    keys, group = np.unique(inputs, axis=0, return_inverse=True)
+    least = np.full(len(keys), np.inf)
+    most = np.zeros(len(keys))
+    np.minimum.at(least, group.reshape(-1), seconds)
+    np.maximum.at(most, group.reshape(-1), seconds)
+    worst = int(np.argmax(most / least))
+    if most[worst] <= REPEATS_APART * least[worst]:
+        return ()
+    at = words_of(dict(zip(columns.numbers, keys[worst], strict=True)))
+    return (
+        f"rows with the same {at} take from {least[worst]:.4g} s to {most[worst]:.4g} s: "
+        "if they were measured under different conditions, select rows with --where",
+    )
 
 
 def words_of(inputs: Mapping[str, float]) -> str:
@@ -346,7 +318,7 @@ def words_of(inputs: Mapping[str, float]) -> str:
 
 
 def _same(cell: str, value: str) -> bool:
-    """Compare as text, or as numbers where both are."""
+    """Return whether two cells are equal as texts, or as numbers if both are numbers."""
     if cell == value:
         return True
     one, other = decimal(cell), decimal(value)

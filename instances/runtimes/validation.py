@@ -1,5 +1,5 @@
-"""How good a fit is: its errors, and those of every form on inputs that were held out, by which one
-is chosen.
+"""Errors of a fit, and cross-validation: the errors of every form on inputs that were held out, on
+which the choice of a form is based.
 """
 
 from __future__ import annotations
@@ -14,28 +14,34 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints
 
 NO_MATTER = 0.02
-"""A simpler form is taken, too, where its held-out error is larger by no more than this share."""
+"""A simpler form is preferred if its held-out error is larger by at most this share."""
 
 MAX_MISFIT = 1e3
-"""A form that predicts less than 1/1000 of a measured time, even none, says nothing about it."""
+"""A prediction counts as at least the measured time divided by this number, so that misfits stay
+finite.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FitMetrics:
-    """How well predictions meet measurements.
+    """Differences between predictions and measurements.
 
     Parameters
     ----------
     r2
-        Share of the variance explained; None where all times are equal.
+        Share of the variance that is explained; None if all times are equal.
     mape
         Mean absolute error relative to the measurement.
-    rmse_seconds, mae_seconds, max_error_seconds
-        Root mean square, mean absolute and largest error.
+    rmse_seconds
+        Root of the mean squared error.
+    mae_seconds
+        Mean absolute error.
+    max_error_seconds
+        Largest absolute error.
     max_relative_error
         Largest error relative to the measurement.
     samples
-        Passes.
+        Number of passes.
     """
 
     r2: float | None
@@ -71,15 +77,15 @@ class CrossValidation:
     Parameters
     ----------
     folds
-        Parts that the distinct inputs were split into.
+        Number of parts into which the distinct inputs were split.
     mape
-        By form: error relative to the measurement on each part, when fitted to the others, averaged
-        over its rows.
+        Mean error relative to the measurement on each part when the form is fitted to the others,
+        by form.
     misfit
-        By form: least and largest difference between measured and predicted time of a row held out,
-        relative to the latter.
+        Minimum and maximum difference between measured and predicted time of a row that was held
+        out, relative to the latter, by form.
     reason
-        Which form was taken and why.
+        Chosen form and the reason for the choice.
     """
 
     folds: int
@@ -88,7 +94,7 @@ class CrossValidation:
     reason: str = ""
 
     def mean(self, form: str) -> float:
-        """Return the mean over the parts."""
+        """Return the mean error of a form over the parts."""
         return float(np.mean(self.mape[form]))
 
     def __str__(self) -> str:
@@ -97,7 +103,7 @@ class CrossValidation:
 
 
 Candidates = Mapping[Form, Floats]
-"""Forms, the simplest first, each with its inputs."""
+"""Forms and their inputs, the simplest form first."""
 
 
 def cross_validate(
@@ -108,10 +114,9 @@ def cross_validate(
     folds: int,
     rng: np.random.Generator,
 ) -> CrossValidation | None:
-    """Return held-out errors of every form; None where a part left out leaves too little for any.
+    """Return the held-out errors of every form; None if no form can be fitted without a part.
 
-    Rows of one group, shape (n,), are in the same of at most `folds` parts, to which `rng` deals
-    them.
+    `rng` assigns the rows to at most `folds` parts. Rows of one group are in the same part.
     """
     many = int(groups.max()) + 1
     parts = np.array_split(rng.permutation(many), min(folds, many))
@@ -143,13 +148,13 @@ def misfit(predicted: Floats, measured: Floats) -> tuple[float, float]:
 
 
 def widest(misfits: Iterable[tuple[float, float]]) -> tuple[float, float]:
-    """Return the interval that holds all of them, and 0."""
+    """Return the smallest interval that contains all of them, and 0."""
     lows, highs = zip(*misfits, strict=True)
     return min(0.0, *lows), max(0.0, *highs)
 
 
 def choose(candidates: Candidates, validation: CrossValidation | None) -> tuple[Form, str]:
-    """Return the simplest form as good as the best within chance, and the reason."""
+    """Return the simplest form that is not significantly worse than the best, and the reason."""
     if validation is None:
         form = next(iter(candidates))
         return form, f"{form.name}: too few different inputs to hold some out"
@@ -174,12 +179,12 @@ def choose(candidates: Candidates, validation: CrossValidation | None) -> tuple[
 
 
 def able(name: str, inputs: Mapping[Form, Floats | None], rows: int) -> dict[Form, Floats]:
-    """Return the forms that the table is enough for, from the simplest on.
+    """Return the forms for which the table has enough data, the simplest first.
 
     Raises
     ------
     InvalidInput
-        If the requested one, or all of them where the name is "auto", are not among them.
+        If the requested form is not among them, or if there is none and the name is "auto".
     """
     given = {form: of for form, of in inputs.items() if of is not None}
     short = {form.name: text for form, of in given.items() if (text := form.lacks(of))}

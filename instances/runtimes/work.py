@@ -1,4 +1,4 @@
-"""What measured passes are fitted against: tokens, operations, or the features of a batch."""
+"""Inputs of fits to measured passes: tokens, operations, or the features of a batch."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Work:
     Parameters
     ----------
     total
-        Tokens or operations of the whole pass, shape (n, 1); None where the table gives features
-        alone.
+        Tokens or operations of the whole pass, shape (n, 1); None if the table contains only
+        features.
     features
-        N_linear, N_interactions and N_cached of Eq. 18 (paper 2), shape (n, 3); None where tokens
-        are not known.
+        N_linear, N_interactions and N_cached of Eq. 18 (paper 2), shape (n, 3); None if tokens are
+        unknown.
     slope
-        What a coefficient per unit of `total` is called.
+        Name of the coefficient per unit of `total`.
     """
 
     total: Floats | None
@@ -55,17 +55,17 @@ def work_of(
     table
         Measured passes.
     x_unit
-        Unit of the one column; None: tokens, unless the column's name says otherwise, which is
-        refused.
+        Unit of the one column. None means tokens, and a column whose name indicates another unit is
+        rejected.
     decoder
-        Turns tokens into operations. Operations that the table gives are taken as they are.
+        Decoder that converts tokens into operations; operations in the table are not converted.
     all_logits
         Whether every new position needs its logits, as in a verification.
 
     Raises
     ------
     InvalidInput
-        If columns and unit do not go together.
+        If columns and unit contradict each other.
     """
     columns = table.columns
     if len(columns.x) == 3:

@@ -1,4 +1,4 @@
-"""The final output of `vllm bench serve`, pasted into a file: one block or several."""
+"""The final console output of `vllm bench serve`, saved in a file with one or several blocks."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ NAMES = {
     "Drafts": "spec_decode_num_drafts",
     "Draft tokens": "spec_decode_draft_tokens",
 }
-"""Fields of the JSON of the same benchmark, by their printed labels."""
+"""Fields of the JSON output of the same benchmark, by their printed labels."""
 
 _LINE = re.compile(r"\s*([^:]+):\s*(\S+)\s*")
 
 
 def is_console(head: str) -> bool:
-    """Return whether a text that begins so is such an output."""
+    """Return whether a text with this beginning is such an output."""
     return HEAD in head
 
 
@@ -39,7 +39,7 @@ def console_runs(text: str, where: str) -> list[Run]:
     Raises
     ------
     InvalidInput
-        If a field holds something else than it should; the message names it.
+        If a field has an invalid value; the message contains the field.
     """
     runs = []
     for number, block in enumerate(text.split(HEAD)[1:], start=1):

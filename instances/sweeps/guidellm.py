@@ -1,5 +1,5 @@
-"""GuideLLM's JSON report: benchmarks with their strategy and metrics. It does not know the
-engine's draft length.
+"""GuideLLM's JSON report: benchmarks with their strategy and metrics. The report does not contain
+the engine's draft length.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ MEANS = {
     "time_to_first_token_ms": "mean_ttft_ms",
     "output_token_count": "output_tokens",
 }
-"""Metrics whose mean a sweep holds, and their names in a sweep."""
+"""Metrics whose means are part of a sweep, and their names in a sweep."""
 
 
 KEYS = {"benchmarks"}
-"""Fields that a report has."""
+"""A report has these fields."""
 
 
 def guidellm_runs(fields: Fields) -> list[Run]:
@@ -25,7 +25,7 @@ def guidellm_runs(fields: Fields) -> list[Run]:
     Raises
     ------
     InvalidInput
-        If a field holds something else than it should; the message names it.
+        If a field has an invalid value; the message contains the field.
     """
     return [_run(benchmark) for benchmark in fields.entries("benchmarks")]
 
@@ -56,7 +56,7 @@ def _times(metrics: Fields) -> dict[str, float]:
 
 
 def _concurrency(strategy: Fields) -> int | None:
-    """Return how many requests there are at a time; None: as many as arrive at some rate."""
+    """Return the number of concurrent requests, or None if requests arrive at a rate."""
     kind = strategy.text("type_", "kind")
     if kind in ("concurrent", "throughput"):
         return strategy.integer("streams", "max_concurrency")

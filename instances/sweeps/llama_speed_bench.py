@@ -1,6 +1,6 @@
 """The JSON of llama.cpp's speed-bench: tokens per second by category of prompts.
 
-It does not say the draft length; where no token was drafted, there was no speculation.
+The file does not contain the draft length. Without drafted tokens, there was no speculation.
 """
 
 from __future__ import annotations
@@ -9,16 +9,16 @@ from specopt.instances.reading.fields import Fields
 from specopt.instances.sweeps.rows import Run
 
 KEYS = {"summary", "config", "selected_samples"}
-"""Fields that a result has."""
+"""A result has these fields."""
 
 
 def speed_bench_runs(fields: Fields) -> list[Run]:
-    """Return a run for each category; a request's tokens per second count once per request.
+    """Return a run for each category; its throughput is that of a request times the concurrency.
 
     Raises
     ------
     InvalidInput
-        If a field holds something else than it should; the message names it.
+        If a field has an invalid value; the message contains the field.
     """
     requests = fields.inner("config").integer("concurrency") or 1
     runs = []

@@ -36,7 +36,7 @@ READERS = (
 """Fields that identify the program that wrote a result, and functions that read its results."""
 
 _HEAD = 4096
-"""First bytes of JSON, which no table begins with."""
+"""Number of bytes read from the beginning of a file to recognise its format."""
 
 _ACCEPTANCE = "acceptance: give it to --acceptance of `specopt plan` or `specopt export`"
 OTHERS = {
@@ -45,12 +45,12 @@ OTHERS = {
     '"conditional_accept_rates"': _ACCEPTANCE,
     ",avg_ns,": "times of passes: give it to `specopt plan --runtimes`",
 }
-"""Contents of files that are not sweeps, by a mark at their beginning."""
+"""Contents of files that are not sweeps, by a text at their beginning."""
 
 SUMMARY = "summary.json"
 MAX_FILES = 10_000
 NO_RESULTS = (".pytorch.json", ".failure.json", "warmup.json")
-"""How names of files end that lie beside results, or hold them once more."""
+"""Endings of the names of files that accompany results or repeat them."""
 
 
 def read_sweeps(
@@ -60,25 +60,27 @@ def read_sweeps(
     model: str | None = None,
     draft: str | None = None,
 ) -> Sweep:
-    """Read the runs of files, or of folders, as one sweep; those that failed are left out and
-    counted in the notes.
+    """Read the runs in files or folders as one sweep. Failed runs are omitted; the notes contain
+    their number.
 
     Parameters
     ----------
     sources
-        Each a CSV table, results of ``vllm bench serve`` or ``vllm bench sweep serve`` (the folder,
-        too), a report of GuideLLM, lines of SGLang's ``bench_serving``, or a bundle of SpecForge. A
-        text may end in ``@K`` or ``@none``, the draft length of runs whose file does not say it;
-        see `parse_source`.
-    workload, draft
-        The workload and the drafter to take; None: all.
+        Files or folders: CSV tables, results of ``vllm bench serve`` or ``vllm bench sweep serve``,
+        reports of GuideLLM, lines of SGLang's ``bench_serving``, or bundles of SpecForge. A text
+        may end in ``@K`` or ``@none``, the draft length of runs whose file does not contain it; see
+        `parse_source`.
+    workload
+        Workload whose runs are returned; None means all workloads.
     model
-        The model to take, where there are several.
+        Model whose runs are returned; required if there are several models.
+    draft
+        Drafter whose runs are returned; None means all drafters.
 
     Raises
     ------
     InvalidInput
-        If a file cannot be read or is no sweep, or they do not go together.
+        If a file cannot be read or is not a sweep, or the files contradict each other.
     """
     rows = Rows()
     seen: set[str] = set()
@@ -119,7 +121,7 @@ def _read(rows: Rows, path: str, given: DraftLength) -> None:
 
 
 def _head(path: str) -> str:
-    """Return the beginning of a file, without a mark of its encoding and space."""
+    """Return the beginning of a file, without a byte-order mark and leading space."""
     with opened(path) as stream:
         return stream.read(_HEAD).decode("utf-8-sig", errors="replace").lstrip()
 
@@ -148,7 +150,7 @@ def _says_it(rows: Rows, given: DraftLength) -> None:
 
 
 def _runs(rows: Rows, documents: list[object], place: str) -> list[Run]:
-    """Return the runs in documents: each one run, a report of several, or a list of such."""
+    """Return the runs in documents; a document is a run, a report of several runs, or a list."""
     listed = (one if isinstance(one, list) else [one] for one in documents)
     flat = [one for several in listed for one in several]
     found: list[Run] = []
@@ -163,15 +165,15 @@ def _runs(rows: Rows, documents: list[object], place: str) -> list[Run]:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """Return the files that hold the runs of a folder and its subfolders, sorted.
+    """Return the sorted files that contain the runs of a folder and its subfolders.
 
-    Where there is any `summary.json`, as `vllm bench sweep` writes one for each setting, those hold
-    all runs.
+    If there are files `summary.json`, which `vllm bench sweep` writes for each setting, only these
+    are returned, because they contain all runs.
 
     Raises
     ------
     InvalidInput
-        If there are none, or too many.
+        If there are no files, or too many.
     """
     found = sorted(path for path in folder.rglob("*.json") if not path.name.endswith(NO_RESULTS))
     found = [path for path in found if path.name == SUMMARY] or found

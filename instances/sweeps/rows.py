@@ -1,4 +1,4 @@
-"""The runs of a sweep while its files are read."""
+"""Collection of the runs of a sweep while its files are read."""
 
 from __future__ import annotations
 
@@ -15,35 +15,36 @@ from specopt.models.sweep import ONLY, Condition, Measurement, Point, Setup, Swe
 LONGEST_NAME = 200
 FAILED = "with failed requests"
 MAX_READ = 100_000
-"""Runs that are read, chosen or not: a guard against files that are no sweeps."""
+"""At most this many runs are read, as a guard against files that are not sweeps."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run as its file describes it.
+    """A run, as described in its file.
 
     Parameters
     ----------
     fields
-        Object or row that it was read from.
+        Object or row from which the run was read.
     tokens_per_second
-        Output of all requests together.
+        Throughput of all requests together.
     concurrency
-        Requests at a time; None: not fixed.
+        Number of concurrent requests; None if it is not fixed.
     said
-        Draft length, as far as the file says it; a text: why no sweep can hold the run.
+        Draft length in the file, or ``...`` if the file does not contain it. A text is the reason
+        why the run cannot be part of a sweep.
     acceptance_length
-        Mean tokens of a step, where drafts were counted.
+        Mean tokens of a step; None if drafts were not counted.
     program
-        Program that counts drafts wherever an engine speculates; empty: it does not.
+        Name of the program if it counts drafts whenever an engine speculates; otherwise empty.
     failed
         Number of failed requests.
     workload
         Name of the workload.
     context_tokens
-        Tokens of a request's context; 0: unknown.
+        Number of tokens of a request's context; 0 if unknown.
     model
-        Name of the model; empty: unknown.
+        Name of the model; empty if unknown.
     setup
         Drafter and mode.
     also
@@ -65,13 +66,13 @@ class Run:
 
     @property
     def speculates(self) -> bool:
-        """Whether drafts were counted, or a draft length is said."""
+        """Whether drafts were counted, or the file contains a draft length."""
         return self.acceptance_length is not None or isinstance(self.said, (int, str))
 
     @property
     def origin(self) -> tuple[str, str, frozenset[str]]:
-        """Its program, its model, and its fields without those of speculation, which differ between
-        versions of the program.
+        """Program, model, and names of the fields of the run. Fields of speculation are left out;
+        the names of the others identify the version of the program.
         """
         names = frozenset(name for name in self.fields.values if "spec" not in name)
         return self.program, self.model, names
@@ -79,7 +80,9 @@ class Run:
 
 @dataclass(frozen=True)
 class _Found:
-    """A run of a file, of a model and a drafter: measured, or why it was left out."""
+    """A run with its file, model and drafter. The outcome is a measurement, or the reason why the
+    run is omitted.
+    """
 
     where: str
     model: str
@@ -88,7 +91,7 @@ class _Found:
 
 
 class Rows:
-    """Collects the runs of one file after another, and counts those that are left out."""
+    """Collector of the runs of several files, including the reasons for omitted runs."""
 
     def __init__(self) -> None:
         self.where = ""  # the file that is being read
@@ -100,8 +103,8 @@ class Rows:
     def add(self, run: Run, concurrency: int, draft_length: int | None) -> None:
         """Add a run whose load and draft length are known.
 
-        It is left out where its throughput is zero, or missing and no acceptance of drafts is known
-        either.
+        The run is omitted if its throughput is zero, or if both its throughput and the acceptance
+        of its drafts are unknown.
 
         Raises
         ------
@@ -130,13 +133,13 @@ class Rows:
         self._keep(_Found(self.where, run.model, setup.drafter, measured))
 
     def later(self, runs: Sequence[Run], given: DraftLength) -> None:
-        """Keep the runs of a file until all files are read; `given` is the draft length that the
-        caller says of them.
+        """Keep the runs of a file until all files are read. `given` is the draft length that the
+        caller specifies for them.
         """
         self._unsettled.append((self.where, runs, given))
 
     def settle(self) -> None:
-        """Add the runs that were kept.
+        """Add the runs that `later` has kept.
 
         A run without counted drafts counts as no speculation if another run of the same model and
         program has counted drafts. That run is in the same file, or in another file with the same
@@ -173,7 +176,9 @@ class Rows:
     def _settled(
         self, run: Run, said: DraftLength, given: DraftLength, shown: str | None
     ) -> int | None:
-        """Return a run's draft length; `shown`: the file that shows that drafts are counted."""
+        """Return the draft length of a run. `shown` is the file from which it follows that the
+        program counts drafts.
+        """
         if said is ... and not run.speculates and shown is not None:
             by = "" if shown == self.where else f", as {shown} counts them"
             self.assume(f"in which no drafts were counted had no speculation configured{by}")
@@ -198,7 +203,7 @@ class Rows:
         return settled
 
     def assume(self, what: str) -> None:
-        """Count a run of which something was assumed."""
+        """Count a run for which an assumption was made."""
         self._assumed[self.where, "assumed", what] += 1
 
     def _drop(self, kind: str, run: Run) -> None:
@@ -211,15 +216,17 @@ class Rows:
 
         Parameters
         ----------
-        workload, draft
-            A workload, a drafter; None: all.
+        workload
+            Workload of the runs; None means all workloads.
         model
-            None: there is only one.
+            Model of the runs; None if there is only one.
+        draft
+            Drafter of the runs; None means all drafters.
 
         Raises
         ------
         InvalidInput
-            If there are several models, none of that name, or no run at all.
+            If a choice among several models is missing, a name is unknown, or no run is left.
         """
         found = _of_one("model", model, self._found)
         found = found if draft is None else _of_one("drafter", draft, found)
@@ -258,7 +265,7 @@ class Rows:
 
 
 def _of_one(kind: str, wanted: str | None, found: list[_Found]) -> list[_Found]:
-    """Return the runs of one model or drafter; a run that names none belongs to each."""
+    """Return the runs of one model or drafter. A run without a name belongs to every model."""
     names = {getattr(one, kind) for one in found} - {""}
     if len(names) > 1 if wanted is None else wanted not in names:
         raise _unknown(kind, names, wanted)

@@ -1,5 +1,5 @@
-"""Results of SGLang's `bench_serving`, one on each line of a file; newer ones hold the server's
-arguments as well.
+"""Results of SGLang's `bench_serving`, one on each line of a file. Newer results also contain the
+arguments of the server.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from specopt.instances.sweeps.vllm import context, latency
 from specopt.models.sweep import Setup
 
 KEYS = {"output_throughput", "mean_e2e_latency_ms"}
-"""Fields that the result of a run has."""
+"""The result of a run has these fields."""
 
 
 def sglang_run(fields: Fields) -> Run:
-    """Return the run of a result; without a fixed concurrency, it is the mean one, rounded.
+    """Return the run of a result. If the concurrency is not fixed, the rounded mean is used.
 
     Raises
     ------
     InvalidInput
-        If a field holds something else than it should; the message names it.
+        If a field has an invalid value; the message contains the field.
     """
     concurrency = fields.integer("max_concurrency")
     if concurrency is None:
@@ -43,8 +43,8 @@ def sglang_run(fields: Fields) -> Run:
 
 
 def _server(fields: Fields) -> Fields:
-    """Return the server's arguments; of servers apart for prefill and decode those of the first
-    that decodes.
+    """Return the server's arguments. If prefill and decode run on separate servers, these are the
+    arguments of the first decode server.
     """
     server = fields.inner("server_info")
     return server.entries("decode")[0] if server.values.get("decode") else server

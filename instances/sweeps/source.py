@@ -1,4 +1,4 @@
-"""Files on the command line, with the draft length of their measurements."""
+"""File names on the command line, with the draft length of the measurements in a file."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ _SUFFIXED = re.compile(rf"(.+)@(\d{{1,6}}|{NO_SPECULATION})", re.ASCII | re.DOTA
 
 
 def parse_source(text: str) -> tuple[str, DraftLength]:
-    """Return the path and the draft length in ``FILE``, ``FILE@K`` or ``FILE@none``; a file of that
-    whole name wins.
+    """Return the path and the draft length in ``FILE``, ``FILE@K`` or ``FILE@none``. If a file has
+    the whole text as its name, the text is its path.
 
     Examples
     --------

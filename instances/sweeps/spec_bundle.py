@@ -1,8 +1,8 @@
-"""SpecForge's bundle of measurements: model, benchmark, batch, steps, topk and draft model, each
-with its throughput.
+"""SpecForge's bundle of measurements: the throughput by model, benchmark, batch, steps, topk and
+draft model.
 
-The baseline is repeated beside every row of a benchmark and batch; as it was measured once, it
-counts once.
+The baseline is repeated in every row of a benchmark and batch. It was measured once and is read
+once.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from specopt.models.sweep import ONLY, Setup
 
 _LONGEST_PLACE = 60
 BASELINES = ("without eagle", "wihtout eagle")
-"""How names of the baseline begin; the second is how the bundle spells it."""
+"""Beginnings of the names of the baseline; the second one is the spelling in the bundle."""
 
 
 def is_spec_bundle(document: object) -> bool:
@@ -33,7 +33,7 @@ def read_spec_bundle(document: object, rows: Rows) -> None:
     Raises
     ------
     InvalidInput
-        If a field is missing or holds something else than it should; the message names it.
+        If a field is missing or has an invalid value; the message contains the field.
     """
     for model, benchmarks in _objects(rows, "the top level", document):
         for name, benchmark in _objects(rows, printable(model, _LONGEST_PLACE), benchmarks):

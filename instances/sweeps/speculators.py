@@ -1,6 +1,6 @@
 """The `perf_results.csv` of speculators' evaluation: throughput by subset and rate of requests.
 
-Requests at a time are the rate that was reached times the latency (Little's law), rounded.
+The number of concurrent requests is the measured rate times the latency (Little's law), rounded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ COLUMNS = ("rps_median", "latency_median_s", "output_tps_median")
 
 
 def is_perf_results(first_line: str) -> bool:
-    """Return whether a table with this first line is one of them."""
+    """Return whether a table with this first line is such a file."""
     return set(COLUMNS) <= set(first_line.strip().split(","))
 
 
@@ -23,7 +23,7 @@ def perf_runs(lines: Lines, rows: Rows) -> list[Run]:
     Raises
     ------
     InvalidInput
-        If a row is malformed; the message names line and column.
+        If a row is malformed; the message contains line and column.
     """
     table, runs = CsvFile(lines), []
     table.need(*COLUMNS)

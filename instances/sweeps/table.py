@@ -1,4 +1,4 @@
-"""Sweeps as CSV tables with a header, columns in any order.
+"""Sweeps as CSV tables with a header and columns in any order.
 
 Unknown columns are ignored with a note. Columns whose name is similar to a known one are refused,
 because rows may differ in them, as in `context`.
@@ -34,8 +34,8 @@ _STATISTIC = re.compile(r"(p\d+|median|std|min|max)_")
 
 
 def read_csv(lines: Lines, rows: Rows) -> None:
-    """Collect the rows of a table. The column `repeat` does not matter: repeated rows are
-    repetitions.
+    """Collect the rows of a table. The column `repeat` is ignored, because equal rows are
+    repetitions anyway.
 
     Raises
     ------

@@ -1,9 +1,9 @@
-"""Results of `vllm bench serve`, and of `vllm bench sweep serve`, where the parameters of the
-server lie beside them.
+"""Results of `vllm bench serve`, and of `vllm bench sweep serve`, which also contain the parameters
+of the server.
 
-Parameters may be spelt `speculative_config.num_speculative_tokens`, or stand in
-`speculative_config` as an object, as JSON, or as Python writes a dict (in summary.csv). `--metadata
-num_speculative_tokens=3` says it without a sweep.
+A parameter is either a field such as `speculative_config.num_speculative_tokens`, or inside the
+field `speculative_config`, which is an object, JSON, or a Python dict (in summary.csv). Without a
+sweep, `--metadata num_speculative_tokens=3` adds the draft length to a result.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ LATENCY = {
     "mean_ttft_ms": "mean_ttft_ms",
 }
 KEYS = {"output_throughput"}
-"""Fields that the result of a run has."""
+"""The result of a run has these fields."""
 
 _LONGEST_PARAMETER = 10_000
 
 
 def is_summary(first_line: str) -> bool:
-    """Return whether a table with this first line holds results, as the summary.csv of a sweep
+    """Return whether a table with this first line contains results, as the summary.csv of a sweep
     does.
     """
     return "output_throughput" in first_line
@@ -47,8 +47,8 @@ def read_summary(lines: Lines) -> list[Run]:
     Raises
     ------
     InvalidInput
-        If a row is malformed, or a field holds something else than it should; the message names
-        line and column.
+        If a row is malformed, or a field has an invalid value; the message contains line and
+        column.
     """
     table = CsvFile(lines)
     table.header = [name.replace("-", "_") for name in table.header]
@@ -61,7 +61,7 @@ def vllm_run(fields: Fields) -> Run:
     Raises
     ------
     InvalidInput
-        If a field holds something else than it should; the message names it.
+        If a field has an invalid value; the message contains the field.
     """
     concurrency = fields.integer("max_concurrency")
     said = _said(fields, concurrency)
@@ -82,28 +82,28 @@ def vllm_run(fields: Fields) -> Run:
 
 
 def _method(fields: Fields) -> str:
-    """Return the drafter that the parameters or metadata name; empty: they name none."""
+    """Return the drafter named in the parameters or metadata; empty if there is no name."""
     config = _parsed(fields.values.get(CONFIG))
     inner = config.get("method") if isinstance(config, Mapping) else None
     return inner if isinstance(inner, str) else fields.text("drafter", f"{CONFIG}.method", "method")
 
 
 def latency(fields: Fields) -> dict[str, float]:
-    """Return the times that a result holds, and the mean of the tokens that requests got."""
+    """Return the times in a result, and the mean number of output tokens of a request."""
     tokens, requests = fields.number("total_output_tokens"), fields.number("completed")
     mean = {"output_tokens": tokens / requests} if tokens and requests else {}
     return fields.numbers(LATENCY) | mean
 
 
 def context(fields: Fields) -> int:
-    """Return the prompt's tokens if all prompts have the same number of them; 0: they have not."""
+    """Return the number of tokens of a prompt if it is the same for all prompts, otherwise 0."""
     synthetic = fields.text("dataset_name") or "random"
     more = ("random_input_len", "input_len") if synthetic.startswith("random") else ()
     return fields.integer("context_tokens", *more) or 0
 
 
 def _said(fields: Fields, concurrency: int | None) -> DraftLength | str:
-    """Return the draft length among the parameters."""
+    """Return the draft length in the parameters."""
     config = _parsed(fields.values.get(CONFIG))
     if isinstance(config, str) and config.lower() == NO_SPECULATION:
         return None
@@ -154,8 +154,8 @@ def _counted(fields: Fields) -> DraftLength:
 
 
 def _parsed(value: object) -> object:
-    """Return what a text spells, in JSON or as Python writes it; the text itself where it spells
-    nothing.
+    """Return the value of a text in JSON or Python notation, or the text itself if it is in neither
+    notation.
     """
     if not isinstance(value, str) or len(value) > _LONGEST_PARAMETER:
         return value

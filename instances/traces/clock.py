@@ -9,18 +9,18 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 
 UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
-"""Units of numeric times, and how many of each make a second."""
+"""Units of numeric times, and their number per second."""
 
 DATE = "date"
-"""The unit of times that are dates, such as 2023-11-16 18:15:46.6805900 or
+"""Unit of times in the form of dates, such as 2023-11-16 18:15:46.6805900 or
 2024-05-10T00:00:00.009930+00:00.
 """
 
 TIME_UNITS = (*UNITS, DATE)
 
 MAX_SECONDS = 1e11
-"""Largest time that is believed, 3,000 years: milliseconds since 1970 that are given as seconds are
-more than that.
+"""Larger times, more than 3,000 years, are rejected; this detects milliseconds since 1970 that are
+given as seconds.
 """
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -31,8 +31,8 @@ _DATE = re.compile(
 
 
 class Clock:
-    """Reads the times of one trace. Dates are counted from the first one, exactly, before they
-    become floats.
+    """Reader of the times of one trace. Dates are counted exactly from the first one before their
+    conversion to floating point.
 
     Parameters
     ----------
@@ -68,14 +68,14 @@ class Clock:
         )
 
     def seconds(self, text: str) -> float | None:
-        """Return a time in seconds, dates since the first one; None if the text is none."""
+        """Return a time in seconds (of dates since the first one); None if it is not a time."""
         text = text.strip()
         if self.unit == DATE:
             return self._date(text)
         return self.scaled(float(text)) if _NUMBER.fullmatch(text) else None
 
     def scaled(self, number: float) -> float | None:
-        """Return a number of units in seconds; None if it is not believed."""
+        """Return a number of units in seconds; None if it is too large."""
         if (
             not abs(number) < MAX_SECONDS * self._per_second
         ):  # catches NaN, and integers that no float holds

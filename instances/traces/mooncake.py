@@ -1,8 +1,8 @@
-"""Traces of Mooncake and of Bailian: one JSON object a line, with the same fields for time and
+"""Traces of Mooncake and of Bailian: one JSON object per line, with the same fields for time and
 tokens.
 
-Mooncake's times are milliseconds, those of Bailian, whose requests are turns of chats, are seconds.
-The ids of prefix blocks are left out.
+The times of Mooncake are in milliseconds. Those of Bailian, whose requests are turns of chats, are
+in seconds. The ids of prefix blocks are not read.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class JsonLines:
     unit
         Unit of its times.
     mark
-        The field that tells it from the others; empty: it has none of theirs, and its unit is a
-        guess.
+        Field that distinguishes the format from the others; empty if there is no such field, and
+        the unit is a guess.
     """
 
     name: str
@@ -42,11 +42,11 @@ class JsonLines:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The fields that a file must have to be recognised."""
+        """Fields that a file must have to be recognised."""
         return (*FIELDS, self.mark)
 
     def recognises(self, first_line: str) -> bool:
-        """Return whether a file with this first line is one of them."""
+        """Return whether a file with this first line has the format."""
         row = _object(first_line) or {}
         mark = next((mark for mark in ("chat_id", "hash_ids") if mark in row), "")
         return set(FIELDS) <= set(row) and self.mark == mark
@@ -57,8 +57,8 @@ class JsonLines:
         Raises
         ------
         InvalidInput
-            If a line is no JSON object, or lacks a field or holds something else there; the message
-            names both.
+            If a line is not a JSON object, or a field is missing or invalid; the message contains
+            line and field.
         """
         clock = Clock(self.unit)
         rows.guessed_unit = "" if self.mark else self.unit
@@ -85,11 +85,11 @@ class JsonLines:
 MOONCAKE = JsonLines("mooncake", "ms", "hash_ids")
 BAILIAN = JsonLines("bailian", "s", "chat_id")
 UNMARKED = JsonLines(MOONCAKE.name, MOONCAKE.unit, "")
-"""Files with the fields alone: taken for Mooncake's, which are the most common."""
+"""Files with only these fields are read as Mooncake's, which are the most common."""
 
 
 def _shown(value: object) -> object:
-    """Return what a message shows of a value: lists may be nested deeper than repr can follow."""
+    """Return a value for a message. Lists may be nested too deep for `repr`."""
     return type(value).__name__ if isinstance(value, (dict, list)) else value
 
 

@@ -1,4 +1,4 @@
-"""How the requests of a trace become one problem of a kind that a trace says enough of."""
+"""Conversion of the requests of a trace to one problem."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from specopt.models.problem import Problem
 
 @dataclass(frozen=True, kw_only=True)
 class FromTrace:
-    """How one kind of problem is made from a trace.
+    """Conversion of a trace to a problem of one kind.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class FromTrace:
     families
         Families of the kind that supply the values that traces lack; the first one is the default.
     of_the_trace
-        Parameters of the families that the trace decides.
+        Parameters of the families that the trace determines.
     unused
         Values of a trace that are not used, and their replacements.
     """
@@ -36,7 +36,7 @@ class FromTrace:
     unused: str
 
     def family(self, name: str | None) -> Family:
-        """Return a family by FAMILY or KIND/FAMILY; the default one by None.
+        """Return the family named FAMILY or KIND/FAMILY; None means the default family.
 
         Raises
         ------
@@ -59,7 +59,7 @@ class FromTrace:
         Raises
         ------
         InvalidInput
-            If there is no such family or parameter, or the problem refuses values of the trace.
+            If the family or a parameter is unknown, or the problem rejects values of the trace.
         """
         chosen = self.family(family)
         for parameter in parameters:

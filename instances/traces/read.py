@@ -7,10 +7,8 @@ from collections.abc import Mapping
 
 from specopt.instances.reading.lines import Lines, open_lines
 from specopt.instances.traces.mooncake import BAILIAN, MOONCAKE, UNMARKED, JsonLines
-from specopt.instances.traces.plain_csv import PLAIN_CSV, plain_csv
-from specopt.instances.traces.public import AZURE, BURSTGPT, VIDUR
 from specopt.instances.traces.rows import Rows
-from specopt.instances.traces.table import Table
+from specopt.instances.traces.table import AZURE, BURSTGPT, PLAIN_CSV, VIDUR, Table, plain_csv
 from specopt.instances.traces.trace import Trace
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe

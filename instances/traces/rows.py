@@ -1,6 +1,4 @@
-"""Rows of a trace while its file is read: kept, dropped, or before the window that was asked
-for.
-"""
+"""Collection of the rows of a trace while its file is read."""
 
 from __future__ import annotations
 
@@ -13,16 +11,18 @@ from specopt.instances.traces.trace import Trace, check_window, past_the_end
 from specopt.models.errors import InvalidInput
 
 NO_OUTPUT, NO_INPUT = "0 output tokens", "0 input tokens"
-"""Why rows are dropped: the request failed, or there was none."""
+"""Reasons for dropping a row: the request failed, or was empty."""
 
 
 class Rows:
-    """Collects the usable rows start, start + 1, ... of a file.
+    """Collector of the usable rows start, start + 1, ... of a file.
 
     Parameters
     ----------
-    start, count
-        First usable row wanted, and how many; None: all from there on.
+    start
+        First requested row, counted from 0 over the usable rows.
+    count
+        Number of requested rows; None means all rows from `start` on.
     """
 
     def __init__(self, start: int = 0, count: int | None = None) -> None:
@@ -34,7 +34,7 @@ class Rows:
         self.guessed_unit = ""  # of the times, where nothing says it
 
     def add(self, seconds: float, input_tokens: int, output_tokens: int) -> bool:
-        """Add a row, and return whether more are wanted."""
+        """Add a row, and return whether more rows are needed."""
         self._read += 1
         if not input_tokens or not output_tokens:
             self._dropped[NO_INPUT if output_tokens else NO_OUTPUT] += 1
@@ -54,7 +54,7 @@ class Rows:
         Parameters
         ----------
         source
-            Name of the file, to be remembered.
+            Name of the file, which the trace keeps.
         where
             Name of the file in messages.
         format
@@ -63,7 +63,7 @@ class Rows:
         Raises
         ------
         InvalidInput
-            If no row is usable, or the window reaches past the last one.
+            If no row is usable, or the window extends beyond the last row.
         """
         reasons = ", ".join(f"{count} with {reason}" for reason, count in self._dropped.items())
         if self._read == 0:

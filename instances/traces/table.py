@@ -1,18 +1,22 @@
-"""Traces that are CSV tables with a header: columns are found by name, whatever their order."""
+"""Traces that are CSV tables with a header: Azure, BurstGPT, the simulator Vidur, and any table
+whose columns the user names. Columns are found by name, in any order.
+"""
 
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from specopt.instances.reading.fields import CsvFile, Row
 from specopt.instances.reading.lines import Lines
-from specopt.instances.traces.clock import Clock
+from specopt.instances.traces.clock import DATE, Clock
 from specopt.instances.traces.rows import Rows
-from specopt.models.fields import MAX_TOKENS
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import MAX_TOKENS, describe
 
 TOKENS = f"a whole number of tokens from 0 to {MAX_TOKENS:,}"
-"""Expected content of a field of tokens, for messages."""
+"""Allowed content of a field of tokens, for messages."""
 
 _DIGITS = len(str(MAX_TOKENS))
 
@@ -25,12 +29,16 @@ class Table:
     ----------
     name
         Name for `--format`.
-    arrival, input, output
-        Columns of the time of arrival and of the tokens of prompt and response.
+    arrival
+        Column of the time of arrival.
+    input
+        Column of the tokens of the prompt.
+    output
+        Column of the tokens of the response.
     time_unit
         Unit of the times, one of `TIME_UNITS`.
     is_guess
-        Whether nothing says the unit of the times.
+        Whether the unit of the times is a guess.
     """
 
     name: str
@@ -42,7 +50,7 @@ class Table:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that a file must have."""
+        """Columns that a file must have."""
         return self.arrival, self.input, self.output
 
     def recognises(self, first_line: str) -> bool:
@@ -59,8 +67,8 @@ class Table:
         Raises
         ------
         InvalidInput
-            If the header lacks a column or has it twice, or a row is malformed; the message names
-            line and column.
+            If the header does not contain each column once, or a row is malformed; the message
+            contains line and column.
         """
         clock = Clock(self.time_unit)
         rows.guessed_unit = self.time_unit if self.is_guess else ""
@@ -76,8 +84,75 @@ class Table:
 
 
 def _tokens(row: Row, name: str) -> int:
-    """Return a number of tokens: no sign, no fraction, nothing but the ten digits."""
+    """Return a number of tokens, which must be written with decimal digits only."""
     text = row.text_of(name)
     if text.isdecimal() and text.isascii() and len(text) <= _DIGITS and int(text) <= MAX_TOKENS:
         return int(text)
     raise row.refuse(name, TOKENS, text)
+
+
+# Azure's dates have seven digits of a second and no time zone in 2023, six or none and +00:00 in
+# 2024. BurstGPT contains requests to ChatGPT and GPT-4; older files have six columns, newer ones
+# also `Session ID` and `Elapsed time`. A request that failed has no response tokens. Vidur's tables
+# that contain only lengths have no arrivals.
+AZURE = Table(
+    name="azure",
+    arrival="TIMESTAMP",
+    input="ContextTokens",
+    output="GeneratedTokens",
+    time_unit=DATE,
+)
+BURSTGPT = Table(
+    name="burstgpt",
+    arrival="Timestamp",
+    input="Request tokens",
+    output="Response tokens",
+    time_unit="s",
+)
+VIDUR = Table(
+    name="vidur",
+    arrival="arrived_at",
+    input="num_prefill_tokens",
+    output="num_decode_tokens",
+    time_unit="s",
+)
+
+COLUMNS = {"arrival": "arrival_seconds", "input": "input_tokens", "output": "output_tokens"}
+"""Default names of the columns."""
+
+
+def plain_csv(columns: Mapping[str, str] | None = None, time_unit: str | None = None) -> Table:
+    """Return the format of a CSV table.
+
+    Parameters
+    ----------
+    columns
+        Names of the columns "arrival", "input" and "output"; the default names are in `COLUMNS`.
+    time_unit
+        One of "s" (default), "ms", "us", "ns" and "date".
+
+    Raises
+    ------
+    InvalidInput
+        If the unit or a key is unknown, a name is blank, or two keys have the same column.
+    """
+    unit = Clock("s" if time_unit is None else time_unit).unit
+    for key, name in (columns or {}).items():
+        if key not in COLUMNS:
+            raise InvalidInput(
+                f"columns: expected keys among {', '.join(COLUMNS)}, got {describe(key)}"
+            )
+        if not isinstance(name, str) or not name.strip():
+            raise InvalidInput(
+                f"columns: expected the name of a column for {key}, got {describe(name)}"
+            )
+    names = {key: name.strip() for key, name in {**COLUMNS, **(columns or {})}.items()}
+    if len(set(names.values())) < len(names):
+        raise InvalidInput(
+            f"columns: expected {len(names)} different columns, got {', '.join(names.values())}"
+        )
+    is_guess = time_unit is None and not names["arrival"].endswith(("seconds", "_s"))
+    return Table(name="csv", time_unit=unit, is_guess=is_guess, **names)
+
+
+PLAIN_CSV = plain_csv()

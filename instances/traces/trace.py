@@ -1,4 +1,4 @@
-"""A trace of requests: their arrivals, and the lengths of prompts and responses."""
+"""A trace of requests: times of arrival, and lengths of prompts and responses."""
 
 from __future__ import annotations
 
@@ -18,26 +18,30 @@ Count = Annotated[int, Meta(ge=0)]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trace:
-    """Requests in the order of their arrival, and how the file that they came from was read.
+    """Requests in the order of their arrival, and information on the file that contained them.
 
     Parameters
     ----------
     arrival_seconds
-        Per request: seconds since the first one here arrived; never decreasing.
-    input_tokens, output_tokens
-        Per request: tokens of the prompt and of the response.
-    source, format
-        Name of the file, and the format that it was read in.
+        Time of arrival of each request, in seconds since the first arrival; never decreasing.
+    input_tokens
+        Number of tokens of each prompt.
+    output_tokens
+        Number of tokens of each response.
+    source
+        Name of the file.
+    format
+        Format of the file.
     start
-        Usable rows of the file before the first one here.
+        Number of usable rows of the file before the first request.
     rows_read
-        Rows of the file that were read, dropped ones included; not header and blank lines.
+        Number of rows that were read, including dropped ones, without header and blank lines.
     dropped
-        Why rows were dropped, and how many for each reason.
+        Reasons for dropping rows, each with the number of these rows.
     out_of_order
-        Rows that came earlier than the row before them in the file, before they were sorted.
+        Number of rows with an earlier arrival than the row before them in the file.
     guessed_unit
-        Unit that the times were read in where nothing says it; empty: format or caller say it.
+        Unit in which the times were read if it is a guess; otherwise empty.
 
     Raises
     ------
@@ -71,7 +75,7 @@ class Trace:
 
     @property
     def requests_per_second(self) -> float:
-        """Mean rate of arrivals: the gaps over the seconds that they take.
+        """Mean rate of arrivals: the number of gaps divided by their total time.
 
         Raises
         ------
@@ -86,7 +90,7 @@ class Trace:
 
     @property
     def guess(self) -> str:
-        """Note that the unit of the times is a guess; empty: it is not."""
+        """Note that the unit of the times is a guess; empty if it is known."""
         if not self.guessed_unit:
             return ""
         return (
@@ -97,24 +101,24 @@ class Trace:
 
     @property
     def dropped_rows(self) -> int:
-        """Rows dropped, for whatever reason."""
+        """Number of dropped rows."""
         return sum(count for _, count in self.dropped)
 
     def window(self, start: int = 0, rows: int | None = None) -> Trace:
-        """Return the requests start, start + 1, ... of this trace; its clock starts at the first of
-        them.
+        """Return the requests start, start + 1, ... of this trace, with a clock that starts at the
+        first of them.
 
         Parameters
         ----------
         start
-            First request, from 0.
+            First request, counted from 0.
         rows
-            How many; None: all from there on.
+            Number of requests; None means all from `start` on.
 
         Raises
         ------
         InvalidInput
-            If the window is empty or reaches past the end.
+            If the window is empty or extends beyond the last request.
         """
         check_window(start, rows)
         stop = len(self) if rows is None else start + rows
@@ -135,7 +139,7 @@ class Trace:
         Raises
         ------
         InvalidInput
-            If none does.
+            If there are no such requests.
         """
         first, stop = np.searchsorted(
             self.arrival_seconds, [from_seconds, to_seconds], side="left"
@@ -149,7 +153,7 @@ class Trace:
 
 
 def check_window(start: object, rows: object) -> None:
-    """Refuse a start that is no integer >= 0, and a number of rows that is neither None nor an
+    """Reject a start that is not an integer >= 0, and a number of rows that is neither None nor an
     integer >= 1.
     """
     integer("start", start, 0)

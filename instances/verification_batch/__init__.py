@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from specopt.instances.family import families
 from specopt.instances.verification_batch import workload
-from specopt.instances.verification_batch.bursty import bursty
-from specopt.instances.verification_batch.correlated import correlated
-from specopt.instances.verification_batch.density_trap import density_trap
-from specopt.instances.verification_batch.hopeless_urgent import hopeless_urgent
+from specopt.instances.verification_batch.hard import (
+    bursty,
+    correlated,
+    density_trap,
+    hopeless_urgent,
+)
 from specopt.instances.verification_batch.pending import memory_bound, mixed, tight, warm
 from specopt.models.verification_batch.problem import VerificationBatchProblem
 

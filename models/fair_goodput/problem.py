@@ -14,13 +14,11 @@ a million clients with a few changes each are judged in seconds.
 from __future__ import annotations
 
 import math
-import weakref
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 from typing import Annotated, Any, Literal, Self
-from weakref import WeakKeyDictionary
 
 import msgspec
 import numpy as np
@@ -66,10 +64,10 @@ MIN_ULPS = 3
 rounding of its sum and powers.
 """
 
-MAX_INTEGER = 2.0**53
-"""Up to this number, floating point represents every integer."""
-
 Fairness = Annotated[float, Meta(ge=0, le=MAX_FAIRNESS)]
+Amounts = Annotated[Floats, Column(NonNegative, "client")]
+AmountsField = Given[Amounts, FloatsLike]
+OptionalAmounts = Given[Amounts | None, FloatsLike | None]
 SCHEDULE_TOLERANCE = 1e-9
 """A schedule may differ from the declared values, or miss a minimum rate, by this relative
 amount.
@@ -333,13 +331,6 @@ class Schedule(Custom):
         }
 
 
-_realised: WeakKeyDictionary[
-    Schedule, tuple[weakref.ref[FairGoodputProblem], tuple[Floats, Floats]]
-]
-# the judge asks twice; schedules do not change and are dropped with their plans
-_realised = WeakKeyDictionary()
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FairGoodputPlan(Plan):
     """Long-run rates, and a schedule of integer allocations that attains them.
@@ -354,10 +345,8 @@ class FairGoodputPlan(Plan):
         Allocations and their shares of rounds or of time.
     """
 
-    goodput: Given[Annotated[Floats, Column(NonNegative, "client")], FloatsLike] = required()
-    mean_draft_tokens: Given[Annotated[Floats, Column(NonNegative, "client")], FloatsLike] = (
-        required()
-    )
+    goodput: AmountsField = required()
+    mean_draft_tokens: AmountsField = required()
     schedule: Schedule
 
 
@@ -420,16 +409,10 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
     max_draft_tokens: Given[
         Annotated[Ints, Column(TokenBudget, "client")] | None, IntsLike | None
     ] = optional()
-    min_goodput: Given[
-        Annotated[Floats, Column(NonNegative, "client")] | None, FloatsLike | None
-    ] = optional()
+    min_goodput: OptionalAmounts = optional()
     per: Literal["round", "second"] = "round"
-    draft_seconds_per_token: Given[
-        Annotated[Floats, Column(NonNegative, "client")] | None, FloatsLike | None
-    ] = optional()
-    network_seconds: Given[
-        Annotated[Floats, Column(NonNegative, "client")] | None, FloatsLike | None
-    ] = optional()
+    draft_seconds_per_token: OptionalAmounts = optional()
+    network_seconds: OptionalAmounts = optional()
     verify_overhead_seconds: NonNegative | None = None
     verify_seconds_per_token: NonNegative | None = None
 
@@ -461,7 +444,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         with np.errstate(all="ignore"):
             if self.per == "second":
                 quickest = self.round_seconds(np.zeros(self.clients, np.int64))
-                slowest = self._slowest_round()
+                slowest = self.round_seconds(self.max_tokens, self.budget_tokens)
             least = 1.0 / slowest
             most = float((1.0 / (1.0 - self.acceptance_rates)).max()) / quickest
             weight = float(self.weight.sum())
@@ -479,10 +462,6 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
                 f" numbers, got rounds of {quickest:g} to {slowest:g} s, a total weight of"
                 f" {weight:g} and fairness {self.fairness:g}"
             )
-
-    def _slowest_round(self) -> float:
-        """Return an upper bound on the length of every round that the budget allows."""
-        return self._round_seconds(self.max_tokens, self.budget_tokens)
 
     @property
     def clients(self) -> int:
@@ -564,11 +543,11 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
             largest + math.log(float(np.exp(parts - largest).sum()) / float(self.weight.sum()))
         ) / power
 
-    def round_seconds(self, draft_tokens: Ints) -> float:
-        """Return the seconds of a round with an allocation."""
-        return self._round_seconds(draft_tokens, int(draft_tokens.sum()))
-
-    def _round_seconds(self, draft_tokens: Ints, verified: int) -> float:
+    def round_seconds(self, draft_tokens: Ints, verified: int | None = None) -> float:
+        """Return the seconds of a round with an allocation. If more tokens than the clients may
+        draft together are given, it is an upper bound on the rounds with that many verified tokens.
+        """
+        verified = int(draft_tokens.sum()) if verified is None else verified
         assert self.draft_seconds_per_token is not None and self.network_seconds is not None
         assert (
             self.verify_overhead_seconds is not None and self.verify_seconds_per_token is not None
@@ -603,7 +582,10 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         total = float(schedule.share.sum(dtype=np.longdouble))
         if abs(total - 1.0) > SCHEDULE_TOLERANCE:
             found.append(f"schedule: shares sum to {total:.12g} instead of 1")
-        spent = self._spent(schedule)
+        # Python integers: the sum of many budgets exceeds 64 bits
+        spent = np.zeros(len(schedule), object)
+        np.add.at(spent, schedule.entries, schedule.steps.astype(object))
+        spent = np.cumsum(spent)
         found += self._first(
             spent > self.budget_tokens,
             lambda e: (
@@ -646,24 +628,10 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
             )
         return found
 
-    @staticmethod
-    def _spent(schedule: Schedule) -> NDArray[Any]:
-        """Return the draft tokens of each entry, exact to the last token."""
-        if float(schedule.tokens.max()) * len(schedule.steps) <= MAX_INTEGER:
-            return np.cumsum(np.bincount(schedule.entries, schedule.steps, len(schedule))).astype(
-                np.int64
-            )
-        spent = np.zeros(len(schedule), object)
-        np.add.at(spent, schedule.entries, schedule.steps.astype(object))
-        return np.cumsum(spent)
-
     def realised(self, schedule: Schedule) -> tuple[Floats, Floats]:
         """Return the goodput and the mean draft tokens per round of each client under a
         schedule.
         """
-        known = _realised.get(schedule)
-        if known is not None and known[0]() is self:
-            return known[1]
         rounds = schedule.share
         if self.per == "second":
             rounds = schedule.share / [
@@ -679,9 +647,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         goodput = np.bincount(schedule.clients, (now - until_now) * left, self.clients)
         tokens = np.bincount(schedule.clients, schedule.steps * left, self.clients)
         mean = np.maximum(0.0, tokens / (left[0] if left[0] > 0 else 1.0))
-        found = frozen((np.asarray(goodput, np.float64), np.asarray(mean, np.float64)))
-        _realised[schedule] = weakref.ref(self), found
-        return found
+        return frozen((np.asarray(goodput, np.float64), np.asarray(mean, np.float64)))
 
     def _defects(self, plan: FairGoodputPlan) -> list[str]:
         """Return the reasons why the plan does not match this problem."""

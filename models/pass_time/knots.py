@@ -23,6 +23,8 @@ from specopt.models.fields import (
     required,
 )
 
+Knots = Given[Annotated[Floats, Column(NonNegative, "knot", 2)], FloatsLike]
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CloudDelay(Checked):
@@ -39,8 +41,8 @@ class CloudDelay(Checked):
         Delay at each knot, non-decreasing, shape (n,).
     """
 
-    tokens: Given[Annotated[Floats, Column(NonNegative, "knot", 2)], FloatsLike] = required()
-    seconds: Given[Annotated[Floats, Column(NonNegative, "knot", 2)], FloatsLike] = required()
+    tokens: Knots = required()
+    seconds: Knots = required()
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -29,6 +29,7 @@ from specopt.models.pass_time.monotone import isotonic, majorant, minorant
 from specopt.models.pass_time.pass_time import PassTime, Which, interval
 
 AXES = ("batch", "new_tokens", "cached_tokens")
+Counts = Given[Annotated[np.ndarray, Column(PositiveInt, "points")], FloatsLike]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,8 +52,8 @@ class PassTable(Checked):
         if missing.
     """
 
-    batch: Given[Annotated[np.ndarray, Column(PositiveInt, "points")], FloatsLike] = required()
-    new_tokens: Given[Annotated[np.ndarray, Column(PositiveInt, "points")], FloatsLike] = required()
+    batch: Counts = required()
+    new_tokens: Counts = required()
     seconds: Given[Annotated[np.ndarray, Column(Positive, "points")], FloatsLike] = required()
     cached_tokens: Given[
         Annotated[np.ndarray, Column(NonNegativeInt, "points")] | None, FloatsLike | None

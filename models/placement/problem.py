@@ -342,15 +342,14 @@ class PlacementProblem(Problem):
         object.__setattr__(self, "objective_label", LABELS[self.objective])
         if self.objective == "fair":
             object.__setattr__(self, "worth_label", "weighted geometric mean of the rates")
-        names: dict[str, set[str]] = {}
+        names: dict[str, list[str]] = {}
         for field in ("verifiers", "drafters", "draft_pools", "classes"):
-            names[field] = set()
-            for index, one in enumerate(getattr(self, field)):
-                if one.name in names[field]:
+            names[field] = [one.name for one in getattr(self, field)]
+            for index, name in enumerate(names[field]):
+                if name in names[field][:index]:
                     raise InvalidInput(
-                        f"{field}[{index}].name: expected a unique name, got {one.name!r} again"
+                        f"{field}[{index}].name: expected a unique name, got {name!r} again"
                     )
-                names[field].add(one.name)
         for field, own, of in (
             ("drafters", "beside", "verifiers"),
             ("drafters", "server", "draft_pools"),
@@ -363,7 +362,7 @@ class PlacementProblem(Problem):
                 known = getattr(one, own)
                 for name in () if known is None else known.values:
                     if name not in names[of]:
-                        some = ", ".join(one.name for one in getattr(self, of)) or "none"
+                        some = ", ".join(names[of]) or "none"
                         raise InvalidInput(
                             f"{field}[{index}].{own}: expected names of {of} ({some}), got {name!r}"
                         )
@@ -402,15 +401,13 @@ class PlacementProblem(Problem):
             )
         if self.objective == "energy":
             need("verifiers[].busy_watts", (v.watts[1] > 0.0 for v in self.verifiers), "> 0")
-            drafts = (
-                not c.device_seconds_per_token or not c.device_seconds_per_token.values
-                for c in self.classes
-            )
             need(
                 "classes[].device_watts",
                 (
-                    no or c.device_watts is not None
-                    for no, c in zip(drafts, self.classes, strict=True)
+                    c.device_watts is not None
+                    or c.device_seconds_per_token is None
+                    or not c.device_seconds_per_token.values
+                    for c in self.classes
                 ),
                 "watts where a device may draft",
             )
@@ -771,7 +768,7 @@ def _evaluation(problem: PlacementProblem, plan: PlacementPlan, runs: list[Cycle
     """Return the objective of a plan whose units have given cycles (contract, rules 6 to 10)."""
     served: dict[str, list[dict[str, Any]]] = {one.name: [] for one in problem.classes}
     busy: dict[str, list[tuple[int, Cycles]]] = {one.name: [] for one in problem.verifiers}
-    goodput, fair, device_watts, tokens = [], [], [], []
+    goodput, fair, watts, tokens = [], [], [], []
     for group, run in zip(plan.groups, runs, strict=True):
         busy[group.verifier].append((group.units, run))
         for one, seconds, period in zip(group.clients, run.seconds, run.periods, strict=True):
@@ -784,7 +781,7 @@ def _evaluation(problem: PlacementProblem, plan: PlacementPlan, runs: list[Cycle
             fair.append(clients * of.weight * math.log(rate))
             tokens.append(clients * rate)
             if one.place == "device":
-                device_watts.append(
+                watts.append(
                     clients * (of.device_watts or 0.0) * entry.device_seconds(period) / seconds
                 )
             served[of.name].append(
@@ -798,7 +795,7 @@ def _evaluation(problem: PlacementProblem, plan: PlacementPlan, runs: list[Cycle
                     "tokens_per_second": rate,
                 }
             )
-    price, watts = [], list(device_watts)
+    price = []
     for verifier in problem.verifiers:
         idle, full = verifier.watts
         for units, run in busy[verifier.name]:
@@ -838,12 +835,14 @@ def _used(units: list[tuple[int, Cycles]]) -> dict[str, Any]:
     no unit is used.
     """
     count = sum(number for number, _ in units)
-    means = {
-        "period": sum(number * run.period for number, run in units),
-        "batch": sum(number * run.batch for number, run in units),
-        "busy_share": sum(number * run.busy for number, run in units),
-    }
+
+    def mean(figure: str) -> float | None:
+        total: float = sum(number * getattr(run, figure) for number, run in units)
+        return total / count if count else None
+
     return {
         "units": count,
-        **{name: total / count if count else None for name, total in means.items()},
+        "period": mean("period"),
+        "batch": mean("batch"),
+        "busy_share": mean("busy"),
     }

@@ -167,6 +167,9 @@ class PromptWorkload(Workload):
         return np.clip(np.rint(raw), 1, self.most_prompt_tokens).astype(np.int64)
 
 
+RoundTokens = Given[Annotated[Ints, Column(TokenCount, "round")], IntsLike]
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rounds:
     """The rounds of decoding: a distribution over (drafted, sent, gained) tokens.
@@ -193,8 +196,8 @@ class Rounds:
     drafted: Given[Annotated[Ints, Column(Annotated[int, Meta(ge=0)], "round")], IntsLike] = (
         required()
     )
-    sent: Given[Annotated[Ints, Column(TokenCount, "round")], IntsLike] = required()
-    gained: Given[Annotated[Ints, Column(TokenCount, "round")], IntsLike] = required()
+    sent: RoundTokens = required()
+    gained: RoundTokens = required()
     probabilities: Given[Annotated[Floats, Column(Unit, "round")], FloatsLike] = required()
     hit: Given[Annotated[Floats, Column(Unit, "round")] | None, FloatsLike | None] = optional()
 

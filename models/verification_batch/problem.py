@@ -30,6 +30,9 @@ from specopt.models.fields import (
 from specopt.models.pass_time import VerificationTime
 from specopt.models.problem import Evaluation, Plan, Problem, exceeds
 
+Amounts = Given[Annotated[Floats, Column(NonNegative, "request", 0)], FloatsLike]
+Counts = Given[Annotated[Ints, Column(NonNegativeInt, "request", 0)], IntsLike]
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VerificationBatchPlan(Plan):
@@ -100,16 +103,10 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
 
     now_seconds: float
     memory_bytes: NonNegative
-    expected_tokens: Given[Annotated[Floats, Column(NonNegative, "request", 0)], FloatsLike] = (
-        required()
-    )
-    new_tokens: Given[Annotated[Ints, Column(NonNegativeInt, "request", 0)], IntsLike] = required()
-    cached_tokens: Given[Annotated[Ints, Column(NonNegativeInt, "request", 0)], IntsLike] = (
-        required()
-    )
-    request_memory_bytes: Given[
-        Annotated[Floats, Column(NonNegative, "request", 0)], FloatsLike
-    ] = required()
+    expected_tokens: Amounts = required()
+    new_tokens: Counts = required()
+    cached_tokens: Counts = required()
+    request_memory_bytes: Amounts = required()
     deadline_seconds: Given[Annotated[Floats, Column(float, "request", 0)], FloatsLike] = required()
     estimator: VerificationTime
     guard_seconds: NonNegative = 0.0

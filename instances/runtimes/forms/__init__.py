@@ -1,6 +1,4 @@
-"""The forms that measured runtimes are fitted with, a file each; a new one is a file here and an
-entry of `FORMS`.
-"""
+"""The forms of fitted runtimes, one file each. A new form is a file and an entry of `FORMS`."""
 
 from __future__ import annotations
 
@@ -10,6 +8,6 @@ from specopt.instances.runtimes.forms.linear import Linear
 from specopt.instances.runtimes.forms.roofline import Roofline
 
 FORMS = {form.name: form for form in (Linear(), Roofline(), Additive())}
-"""By name, from the simplest on."""
+"""Forms by name, the simplest first."""
 
 __all__ = ["FORMS", "Additive", "Form", "Linear", "Roofline"]

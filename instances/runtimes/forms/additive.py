@@ -31,8 +31,8 @@ class Additive(Form):
         return work.features
 
     def lacks(self, inputs: Floats) -> str | None:
-        """Return what is missing: enough different inputs, or some that tell the features and a
-        constant apart.
+        """Return the reason why inputs are too few, or do not distinguish the features from each
+        other and from a constant.
         """
         short = super().lacks(inputs)
         design = with_ones(inputs)
@@ -47,7 +47,7 @@ class Additive(Form):
         )
 
     def formula(self, work: str) -> str:
-        """Return the form as people write it."""
+        """Return the formula of the form."""
         return "additive, T = a new + b_compute (cached + new) new + b_read cached + c"
 
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:

@@ -1,5 +1,5 @@
-"""What a form is: a family of functions that are linear in coefficients at or above 0, at least
-around a fit.
+"""Base of the forms: families of functions that are linear in coefficients >= 0, at least close to
+a fit.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ class Form(ABC):
 
     name: ClassVar[str]
     least_distinct: int
-    """Distinct rows of inputs that a fit needs."""
+    """Number of distinct rows of inputs that a fit needs."""
     needs: ClassVar[str] = "one column of x"
     field: ClassVar[str] = "runtime"
-    """Field of a fit's file that holds the coefficients."""
+    """Field with the coefficients in the file of a fit."""
 
     def fit(self, inputs: Floats, seconds: Floats, weights: Floats) -> Floats:
         """Return the coefficients >= 0 that minimise the sum of (weights (prediction - seconds))^2.
@@ -36,14 +36,14 @@ class Form(ABC):
         return nonnegative_least_squares(with_ones(inputs) * weights[:, None], seconds * weights)[0]
 
     def design(self, coefficients: Floats, inputs: Floats) -> Floats:
-        """Return the derivatives of the predictions in the coefficients, shape (n, p); times these,
-        predictions.
+        """Return the derivatives of the predictions with respect to the coefficients, shape (n, p).
+        The derivatives times the coefficients are the predictions.
         """
         return with_ones(inputs)
 
     @abstractmethod
     def formula(self, work: str) -> str:
-        """Return the form as people write it, against work called so."""
+        """Return the formula of the form, with the given name of the work."""
 
     @abstractmethod
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
@@ -51,7 +51,7 @@ class Form(ABC):
 
     @abstractmethod
     def to_json(self, coefficients: Floats, slope: Slope) -> dict[str, Any]:
-        """Return the coefficients as problems take them."""
+        """Return the coefficients in the form that problems accept."""
 
     def input_names(self, slope: Slope) -> tuple[str, ...]:
         """Return the names of the inputs."""
@@ -76,15 +76,15 @@ class Form(ABC):
 
 
 def with_ones(inputs: Floats) -> Floats:
-    """Return the inputs and a last column of ones."""
+    """Return the inputs with an additional last column of ones."""
     return np.column_stack([inputs, np.ones(len(inputs))])
 
 
 def nonnegative_least_squares(design: Floats, y: Floats) -> tuple[Floats, float]:
-    """Return the coefficients >= 0 that minimise |design b - y|^2, and that sum.
+    """Return the coefficients >= 0 that minimise |design b - y|^2, and the minimum.
 
-    SciPy stops where what is left to gain is small against 1: columns and target are scaled to at
-    most 1 before.
+    SciPy stops when the possible improvement is small compared with 1. Columns and target are
+    therefore scaled to a maximum of 1.
     """
     from scipy.optimize import nnls
 

@@ -20,7 +20,7 @@ class Linear(Form):
         return super().fit(inputs, seconds, weights)[None, :]
 
     def formula(self, work: str) -> str:
-        """Return the form as people write it."""
+        """Return the formula of the form."""
         return f"linear, T = c1 {work} + c2"
 
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:

@@ -425,113 +425,111 @@ def test_one_model_and_one_draft(tmp_path: Path) -> None:
         read_sweep(write(tmp_path / "nameless.json", vllm(8, 9.0, 3, model_id=None)), model="m")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ('{"output_throughput": "x"}', "output_throughput: expected a number, got 'x'"),
-        ('{"output_throughput": Infinity}', "output_throughput: expected a finite number, got inf"),
-        (
-            f'{{"output_throughput": 1{"0" * 400}}}',
-            "output_throughput: expected a finite number, got 1000",
-        ),
-        (
-            '{"output_throughput": -3}',
-            "output_tokens_per_second: expected a number in (0, 1e+18), got -3.0",
-        ),
-        ('{"max_concurrency": true}', "max_concurrency: expected an integer, got True"),
-        ('{"max_concurrency": 0}', "concurrency: expected an integer from 1 to 65,536, got 0"),
-        (
-            f'{{"max_concurrency": {"[" * 900 + "]" * 900}}}',
-            "max_concurrency: expected an integer, got",
-        ),
-        (
-            '{"spec_decode_acceptance_length": 7.0}',
-            "mean_acceptance_length: expected at most 4",
-        ),
-        (
-            '{"num_speculative_tokens": 2.5}',
-            "num_speculative_tokens: expected an integer, got 2.5",
-        ),
-        (
-            '{"num_speculative_tokens": -1}',
-            "draft_length: expected an integer from 0 to 1,000, got -1",
-        ),
-        ('{"speculative_config": 3}', "speculative_config: expected an object, got 3"),
-        (
-            '{"num_speculative_tokens_per_batch_size": [[1, 2]]}',
-            "expected ranges [first batch, last batch, dr",
-        ),
-        (
-            r'{"model_id": "\u001b]0;t\u0007"}',
-            "model: expected a name of at most 200 printable characters",
-        ),
-        (
-            r'{"model_id": "\ud800"}',
-            r"model: expected a name of at most 200 printable characters, got '\ud800",
-        ),
-        ('{"dataset_name": ["a"]}', "dataset_name: expected a text, got ['a']"),
-        ('{"spec_decode_num_drafts": 5e-324}', NO_LENGTH),
-    ],
-)
-def test_bad_runs_name_the_field(tmp_path: Path, change: str, message: str) -> None:
-    """Tests that a refused value is named by file and field, what was expected and what came,
-    nothing unescaped. A number of drafts next to 0 says nothing of their length.
-    """
-    with pytest.raises(InvalidInput) as refusal:
-        read_sweep(write(tmp_path / "run.json", vllm(8, 9.0, 3) | json.loads(change)))
-    assert "run.json: " in str(refusal.value)
-    assert message in str(refusal.value)
-    assert str(refusal.value).isprintable()
+BAD_RUNS = [
+    ('{"output_throughput": "x"}', "output_throughput: expected a number, got 'x'"),
+    ('{"output_throughput": Infinity}', "output_throughput: expected a finite number, got inf"),
+    (
+        f'{{"output_throughput": 1{"0" * 400}}}',
+        "output_throughput: expected a finite number, got 1000",
+    ),
+    (
+        '{"output_throughput": -3}',
+        "output_tokens_per_second: expected a number in (0, 1e+18), got -3.0",
+    ),
+    ('{"max_concurrency": true}', "max_concurrency: expected an integer, got True"),
+    ('{"max_concurrency": 0}', "concurrency: expected an integer from 1 to 65,536, got 0"),
+    (
+        f'{{"max_concurrency": {"[" * 900 + "]" * 900}}}',
+        "max_concurrency: expected an integer, got",
+    ),
+    (
+        '{"spec_decode_acceptance_length": 7.0}',
+        "mean_acceptance_length: expected at most 4",
+    ),
+    (
+        '{"num_speculative_tokens": 2.5}',
+        "num_speculative_tokens: expected an integer, got 2.5",
+    ),
+    (
+        '{"num_speculative_tokens": -1}',
+        "draft_length: expected an integer from 0 to 1,000, got -1",
+    ),
+    ('{"speculative_config": 3}', "speculative_config: expected an object, got 3"),
+    (
+        '{"num_speculative_tokens_per_batch_size": [[1, 2]]}',
+        "expected ranges [first batch, last batch, dr",
+    ),
+    (
+        r'{"model_id": "\u001b]0;t\u0007"}',
+        "model: expected a name of at most 200 printable characters",
+    ),
+    (
+        r'{"model_id": "\ud800"}',
+        r"model: expected a name of at most 200 printable characters, got '\ud800",
+    ),
+    ('{"dataset_name": ["a"]}', "dataset_name: expected a text, got ['a']"),
+    ('{"spec_decode_num_drafts": 5e-324}', NO_LENGTH),
+]
+"""Changes of a run, and the field that each harms."""
+
+BAD_FILES = [
+    (
+        '{"a": 1}',
+        "run.json: expected a CSV table (concurrency, draft_length,"
+        " output_tokens_per_second), results of",
+    ),
+    ("[]", "expected at least one run with its throughput"),
+    ("[3]", "the top level: expected an object, got 3"),
+    ('[{"output_throughput": 9}, []]', "run 2: expected an object, got []"),
+    (SGLANG % "[1]", "server_info: expected an object, got [1]"),
+    (SGLANG % '{"decode": {"a": 1}}', "server_info.decode: expected a list, got {'a': 1}"),
+    ('{"benchmarks": [3]}', "benchmarks[0]: expected an object, got 3"),
+    ('{"benchmarks": [{"metrics": 3}]}', "benchmarks[0].metrics: expected an object, got 3"),
+    (
+        '{"m": {"gsm8k": {"results": [{"metrics": [{}]}]}}}',
+        "m.gsm8k.results[0].batch_size: expected an integer, got ''",
+    ),
+    (
+        '{"m": {"gsm8k": {"results": [{"steps": 3, "topk": 1, "batch_size": 8, "metrics":'
+        ' [{"Name": "d", "output_throughput": 9.0, "accept_length": 9.5}]}]}}}',
+        "metrics[0].mean_acceptance_length: expected at most 4",
+    ),
+    (
+        r'{"m-1": {"gsm8k": {"results": []}}, "\u001b[31m": 3}',
+        r"\x1b[31m: expected an object, got 3",
+    ),
+    ('{"a": 1', "expected JSON: "),
+    ('{"a": 1}\n{"a": ', "line 2: expected JSON: "),
+    (
+        '{"output_throughput": 1, "output_throughput": 2}',
+        "field 'output_throughput' appears twice",
+    ),
+    (f'{{"output_throughput": {"1" * 5000}}}', "expected JSON: Exceeds the limit"),
+    ("[" * 100_000, "expected JSON: maximum recursion depth"),
+    ('{"a": "\udcff"}', "expected text in UTF-8: "),
+]
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (
-            '{"a": 1}',
-            "run.json: expected a CSV table (concurrency, draft_length,"
-            " output_tokens_per_second), results of",
+        *(
+            (json.dumps(vllm(8, 9.0, 3) | json.loads(change)), message)
+            for change, message in BAD_RUNS
         ),
-        ("[]", "expected at least one run with its throughput"),
-        ("[3]", "the top level: expected an object, got 3"),
-        ('[{"output_throughput": 9}, []]', "run 2: expected an object, got []"),
-        (SGLANG % "[1]", "server_info: expected an object, got [1]"),
-        (SGLANG % '{"decode": {"a": 1}}', "server_info.decode: expected a list, got {'a': 1}"),
-        ('{"benchmarks": [3]}', "benchmarks[0]: expected an object, got 3"),
-        ('{"benchmarks": [{"metrics": 3}]}', "benchmarks[0].metrics: expected an object, got 3"),
-        (
-            '{"m": {"gsm8k": {"results": [{"metrics": [{}]}]}}}',
-            "m.gsm8k.results[0].batch_size: expected an integer, got ''",
-        ),
-        (
-            '{"m": {"gsm8k": {"results": [{"steps": 3, "topk": 1, "batch_size": 8, "metrics":'
-            ' [{"Name": "d", "output_throughput": 9.0, "accept_length": 9.5}]}]}}}',
-            "metrics[0].mean_acceptance_length: expected at most 4",
-        ),
-        (
-            r'{"m-1": {"gsm8k": {"results": []}}, "\u001b[31m": 3}',
-            r"\x1b[31m: expected an object, got 3",
-        ),
-        ('{"a": 1', "expected JSON: "),
-        ('{"a": 1}\n{"a": ', "line 2: expected JSON: "),
-        (
-            '{"output_throughput": 1, "output_throughput": 2}',
-            "field 'output_throughput' appears twice",
-        ),
-        (f'{{"output_throughput": {"1" * 5000}}}', "expected JSON: Exceeds the limit"),
-        ("[" * 100_000, "expected JSON: maximum recursion depth"),
-        ('{"a": "\udcff"}', "expected text in UTF-8: "),
+        *BAD_FILES,
     ],
 )
 def test_bad_files_name_the_place(tmp_path: Path, content: str, message: str) -> None:
-    """Tests that what is no JSON, or not that of a benchmark, is refused where it is, nothing
-    unescaped, and that deep nesting and long numbers end in no traceback.
+    """Tests that a refused value is named by file and field, and that what is no JSON, or not that
+    of a benchmark, is refused where it is, nothing unescaped. Deep nesting and long numbers end in
+    no traceback; a number of drafts next to 0 says nothing of their length.
     """
     path = tmp_path / "run.json"
     path.write_bytes(content.encode("utf-8", "surrogateescape"))
-    with pytest.raises(InvalidInput) as refusal:
+    with pytest.raises(InvalidInput, match=re.escape(message)) as refusal:
         read_sweep(path)
-    assert message in str(refusal.value)
+    assert "run.json: " in str(refusal.value)
     assert str(refusal.value).isprintable()
 
 

@@ -401,17 +401,6 @@ def test_what_is_declared_is_held_against_what_cancels() -> None:
         assert len(rich.violations(plan)) == sentences
 
 
-def test_a_schedule_is_played_once() -> None:
-    """Tests that the judge plays a schedule once for a problem, and again for another."""
-    schedule = plan().schedule
-    one = problem()
-    other = problem(acceptance_rates=[0.5, 0.0, 0.5])
-    first = one.realised(schedule)
-    assert one.realised(schedule) is first
-    assert other.realised(schedule)[0][2] == pytest.approx(0.25 + 0.75 * 1.75)
-    assert one.realised(schedule)[0] == pytest.approx(first[0])
-
-
 def test_no_rate_has_no_utility(monkeypatch: pytest.MonkeyPatch) -> None:
     """Tests that a client without a rate is refused, and that a utility of nothing is worth no
     number.

@@ -223,12 +223,6 @@ def test_drafting_needs_its_fields(name: str) -> None:
     assert ServingLatencyProblem.from_dict(data | {"mechanism": "autoregressive"}).tasks == 2
 
 
-def test_largest_output_bounds_the_maximum() -> None:
-    """Tests that O_max below an output length is refused."""
-    with pytest.raises(InvalidInput, match=r"max_output_tokens: expected at least .* 4, got 3"):
-        tiny(max_output_tokens=3)
-
-
 def test_identity_ignores_name_and_notes() -> None:
     """Tests that the digest is of the problem, not of its label."""
     assert tiny(name="a", notes="b").sha256 == tiny().sha256
@@ -321,6 +315,10 @@ GRID = {"batch": [1, 1, 2, 2], "new_tokens": [1, 3, 1, 3], "cached_tokens": [0] 
         ),
         ({"arrival_seconds": [0.0] * 3}, "arrival_seconds: unknown field"),
         (
+            {"max_output_tokens": 3},
+            "max_output_tokens: expected at least the largest of output_tokens, 4, got 3",
+        ),
+        (
             {"rounds": "slowest", "output_lengths": "predicted", "output_samples": [[1, 1]]},
             "rounds: expected 'mean' unless output_lengths is 'conservative' or 'known'",
         ),
@@ -331,8 +329,8 @@ GRID = {"batch": [1, 1, 2, 2], "new_tokens": [1, 3, 1, 3], "cached_tokens": [0] 
     ],
 )
 def test_what_cannot_be_measured_is_refused(changes: dict[str, Any], message: str) -> None:
-    """Tests that a table with a hole or that falls is refused, and what static batches alone can
-    have elsewhere.
+    """Tests that a table with a hole or that falls, and O_max below an output length are refused,
+    and what static batches alone can have elsewhere.
     """
     with pytest.raises(InvalidInput, match=f"^{re.escape(message)}"):
         tiny(**changes)

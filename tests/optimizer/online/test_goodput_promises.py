@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 import specopt
-from specopt.instances.fair_goodput.minimum_rates import minimum_rates
-from specopt.instances.fair_goodput.per_second import per_second
+from specopt.instances.fair_goodput.hard import minimum_rates, per_second
 from specopt.models.acceptance import expected_tokens
 from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fields import Floats

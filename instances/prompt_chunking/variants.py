@@ -1,0 +1,138 @@
+"""Random prompts, links and clouds with one extreme property each."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from specopt.instances.prompt_chunking.random import random
+from specopt.models.arguments import integer, number, positive
+from specopt.models.fields import MAX_TOKENS
+from specopt.models.pass_time import CloudDelay
+from specopt.models.prompt_chunking.problem import PromptChunkingProblem
+
+
+def single_stage(
+    *, prompt_tokens: int = 1000, cloud_slowness: float = 3.0, wait: str = "serial", seed: int = 0
+) -> PromptChunkingProblem:
+    """A random link with one slow GPU behind it.
+
+    Difficulty: the cloud is the bottleneck, and every chunk pays the fixed cost of a batch in full.
+    With a serial wait each chunk also waits for the running batch. Upload, cloud and download can
+    each be critical.
+
+    Parameters
+    ----------
+    prompt_tokens
+        Prompt length N, as in `random`.
+    seed
+        Seed of the random generator, as in `random`.
+    cloud_slowness
+        Factor on the cloud delay.
+    wait
+        Rule for waiting in the cloud, as in the problem.
+    """
+    problem = random(prompt_tokens=prompt_tokens, pipeline_length=1, wait=wait, seed=seed)
+    cloud_slowness = positive("cloud_slowness", cloud_slowness)
+    delay = problem.cloud_delay
+    return dataclasses.replace(
+        problem,
+        name=f"single-stage N={prompt_tokens} x{cloud_slowness:g} {wait} seed={seed}",
+        cloud_delay=dataclasses.replace(delay, seconds=delay.seconds * cloud_slowness),
+    )
+
+
+def slow_link(
+    *, prompt_tokens: int = 1000, slowness: float = 20.0, download: str = "all", seed: int = 0
+) -> PromptChunkingProblem:
+    """A random cloud behind links slowed by a factor; the downlink is barely faster than the
+    uplink.
+
+    Difficulty: the download of the last chunk follows its upload, so the last chunks must be small,
+    although messages and batches still have a cost. The gain is a small share of a long time, and
+    gaps close slowly.
+
+    Parameters
+    ----------
+    prompt_tokens
+        Prompt length N, as in `random`.
+    seed
+        Seed of the random generator, as in `random`.
+    slowness
+        Factor by which both links are slower than in paper 4 (5-10 MB/s up, 10-15 MB/s down).
+    download
+        Downloaded chunks, as in the problem.
+    """
+    problem = random(prompt_tokens=prompt_tokens, download=download, seed=seed)
+    up = problem.uplink_bytes_per_second / positive("slowness", slowness)
+    return dataclasses.replace(
+        problem,
+        name=f"slow-link N={prompt_tokens} slowness={slowness:g} {download} seed={seed}",
+        uplink_bytes_per_second=up,
+        downlink_bytes_per_second=1.1 * up,
+    )
+
+
+def slow_message(
+    *, prompt_tokens: int = 1000, message_milliseconds: float = 50.0, seed: int = 0
+) -> PromptChunkingProblem:
+    """A random link and cloud with an overhead of tens of milliseconds per message.
+
+    Difficulty: few chunks of very different sizes are best, and adding or removing one changes all
+    of them. Eq. 3 of paper 4 ignores the overhead of a message and sends far too many.
+
+    Parameters
+    ----------
+    prompt_tokens
+        Prompt length N, as in `random`.
+    seed
+        Seed of the random generator, as in `random`.
+    message_milliseconds
+        Overhead of each uploaded chunk, in addition to its bytes.
+    """
+    message_milliseconds = number("message_milliseconds", message_milliseconds, 0)
+    return dataclasses.replace(
+        random(prompt_tokens=prompt_tokens, seed=seed),
+        name=f"slow-message N={prompt_tokens} {message_milliseconds:g} ms seed={seed}",
+        message_overhead_seconds=1e-3 * message_milliseconds,
+    )
+
+
+def steep_cloud(
+    *,
+    prompt_tokens: int = 1000,
+    step_tokens: int = 128,
+    step_milliseconds: float = 15.0,
+    seed: int = 0,
+) -> PromptChunkingProblem:
+    """A cloud delay that jumps by milliseconds within one token every n tokens and is flat in
+    between.
+
+    Difficulty: the delay is neither convex nor concave, the best chunks end just before a step, and
+    Eq. 3 of paper 4 has several roots or no root.
+
+    Parameters
+    ----------
+    prompt_tokens
+        Prompt length N, as in `random`.
+    seed
+        Seed of the random generator, as in `random`.
+    step_tokens
+        Number of tokens from one step to the next, at least 2.
+    step_milliseconds
+        Height of a step.
+    """
+    problem = random(prompt_tokens=prompt_tokens, seed=seed)
+    width = integer("step_tokens", step_tokens, 2, MAX_TOKENS)
+    height = 1e-3 * positive("step_milliseconds", step_milliseconds)
+    edges = np.arange(width, 2 * prompt_tokens + 2 * width, width, dtype=np.float64)
+    levels = 0.01 + height * np.arange(len(edges) + 1)
+    tokens = np.concatenate(([0.0], np.column_stack((edges, edges + 1.0)).ravel()))
+    return dataclasses.replace(
+        problem,
+        name=f"steep-cloud N={prompt_tokens} every {step_tokens} tokens seed={seed}",
+        cloud_delay=CloudDelay(
+            tokens=tokens, seconds=np.concatenate((np.repeat(levels[:-1], 2), levels[-1:]))
+        ),
+    )

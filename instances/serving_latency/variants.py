@@ -1,0 +1,251 @@
+"""Variants of the setting of paper 1; each is hard in a different way."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from specopt.instances.serving_latency.paper_1 import DRAFT_RUNTIME, paper_1
+from specopt.models.arguments import integer, number, positive
+from specopt.models.fields import MAX_TOKENS
+from specopt.models.pass_time import LinearRuntime
+from specopt.models.serving_latency.problem import ServingLatencyProblem
+
+
+def equal_inputs(
+    *,
+    pair: str = "1.1B-7B",
+    tasks: int = 40,
+    tokens: int = 256,
+    max_output: int = 512,
+    seed: int = 0,
+) -> ServingLatencyProblem:
+    """Tasks with prompts of exactly the same length, in the setting of paper 1.
+
+    Difficulty: nothing is padded, every task can replace every other, and many plans tie. Searches
+    that branch on tasks meet each plan in as many forms as there are permutations.
+
+    Parameters
+    ----------
+    pair
+        Draft and verify model, as in `paper_1`.
+    tasks
+        Number of tasks K, as in `paper_1`.
+    tokens
+        Input tokens of every task.
+    max_output
+        Largest output length O_max.
+    seed
+        Seed of `numpy.random.default_rng`, for the channels and the output lengths.
+    """
+    problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)
+    return dataclasses.replace(
+        problem,
+        name=f"equal-inputs {pair} K={tasks} I={tokens} O<={max_output} seed={seed}",
+        input_tokens=np.full(tasks, integer("tokens", tokens, 1, MAX_TOKENS)),
+    )
+
+
+def heavy_prefill(
+    *,
+    pair: str = "1.1B-7B",
+    tasks: int = 8,
+    max_input: int = 8192,
+    max_output: int = 16,
+    seed: int = 0,
+) -> ServingLatencyProblem:
+    """Prompts of log-uniform length and answers of a few tokens; otherwise the setting of paper 1.
+
+    Difficulty: the prefill step takes most of the latency, and its draft stage takes longer than
+    its verification. The batch verified last should then be a short one (Johnson's rule for one
+    step). Algorithm 1 orders the batches by ascending input and ends with the longest prompts: up
+    to 14 % above the optimum.
+
+    Parameters
+    ----------
+    pair
+        Draft and verify model, as in `paper_1`.
+    tasks
+        Number of tasks K, as in `paper_1`.
+    seed
+        Seed of the random generator, as in `paper_1`.
+    max_input
+        Largest input length; input lengths are log-uniform on 8..max_input.
+    max_output
+        Largest output length O_max.
+    """
+    problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)
+    logarithms = np.random.default_rng((seed, 1)).uniform(
+        np.log(8.0), np.log(integer("max_input", max_input, 8, MAX_TOKENS)), tasks
+    )
+    return dataclasses.replace(
+        problem,
+        name=f"heavy-prefill {pair} K={tasks} I<={max_input} O<={max_output} seed={seed}",
+        input_tokens=np.exp(logarithms).astype(np.int64),
+    )
+
+
+def known_lengths(
+    *,
+    pair: str = "1.1B-7B",
+    tasks: int = 40,
+    max_output: int = 1024,
+    long_share: float = 0.2,
+    seed: int = 0,
+) -> ServingLatencyProblem:
+    """The setting of paper 1 with known output lengths: a share of them is long, the others are a
+    tenth of that.
+
+    Difficulty: a batch lasts as long as its longest answer. Each task is best batched with tasks of
+    a similar output length and a similar input length, in batches of a good size. Contiguous
+    batches in sorted input are no longer sufficient, and the exact methods here handle only a few
+    tasks.
+
+    Parameters
+    ----------
+    pair
+        Draft and verify model, as in `paper_1`.
+    tasks
+        Number of tasks K, as in `paper_1`.
+    seed
+        Seed of the random generator, as in `paper_1`.
+    max_output
+        Largest output length O_max.
+    long_share
+        Probability that an output length is uniform on 1..max_output; otherwise it is uniform on
+        1..max_output / 10.
+    """
+    problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)
+    short = np.random.default_rng((seed, 1)).uniform(size=tasks) >= number(
+        "long_share", long_share, 0.0, 1.0
+    )
+    return dataclasses.replace(
+        problem,
+        name=f"known-lengths {pair} K={tasks} O<={max_output} long={long_share:g} seed={seed}",
+        output_tokens=np.where(short, -(-problem.output_tokens // 10), problem.output_tokens),
+        output_lengths="known",
+    )
+
+
+def slow_link(
+    *,
+    pair: str = "1.1B-7B",
+    tasks: int = 40,
+    bandwidth: float = 0.5e6,
+    loss_decibels: float = 20.0,
+    max_output: int = 64,
+    seed: int = 0,
+) -> ServingLatencyProblem:
+    """Short answers over a narrow band with weak signals; otherwise the setting of paper 1.
+
+    Difficulty: most of the latency is the upload, so the bandwidth shares are decisive. The same
+    seconds of inference are a small share of the objective, so relative gaps look smaller than they
+    are.
+
+    Parameters
+    ----------
+    pair
+        Draft and verify model, as in `paper_1`.
+    tasks
+        Number of tasks K, as in `paper_1`.
+    bandwidth
+        Uplink bandwidth in hertz, as in `paper_1`.
+    seed
+        Seed of the random generator, as in `paper_1`.
+    loss_decibels
+        Attenuation of every signal compared with paper 1, in decibels.
+    max_output
+        Largest output length O_max.
+    """
+    bandwidth = positive("bandwidth", bandwidth)
+    loss_decibels = number("loss_decibels", loss_decibels, 0.0, 200.0)
+    problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, bandwidth=bandwidth, seed=seed)
+    return dataclasses.replace(
+        problem,
+        name=(
+            f"slow-link {pair} K={tasks} {bandwidth:g} Hz -{loss_decibels:g} dB O<={max_output}"
+            f" seed={seed}"
+        ),
+        snr=problem.snr * 10.0 ** (-loss_decibels / 10.0),
+    )
+
+
+def stage_ratio(
+    *,
+    pair: str = "1.1B-7B",
+    tasks: int = 40,
+    factor: float = 20.0,
+    max_output: int = 512,
+    seed: int = 0,
+) -> ServingLatencyProblem:
+    """The setting of paper 1 with a draft device that is slower, or faster, by a factor.
+
+    Difficulty: with a slow draft device every batch waits for drafts and only the last verification
+    matters; with a fast one only the first draft matters. Heuristics for balanced stages put the
+    wrong batch there, and the best speculation length moves to an end of its range.
+
+    Parameters
+    ----------
+    pair
+        Draft and verify model, as in `paper_1`.
+    tasks
+        Number of tasks K, as in `paper_1`.
+    seed
+        Seed of the random generator, as in `paper_1`.
+    factor
+        Ratio of the draft stage's seconds to those of Table II; the stage is faster below 1.
+    max_output
+        Largest output length O_max.
+    """
+    factor = positive("factor", factor)
+    problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)
+    return dataclasses.replace(
+        problem,
+        name=f"stage-ratio {pair} K={tasks} factor={factor:g} O<={max_output} seed={seed}",
+        draft_runtime=LinearRuntime(
+            seconds_per_flop=factor * DRAFT_RUNTIME.seconds_per_flop,
+            overhead_seconds=factor * DRAFT_RUNTIME.overhead_seconds,
+        ),
+    )
+
+
+def tight_memory(
+    *,
+    pair: str = "1.1B-7B",
+    tasks: int = 40,
+    fit: float = 3.0,
+    max_output: int = 512,
+    seed: int = 0,
+) -> ServingLatencyProblem:
+    """The setting of paper 1 with draft memory for a given number of tasks with the longest input
+    (Eq. 9-10).
+
+    Difficulty: batches of long prompts must be small and batches of short ones need not be, so the
+    best sizes differ along the pipeline. There are many batches, and therefore many orders. Fixed
+    sizes waste either memory or verification.
+
+    Parameters
+    ----------
+    pair
+        Draft and verify model, as in `paper_1`.
+    tasks
+        Number of tasks K, as in `paper_1`.
+    seed
+        Seed of the random generator, as in `paper_1`.
+    fit
+        Number of tasks with the longest input that fit into memory next to the draft model, at
+        least 1.
+    max_output
+        Largest output length O_max.
+    """
+    problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)
+    assert problem.draft is not None
+    longest = int(problem.input_tokens.max()) + problem.longest_output
+    room = number("fit", fit, 1.0) * longest * problem.draft.kv_bytes_per_token
+    return dataclasses.replace(
+        problem,
+        name=f"tight-memory {pair} K={tasks} fit={fit:g} O<={max_output} seed={seed}",
+        draft_memory_bytes=1.0001
+        * (problem.draft.parameter_bytes + room),  # after any later rounding, `fit` tasks fit
+    )

@@ -1,0 +1,165 @@
+"""Pending requests that are hard to batch, each family in a different way."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from specopt.instances.verification_batch.pending import (
+    AMPLE_BYTES,
+    COEFFICIENTS,
+    KV_BYTES_PER_TOKEN,
+    mixed,
+)
+from specopt.models.arguments import integer, number, positive, random_generator
+from specopt.models.fields import MAX_TOKENS
+from specopt.models.verification_batch.problem import VerificationBatchProblem
+
+
+def bursty(
+    *, requests: int = 100, bursts: int = 5, spacing_seconds: float = 0.05, seed: int = 0
+) -> VerificationBatchProblem:
+    """Requests whose deadlines fall on a few instants, one burst each; a third of them are cold.
+
+    Difficulty: whole groups enter and leave with one deadline, ties are everywhere, and including
+    one request of an early burst delays all later ones. Ordering by earliest deadline commits to it
+    at once.
+
+    Parameters
+    ----------
+    requests
+        Number n of pending requests, as in `warm`.
+    seed
+        Seed of the random generator, as in `warm`.
+    bursts
+        Number of distinct deadlines.
+    spacing_seconds
+        Time between two bursts, and from now to the first.
+    """
+    spacing_seconds = positive("spacing_seconds", spacing_seconds)
+    problem = mixed(requests=requests, cold_share=0.3, seed=seed)
+    burst = np.random.default_rng((seed, 1)).integers(
+        1, integer("bursts", bursts, 1, MAX_TOKENS), size=requests, endpoint=True
+    )
+    return dataclasses.replace(
+        problem,
+        name=f"bursty n={requests} bursts={bursts} every {spacing_seconds:g} s seed={seed}",
+        deadline_seconds=burst.astype(np.float64) * spacing_seconds,
+    )
+
+
+def correlated(
+    *,
+    requests: int = 60,
+    offset: float = 0.1,
+    time_share: float = 0.5,
+    memory_share: float = 0.5,
+    seed: int = 0,
+) -> VerificationBatchProblem:
+    """Expected tokens proportional to verification time plus a constant; time and memory both bind.
+
+    Difficulty: all densities are nearly equal. Bounds by density therefore separate batches badly,
+    few batches dominate others, and the exact use of time and memory is decisive.
+
+    Parameters
+    ----------
+    requests
+        Number n of pending requests, as in `warm`.
+    seed
+        Seed of the random generator, as in `warm`.
+    offset
+        Ratio of the constant to the mean of the proportional part; 0 gives subset sums.
+    time_share
+        Ratio of the time to the earliest deadline to the time of all requests; deadlines spread up
+        to 10 % beyond.
+    memory_share
+        Ratio of the free memory to the memory of all requests.
+    """
+    offset = number("offset", offset, 0)
+    problem = mixed(requests=requests, cold_share=0.5, seed=seed)
+    estimator = problem.estimator
+    seconds = estimator.weights(problem.new_tokens, problem.cached_tokens)
+    rng = np.random.default_rng((seed, 1))
+    mean = float(seconds.mean()) if requests else 0.0
+    due = estimator.overhead_seconds + positive("time_share", time_share) * float(seconds.sum())
+    return dataclasses.replace(
+        problem,
+        name=f"correlated n={requests} offset={offset:g} seed={seed}",
+        expected_tokens=100.0 * (seconds + offset * mean),
+        memory_bytes=positive("memory_share", memory_share)
+        * float(problem.request_memory_bytes.sum()),
+        deadline_seconds=due * (1.0 + 0.1 * rng.uniform(size=requests)),
+    )
+
+
+def density_trap(
+    *, requests: int = 20, ratio: float = 50.0, seed: int = 0
+) -> VerificationBatchProblem:
+    """One deadline, one long prompt that just meets it, and short warm requests of slightly higher
+    value per second.
+
+    Difficulty: by value per second the short requests come first, and after any of them the long
+    one no longer fits. A greedy batch has about the value of the short requests together; the best
+    batch has `ratio` times that value.
+
+    Parameters
+    ----------
+    requests
+        Number n of pending requests, including the long one; at least 2.
+    ratio
+        Approximate ratio of the value of the long request to that of all others together.
+    seed
+        Seed of `numpy.random.default_rng`.
+    """
+    count = integer("requests", requests, 2, MAX_TOKENS) - 1
+    positive("ratio", ratio)
+    rng = random_generator(seed)
+    estimator = COEFFICIENTS["table-12"]
+    new = rng.integers(2, 9, size=count, endpoint=True)
+    cached = rng.integers(50, 400, size=count, endpoint=True)
+    seconds = estimator.weights(new, cached)
+    long_seconds, tokens = ratio * float(seconds.sum()), 1
+    while float(estimator.weights(np.array([tokens]), np.array([0]))[0]) < long_seconds:
+        tokens *= 2
+    long_seconds = float(estimator.weights(np.array([tokens]), np.array([0]))[0])
+    return VerificationBatchProblem(
+        name=f"density-trap n={requests} ratio={ratio:g} seed={seed}",
+        now_seconds=0.0,
+        memory_bytes=AMPLE_BYTES,
+        expected_tokens=np.append(1.01 * seconds, long_seconds) * 100.0,
+        new_tokens=np.append(new, tokens),
+        cached_tokens=np.append(cached, 0),
+        request_memory_bytes=np.append(new + cached, tokens) * float(KV_BYTES_PER_TOKEN),
+        deadline_seconds=np.full(requests, estimator.overhead_seconds + long_seconds * 1.0001),
+        estimator=estimator,
+    )
+
+
+def hopeless_urgent(
+    *, requests: int = 100, hopeless: int = 1, seed: int = 0
+) -> VerificationBatchProblem:
+    """Cold and warm requests, the first few of which can no longer meet their deadlines.
+
+    Difficulty: none for an exact method. But the most urgent critical request comes first in
+    Algorithm 1, it does not fit, and as printed the algorithm stops there. Its batch is empty,
+    whatever the value of the other requests.
+
+    Parameters
+    ----------
+    requests
+        Number n of pending requests, as in `warm`.
+    seed
+        Seed of the random generator, as in `warm`.
+    hopeless
+        Number of requests whose deadlines have passed.
+    """
+    problem = mixed(requests=requests, cold_share=0.3, seed=seed)
+    late = np.arange(requests) < integer("hopeless", hopeless, 0, MAX_TOKENS)
+    return dataclasses.replace(
+        problem,
+        name=f"hopeless-urgent n={requests} hopeless={hopeless} seed={seed}",
+        deadline_seconds=np.where(
+            late, -1e-3 * (1.0 + np.arange(requests)), problem.deadline_seconds
+        ),
+    )
