@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from specopt.api.scan import scan
-from specopt.kinds import kind_of, kinds
+from specopt.kinds import kind_of, kinds, names_with
 from specopt.kinds.kind import Interval, Uncertainty
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput, Unsupported
@@ -139,15 +139,14 @@ def robustness(
         raise InvalidInput(
             "plan: expected a plan that the judge can rate, got one that does not fit the problem"
         )
-    shape = uncertainty.shape(problem) or None
+    shape = uncertainty.shape(problem)
     rng = np.random.default_rng(seed)
 
     def case(change: tuple[Any, float], *_: object) -> Case:
         rates, scale = change
-        unchanged = rates is None and scale == 1.0
-        variant, adapted = (
-            (problem, plan) if unchanged else uncertainty.vary(problem, plan, rates, scale)
-        )
+        variant, adapted = problem, plan
+        if rates is not None or scale != 1.0:
+            variant, adapted = uncertainty.vary(problem, plan, rates, scale)
         return Case(
             acceptance=None if rates is None else float(np.mean(rates)),
             output_scale=scale,
@@ -157,10 +156,10 @@ def robustness(
 
     draws = []
     for _ in range(samples):
-        rates = None if acceptance is None else rng.uniform(*acceptance, size=shape)
+        rates = None if acceptance is None else rng.uniform(*acceptance, size=shape or None)
         draws.append(("sample", (rates, float(rng.uniform(*output_scale)))))
     candidates: tuple[list[Any], bool] = (
-        [None if acceptance is None else np.full(shape or (), acceptance[0])],
+        [None if acceptance is None else np.full(shape, acceptance[0])],
         True,
     )
     if acceptance is not None and uncertainty.worst is not None:
@@ -193,9 +192,9 @@ def _check(
 ) -> Uncertainty:
     kind = kind_of(problem)
     if kind.uncertainty is None:
-        able = ", ".join(one.name for one in kinds() if one.uncertainty is not None)
         raise Unsupported(
-            f"{kind.name} has no acceptance rate or output length that varies; these have: {able}"
+            f"{kind.name} has no acceptance rate or output length that varies; these have:"
+            f" {names_with('uncertainty')}"
         )
     if acceptance is not None:
         low, high = acceptance

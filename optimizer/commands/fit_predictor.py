@@ -7,8 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from specopt.commands.options import argument, filled, from_fields, option, required
-from specopt.commands.shared import AsJson, Output, Seed, check_target, print_json, write
-from specopt.console.streams import say
+from specopt.commands.shared import (
+    AsJson,
+    Output,
+    Seed,
+    check_target,
+    print_json,
+    say_written,
+    write,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,8 +109,7 @@ def fit_predictor(given: FitPredictor) -> None:
 
         print_fitted(found, console())
     write(fitted.problem, given.output)
-    if given.output is not None:
-        say(f"written to {given.output}")
+    say_written(given.output)
 
 
 def _seconds(text: str) -> Any:

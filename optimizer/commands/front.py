@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-import typer
-
 from specopt.commands.shared import (
     FOUND,
     INTERRUPTED,
@@ -20,6 +18,7 @@ from specopt.commands.shared import (
     Seconds,
     Seed,
     check_target,
+    option_info,
     print_json,
     read_problem,
 )
@@ -30,11 +29,9 @@ def front(
     file: File,
     field: Annotated[
         str,
-        typer.Option(help="Field to vary; dots lead into nested fields and all parts of a list."),
+        option_info(None, "Field to vary; dots lead into nested fields and all parts of a list."),
     ],
-    values: Annotated[
-        str, typer.Option(metavar="V,V,...", help="Values of the field, in this order.")
-    ],
+    values: Annotated[str, option_info("V,V,...", "Values of the field, in this order.")],
     method: Method = None,
     option: MethodOptions = None,
     time_limit: Seconds = None,

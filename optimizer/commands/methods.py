@@ -5,17 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from specopt.commands.shared import AsJson, print_json, read_problem
+from specopt.commands.shared import AsJson, argument_info, print_json, read_problem
 
 
 def methods(
     kind: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[KIND|FILE]", help="Only methods for this kind, or for the problem in a file."
-        ),
+        argument_info("[KIND|FILE]", "Only methods for this kind, or for the problem in a file."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:

@@ -26,6 +26,7 @@ from specopt.commands.shared import (
     exit_code,
     print_json,
     problem_file,
+    say_written,
     write,
 )
 from specopt.console.streams import say
@@ -121,20 +122,13 @@ def plan(given: Plan) -> int:
     """
     from specopt.api.generate import from_deployment
     from specopt.engines import ENGINES
-    from specopt.kinds import kind_of
+    from specopt.kinds import kind_of, names_with
     from specopt.solvers.clock import Clock
 
     clock = Clock(given.time_limit)
-    for source in (
-        given.draft,
-        given.verify,
-        given.runtimes,
-        given.device_runtimes,
-        given.trace,
-        given.acceptance,
-    ):
-        for target in (given.output, given.problem):
-            check_target(target, source)
+    inputs = given.draft, given.verify, given.runtimes, given.device_runtimes
+    for target in (given.output, given.problem):
+        check_target(target, *inputs, given.trace, given.acceptance)
     if given.tasks == 0 or (given.tasks is not None and given.trace is None):
         raise InvalidInput("--tasks: with --trace, expected an integer >= 1")
     kinds, for_ = from_deployment(), given.for_
@@ -143,10 +137,9 @@ def plan(given: Plan) -> int:
     advised = for_ in kinds and kind_of(for_).advice is not None
     for name in () if advised or (for_ in ENGINES and given.link is not None) else FLEET:
         if getattr(given, name) is not None:
-            able = ", ".join(kind for kind in kinds if kind_of(kind).advice is not None)
             raise InvalidInput(
-                f"--{name.replace('_', '-')}: expected --for {able}, or an engine with --link, got "
-                f"--for {for_}"
+                f"--{name.replace('_', '-')}: expected --for {names_with('advice')}, or an engine"
+                f" with --link, got --for {for_}"
             )
     known = _deployment(given)
     if for_ in ENGINES:
@@ -179,7 +172,7 @@ def _deployment(given: Plan) -> Deployment:
         raise InvalidInput(NO_TABLE)
     price = _numbers("--price", given.price, "VERIFIER[,POOL]", 1)
     watts = _numbers("--power", given.power, "IDLE,BUSY[,DEVICE]", 2)
-    read = None if given.trace is None else read_trace(given.trace, rows=given.tasks)
+    read = given.trace and read_trace(given.trace, rows=given.tasks)
     if read is not None and read.guess:
         say(read.guess)
     if read is not None and given.tasks is None:
@@ -194,13 +187,9 @@ def _deployment(given: Plan) -> Deployment:
             if given.memory is None
             else arguments.number("--memory", given.memory, above=0) * 1e9
         ),
-        acceptance=(
-            None if given.acceptance is None else read_acceptance(given.acceptance, mode=given.mode)
-        ),
+        acceptance=given.acceptance and read_acceptance(given.acceptance, mode=given.mode),
         fleet=Fleet(
-            device=(
-                None if given.device_runtimes is None else Passes.read(given.device_runtimes, small)
-            ),
+            device=given.device_runtimes and Passes.read(given.device_runtimes, small),
             clients=(
                 None if given.clients is None else arguments.integer("--clients", given.clients, 1)
             ),
@@ -285,9 +274,7 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> i
         if report is not None:
             line(out, "judged", "feasible" if report.feasible else "; ".join(report.violations))
         print_next(following, out)
-        for path in (given.problem, given.output):
-            if path is not None:
-                say(f"written to {path}")
+        say_written(given.problem, given.output)
     return exit_code(result)
 
 

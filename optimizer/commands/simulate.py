@@ -114,7 +114,7 @@ def simulate(given: Simulate) -> None:
         compared = compare_policies(
             several, {workload or given.source: world}, seed=given.seed, **options
         )
-        print_json(compared.rows) if given.as_json else hand_over(f"{compared}\n", None)
+        print_json(compared.rows) if given.as_json else hand_over(str(compared))
         return
     found = play(world, played, seed=given.seed, verbose=True, **options)
     if given.as_json:
@@ -138,7 +138,7 @@ def _policy_on_workload(
         one_of("KIND", kind, [one for one, simulator in SIMULATORS.items() if simulator.policies])
     ]
     for name in (policy or "").split(","):
-        if plugged(POLICIES, kind, name) is None:
+        if plugged(POLICIES, f"{kind}.{name}") is None:
             one_of("--policy", name or None, simulator.policies)
     families = {family.label: family for family in simulator.workloads}
     short = workload if workload is None else workload.removeprefix(f"{kind}/")

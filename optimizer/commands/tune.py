@@ -10,11 +10,15 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from specopt.commands.options import argument, filled, flag, from_fields, option
-from specopt.commands.shared import AsJson, EngineVersion, Output, check_target
-from specopt.console.stdout import stdout
+from specopt.commands.shared import (
+    AsJson,
+    EngineVersion,
+    Output,
+    check_target,
+    hand_over,
+    say_written,
+)
 from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
 
@@ -116,9 +120,8 @@ def tune(given: Tune) -> None:
 
     if given.engine not in ENGINES:
         raise InvalidInput(f"--engine: expected one of {', '.join(ENGINES)}, got {given.engine!r}")
-    for source in given.sweep:
-        check_target(given.output, Path(parse_source(source)[0]))
-    check_target(given.output, given.weights)
+    sources = [Path(parse_source(source)[0]) for source in given.sweep]
+    check_target(given.output, *sources, given.weights)
     engine = ENGINES[given.engine]
     if given.per not in (None, "joule", "coin") or (given.per == "coin" and given.price is None):
         raise InvalidInput(f"--per: expected joule, or coin with --price, got {given.per!r}")
@@ -153,7 +156,7 @@ def tune(given: Tune) -> None:
     if given.output is not None:
         write_text(given.output, to_json(data) + "\n")
     if given.as_json:
-        typer.echo(to_json(data), file=stdout())
+        hand_over(to_json(data))
         return
     from specopt.console.terminal import console
     from specopt.views.tuning import print_tuning
@@ -165,11 +168,10 @@ def tune(given: Tune) -> None:
             if points
             else "No further measurements are needed."
         )
-        typer.echo(f"\n{more}", file=stdout())
+        hand_over(f"\n{more}")
         known = {one.point for tuner in options.tuners.values() for one in tuner.measurements}
         _print_points(points, [point in known for _, point in asked])
-    if given.output is not None:
-        say(f"written to {given.output}")
+    say_written(given.output)
 
 
 def _first_points(given: Tune, sweep: Sweep, goal: Goal) -> list[dict[str, Any]]:
@@ -198,9 +200,9 @@ def _print_first(points: list[dict[str, Any]], as_json: bool) -> None:
     from specopt.models.files import to_json
 
     if as_json:
-        typer.echo(to_json({"ask": points}), file=stdout())
+        hand_over(to_json({"ask": points}))
         return
-    typer.echo("Measure first, to have something to compare:", file=stdout())
+    hand_over("Measure first, to have something to compare:")
     _print_points(points)
 
 
@@ -231,7 +233,7 @@ def _goal(given: Tune, sweep: Sweep, engine: Engine) -> Goal:
         tpot_seconds=tpot,
         tpot_of=statistic or "mean",
         ttft_seconds=None if given.ttft is None else given.ttft / 1000.0,
-        weights=None if given.weights is None else _weights(given.weights),
+        weights=given.weights and _weights(given.weights),
         mix=mix,
         context_tokens=given.context if in_sweep or given.memory is None else None,
         single=engine.single,
@@ -291,16 +293,12 @@ def _drive(given: Tune, command: str, engine: Engine) -> None:
             "--drive: expected one SWEEP, the CSV file to which rows are added, got"
             f" {len(given.sweep)}"
         )
-    prompts = (
-        tuple(filter(None, read_text(given.prompts).splitlines())) if given.prompts else PROMPTS
-    )
-    client = Client(
-        endpoint=given.endpoint, prompts=prompts, max_tokens=(given.tokens,), seconds=given.seconds
-    )
+    prompts = PROMPTS
+    if given.prompts is not None:
+        prompts = tuple(filter(None, read_text(given.prompts).splitlines()))
+    client = filled(Client, given, model=None, prompts=prompts, max_tokens=(given.tokens,))
     sweep = Path(given.sweep[0])
-    goal = Goal(
-        weights=None if given.weights is None else _weights(given.weights), single=engine.single
-    )
+    goal = Goal(weights=given.weights and _weights(given.weights), single=engine.single)
     tuner = Tuner(
         numbers_of("--loads", given.loads),
         range(1, (given.max_length or _LONGEST) + 1),
@@ -339,4 +337,4 @@ def _print_points(points: Sequence[Mapping[str, Any]], known: Sequence[bool] = (
 
     for point, again in zip_longest(points, known):
         text = ", ".join(f"{key} {printable(str(value))}" for key, value in point.items())
-        typer.echo(f"  {text}{' (again, because of noise)' if again else ''}", file=stdout())
+        hand_over(f"  {text}{' (again, because of noise)' if again else ''}")

@@ -109,8 +109,7 @@ def validate(given: Validate) -> int:
     from specopt.solvers.speculation_table.held import report
 
     for target in (given.output, given.acceptance_output, given.record):
-        for source in given.source:
-            check_target(target, Path(source))
+        check_target(target, *map(Path, given.source))
     prediction, client, code = _prediction(given), _client(given), FOUND
     asked = hashlib.sha256(repr((client.prompts, client.max_tokens)).encode()).hexdigest()[:12]
     settings = (
