@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from specopt.api.scan import scan
 from specopt.kinds import kind_of, kinds, names_with
 from specopt.kinds.kind import Interval, Uncertainty
 from specopt.models.arguments import integer
@@ -142,8 +141,7 @@ def robustness(
     shape = uncertainty.shape(problem)
     rng = np.random.default_rng(seed)
 
-    def case(change: tuple[Any, float], *_: object) -> Case:
-        rates, scale = change
+    def case(rates: Any, scale: float) -> Case:
         variant, adapted = problem, plan
         if rates is not None or scale != 1.0:
             variant, adapted = uncertainty.vary(problem, plan, rates, scale)
@@ -154,20 +152,17 @@ def robustness(
             violations=tuple(variant.violations(adapted)),
         )
 
-    draws = []
+    drawn = []
     for _ in range(samples):
         rates = None if acceptance is None else rng.uniform(*acceptance, size=shape or None)
-        draws.append(("sample", (rates, float(rng.uniform(*output_scale)))))
+        drawn.append(case(rates, float(rng.uniform(*output_scale))))
     candidates: tuple[list[Any], bool] = (
         [None if acceptance is None else np.full(shape, acceptance[0])],
         True,
     )
     if acceptance is not None and uncertainty.worst is not None:
         candidates = uncertainty.worst(problem, plan, acceptance, output_scale[1])
-    corners = [
-        ("corner", (rates, scale)) for rates in candidates[0] for scale in sorted({*output_scale})
-    ]
-    tried, drawn = scan(corners, case), scan(draws, case)
+    tried = [case(rates, scale) for rates in candidates[0] for scale in sorted({*output_scale})]
     worse = max if problem.sense == "minimize" else min
     is_largest_worst = output_scale[0] == output_scale[1] or uncertainty.longer_is_worse(problem)
     worst = worse(tried + drawn, key=lambda one: one.objective)

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from specopt.commands.options import argument, filled, flag, from_fields, option
-from specopt.commands.shared import FOUND, INTERRUPTED, NOT_FOUND, AsJson, hand_over, print_json
+from specopt.commands.shared import (
+    FOUND,
+    INTERRUPTED,
+    NOT_FOUND,
+    AsJson,
+    console,
+    hand_over,
+    print_json,
+)
 from specopt.comparison.again import judged_again
 from specopt.comparison.compare import CompareProgress
 from specopt.comparison.compare import compare as run_comparison
@@ -111,7 +119,6 @@ def compare(given: Compare) -> int:
         print_json([row | {"plan": record.plan} for row, record in rows])
     else:
         from specopt.comparison.report import print_comparison_summary
-        from specopt.console.terminal import console
 
         # by content, because a file may be given twice
         run = {record.problem_sha256 for record in comparison}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from specopt.api.generate import generate
 from specopt.api.solve import methods, solve
-from specopt.commands.shared import Seconds, check_picture, count, exit_code, option_info
+from specopt.commands.shared import Seconds, check_picture, console, count, exit_code, option_info
 from specopt.console.streams import write_error
 from specopt.models.errors import MissingDependency
 from specopt.models.files import unwritten
@@ -36,7 +36,6 @@ def demo(
     time_limit: Seconds = 60.0,
 ) -> int:
     """Solve the setting of paper 1 with every method."""
-    from specopt.console.terminal import console
     from specopt.kinds.serving_latency.view import default_steps, text_gantt
     from specopt.views.result import print_result
 

@@ -12,6 +12,7 @@ from specopt.commands.shared import (
     File,
     Seed,
     argument_info,
+    console,
     count,
     interval,
     option_info,
@@ -71,7 +72,7 @@ def evaluate(
         data |= {"bound": derived.bound, "gap": derived.gap, "refuted": refuted}
         print_json(data | ({"robustness": over.to_dict()} if over else {}))
     else:
-        from specopt.console.terminal import console, line
+        from specopt.console.terminal import line
         from specopt.views.result import print_report
         from specopt.views.what_if import print_robustness
 

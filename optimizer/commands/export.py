@@ -22,6 +22,7 @@ from specopt.commands.shared import (
     Output,
     argument_info,
     check_target,
+    console,
     hand_over,
     option_info,
     read_decoder,
@@ -171,7 +172,6 @@ def show_speculation_table(
         own = config or {}  # beside `config` too, a line per field: easy to copy from
         hand_over(to_json({**own, "engine": engine.name, "config": config, **data, **beside}))
         return
-    from specopt.console.terminal import console
     from specopt.views.speculation_table import print_speculation_table
 
     print_speculation_table(found, rates, config, advice, console())

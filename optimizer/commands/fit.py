@@ -14,6 +14,7 @@ from specopt.commands.shared import (
     Seed,
     check_picture,
     check_target,
+    console,
     hand_over,
     option_info,
     read_decoder,
@@ -139,7 +140,6 @@ def fit(given: Fit) -> None:
     if given.as_json:
         hand_over(text)
     else:
-        from specopt.console.terminal import console
         from specopt.views.fit import print_fit, print_measured
 
         for name, one in found.items():

@@ -12,6 +12,7 @@ from specopt.commands.shared import (
     Output,
     Seed,
     check_target,
+    console,
     print_json,
     say_written,
     write,
@@ -104,7 +105,6 @@ def fit_predictor(given: FitPredictor) -> None:
     if given.as_json:
         print_json(found)
     else:
-        from specopt.console.terminal import console
         from specopt.views.fitted_predictor import print_fitted
 
         print_fitted(found, console())

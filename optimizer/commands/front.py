@@ -18,6 +18,7 @@ from specopt.commands.shared import (
     Seconds,
     Seed,
     check_target,
+    console,
     option_info,
     print_json,
     read_problem,
@@ -65,7 +66,6 @@ def front(
     if as_json:
         print_json(found.to_dict())
     else:
-        from specopt.console.terminal import console
         from specopt.views.front import print_front
 
         print_front(found, console())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from specopt.commands.shared import AsJson, argument_info, print_json, read_problem
+from specopt.commands.shared import AsJson, argument_info, console, print_json, read_problem
 
 
 def methods(
@@ -17,7 +17,6 @@ def methods(
 ) -> None:
     """List the methods: their conditions, guarantees and complexity."""
     from specopt.api.solve import methods as methods_of
-    from specopt.console.terminal import console
     from specopt.kinds import kind_of
     from specopt.views.methods import method_entry, print_methods
 

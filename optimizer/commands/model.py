@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from specopt.commands.shared import AsJson, argument_info, option_info, print_json
+from specopt.commands.shared import AsJson, argument_info, console, option_info, print_json
 
 
 def model(
@@ -28,6 +28,4 @@ def model(
     if as_json:
         print_json(model_costs(found))
     else:
-        from specopt.console.terminal import console
-
         print_model_costs(found, dtype, console())

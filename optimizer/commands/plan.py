@@ -23,6 +23,7 @@ from specopt.commands.shared import (
     Seconds,
     Seed,
     check_target,
+    console,
     exit_code,
     print_json,
     problem_file,
@@ -30,14 +31,15 @@ from specopt.commands.shared import (
     write,
 )
 from specopt.console.streams import say
+from specopt.instances.deployment.deployment import Deployment, Fleet, room
+from specopt.instances.deployment.proposal import Proposal, Value
+from specopt.kinds import kind_of, names_with
 from specopt.models.errors import InvalidInput
+from specopt.solvers.clock import Clock
 
 if TYPE_CHECKING:
     from specopt.engines import Engine
-    from specopt.instances.deployment.deployment import Deployment
-    from specopt.instances.deployment.proposal import Proposal, Value
     from specopt.models.acceptance_lengths import Acceptance
-    from specopt.solvers.clock import Clock
     from specopt.solvers.speculation_table.runtimes import Runtimes
     from specopt.solvers.speculation_table.table import SpeculationTable
 
@@ -122,8 +124,6 @@ def plan(given: Plan) -> int:
     """
     from specopt.api.generate import from_deployment
     from specopt.engines import ENGINES
-    from specopt.kinds import kind_of, names_with
-    from specopt.solvers.clock import Clock
 
     clock = Clock(given.time_limit)
     inputs = given.draft, given.verify, given.runtimes, given.device_runtimes
@@ -156,7 +156,6 @@ def plan(given: Plan) -> int:
 def _deployment(given: Plan) -> Deployment:
     from specopt.instances.acceptance import read_acceptance
     from specopt.instances.checkpoints.model_config import read_model_config
-    from specopt.instances.deployment.deployment import Deployment, Fleet
     from specopt.instances.deployment.link import Link
     from specopt.instances.deployment.passes import Passes
     from specopt.instances.traces import read_trace
@@ -238,8 +237,7 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> i
     from importlib import import_module
 
     from specopt.api.solve import solve
-    from specopt.console.terminal import console, line, sentence
-    from specopt.kinds import kind_of
+    from specopt.console.terminal import line, sentence
     from specopt.models.judge import verify
     from specopt.views.planning import print_next, print_values
     from specopt.views.result import print_result
@@ -281,9 +279,7 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> i
 def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
     """Compute an engine's draft lengths per batch size, and print the data they are based on."""
     from specopt.api.placing import advise
-    from specopt.console.terminal import console, sentence
-    from specopt.instances.deployment.deployment import room
-    from specopt.instances.deployment.proposal import Value
+    from specopt.console.terminal import sentence
     from specopt.instances.placement.from_deployment import placement
     from specopt.solvers.speculation_table.table import speculation_table
     from specopt.views.planning import print_next, print_values
@@ -359,7 +355,6 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
 
 def _times(known: Deployment) -> tuple[Runtimes, list[Value]]:
     """Return the times of steps, and the values they are based on."""
-    from specopt.instances.deployment.proposal import Value
     from specopt.instances.runtimes.measured import FORM
     from specopt.solvers.speculation_table.runtimes import Runtimes
 
@@ -393,7 +388,6 @@ def _unknown(
     times: Runtimes, made: Callable[[Acceptance], SpeculationTable], multiple: int
 ) -> tuple[Acceptance, Value, dict[str, Any]]:
     """Return an assumed range of acceptance and its effect on a plan, as text and as data."""
-    from specopt.instances.deployment.proposal import Value
     from specopt.models.position_acceptance import PositionAcceptance
     from specopt.solvers.speculation_table.table import break_even
 

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -30,6 +30,9 @@ from specopt.models.files import (
 )
 from specopt.models.problem import Problem
 from specopt.models.result import Result
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 FOUND, NOT_FOUND, BAD_INPUT, INTERNAL, UNWRITTEN = 0, 1, 2, 70, 74
 UNREAD = 141
@@ -227,6 +230,13 @@ def read_decoder(config: Path) -> Decoder:
             " against tokens"
         )
     return found.exact
+
+
+def console() -> Console:
+    """Return the console that prints readable output."""
+    from specopt.console import terminal  # rich takes time to import
+
+    return terminal.console()
 
 
 def print_json(data: Any) -> None:

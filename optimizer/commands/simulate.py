@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specopt.commands.options import argument, flag, from_fields, option
-from specopt.commands.shared import AsJson, Seed, hand_over, print_json, read_problem, read_result
+from specopt.commands.shared import (
+    AsJson,
+    Seed,
+    console,
+    hand_over,
+    print_json,
+    read_problem,
+    read_result,
+)
 from specopt.models.errors import InvalidInput, SpecoptError
 
 if TYPE_CHECKING:
@@ -120,7 +128,6 @@ def simulate(given: Simulate) -> None:
     if given.as_json:
         print_json(found.to_dict())
         return
-    from specopt.console.terminal import console
     from specopt.views.simulation import print_simulation
 
     print_simulation(found, title, console(), name)

@@ -21,6 +21,7 @@ from specopt.commands.shared import (
     Seed,
     argument_info,
     check_target,
+    console,
     exit_code,
     number,
     option_info,
@@ -117,7 +118,6 @@ def _solve_one(
     if as_json:
         print_json(result.to_dict())
     else:
-        from specopt.console.terminal import console
         from specopt.views.result import print_result
 
         print_result(problem, result, console())

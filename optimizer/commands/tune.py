@@ -16,11 +16,13 @@ from specopt.commands.shared import (
     EngineVersion,
     Output,
     check_target,
+    console,
     hand_over,
     say_written,
 )
 from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
+from specopt.models.files import read_json, to_json, write_text
 
 if TYPE_CHECKING:
     from specopt.engines import Engine
@@ -115,7 +117,6 @@ def tune(given: Tune) -> None:
     """
     from specopt.engines import ENGINES
     from specopt.instances.sweeps import parse_source, read_sweeps
-    from specopt.models.files import to_json, write_text
     from specopt.solvers.speculation_table.tuning.options import Options, named
 
     if given.engine not in ENGINES:
@@ -158,7 +159,6 @@ def tune(given: Tune) -> None:
     if given.as_json:
         hand_over(to_json(data))
         return
-    from specopt.console.terminal import console
     from specopt.views.tuning import print_tuning
 
     print_tuning(options, data, sweep.unit, console())
@@ -197,7 +197,6 @@ def _first_points(given: Tune, sweep: Sweep, goal: Goal) -> list[dict[str, Any]]
 
 
 def _print_first(points: list[dict[str, Any]], as_json: bool) -> None:
-    from specopt.models.files import to_json
 
     if as_json:
         hand_over(to_json({"ask": points}))
@@ -283,7 +282,7 @@ def _drive(given: Tune, command: str, engine: Engine) -> None:
     """Measure an engine and add rows to the sweep until no more measurements are needed."""
     from specopt.commands.measure import numbers_of
     from specopt.measuring.client import PROMPTS, Client
-    from specopt.measuring.drive import Drive
+    from specopt.measuring.drive import drive
     from specopt.models.reading import read_text
     from specopt.solvers.speculation_table.tuning.goal import Goal
     from specopt.solvers.speculation_table.tuning.tuner import Tuner
@@ -306,7 +305,7 @@ def _drive(given: Tune, command: str, engine: Engine) -> None:
         regret=given.regret,
     )
     try:
-        measured = Drive(command=command, sweep=sweep, client=client).run(tuner)
+        measured = drive(command, sweep, client, tuner)
     except BaseException:
         if sweep.exists():
             say(f"the measurements so far are in {sweep}; run the same command again to continue")
@@ -315,7 +314,6 @@ def _drive(given: Tune, command: str, engine: Engine) -> None:
 
 
 def _weights(path: Path) -> dict[int, float]:
-    from specopt.models.files import read_json
 
     data = read_json(path)
     if not isinstance(data, dict) or not all(key.isdecimal() and len(key) < 10 for key in data):

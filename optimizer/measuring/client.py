@@ -169,14 +169,10 @@ class Client:
         """Send a request; return the times of sending, of the first token and of the end, and the
         number of tokens.
         """
-        prompt, most = (
-            self.prompts[number % len(self.prompts)],
-            self.max_tokens[number % len(self.max_tokens)],
-        )
         asked = {
             "model": model,
-            "prompt": prompt,
-            "max_tokens": most,
+            "prompt": self.prompts[number % len(self.prompts)],
+            "max_tokens": self.max_tokens[number % len(self.max_tokens)],
             "temperature": 0.0,
             "stream": True,
             "ignore_eos": True,
@@ -202,13 +198,11 @@ class Client:
         self, verb: str, path: str, body: object = None
     ) -> Iterator[http.client.HTTPResponse]:
         """Send a request and yield its answer; every failure is raised as `ServerFailed`."""
-        url = urlsplit(self.endpoint)
+        url, where = urlsplit(self.endpoint), f"{self.endpoint}{path}"
         kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-        connection, where = kind(url.netloc, timeout=self.patience), f"{self.endpoint}{path}"
-        base, text = (
-            url.path.rstrip("/").removesuffix("/v1"),
-            None if body is None else json.dumps(body),
-        )
+        connection = kind(url.netloc, timeout=self.patience)
+        base = url.path.rstrip("/").removesuffix("/v1")
+        text = None if body is None else json.dumps(body)
         until = time.monotonic() + self.patience
         try:
             with _ended_in_time(connection, until):

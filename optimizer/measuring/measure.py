@@ -84,11 +84,9 @@ class Settings:
                 integer(name, value, least, MAX_TOKENS)
             if len(set(values)) != len(values):
                 raise InvalidInput(f"{name}: expected each number once, got {describe(values)}")
-        integer("repeats", self.repeats, 1, MAX_TOKENS)
-        integer("warm_up", self.warm_up, 0, MAX_TOKENS)
-        integer("seed", self.seed, 0, MAX_TOKENS)
-        if self.threads is not None:
-            integer("threads", self.threads, 1, MAX_TOKENS)
+        for name, least in (("repeats", 1), ("warm_up", 0), ("seed", 0), ("threads", 1)):
+            if name != "threads" or self.threads is not None:
+                integer(name, getattr(self, name), least, MAX_TOKENS)
         boolean("graphs", self.graphs)
         if self.dtype is not None:
             one_of("dtype", self.dtype, DTYPES)
@@ -151,7 +149,7 @@ class Timer(Protocol):
 
 
 def measure(
-    configs: Sequence[ModelConfig], settings: Settings | None = None, *, verbose: bool = False
+    configs: Sequence[ModelConfig], settings: Settings, *, verbose: bool = False
 ) -> Measurement:
     """Time forward passes of decoders of these shapes.
 
@@ -176,7 +174,6 @@ def measure(
     Unsupported
         If decoders of this shape are not supported.
     """
-    settings = settings or Settings()
     torch = library("torch", "measuring needs PyTorch: pip install 'specopt[measure]'")
     from specopt.measuring.torch_timer import TorchTimer
 

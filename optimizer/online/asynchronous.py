@@ -87,10 +87,7 @@ class AsyncScheduler(Generic[Draft, Verdict]):
             raise InvalidInput(
                 "drop: required, because the scheduler has a bounded cache of prefixes"
             )
-        if not (
-            inspect.iscoroutinefunction(verify)
-            or inspect.iscoroutinefunction(type(verify).__call__)
-        ):
+        if not any(map(inspect.iscoroutinefunction, (verify, type(verify).__call__))):
             raise InvalidInput(f"verify: expected an async function, got {describe(verify)}")
         self.scheduler = scheduler
         self.drop = drop

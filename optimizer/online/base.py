@@ -126,12 +126,8 @@ class Online(ABC):
 
     def _restore_totals(self, totals: Mapping[str, float]) -> None:
         """Restore the counters of a state."""
-        expect(
-            totals.keys() <= self._totals.keys(),
-            "totals",
-            f"some of {', '.join(self._totals)}",
-            totals,
-        )
+        known = self._totals.keys()
+        expect(totals.keys() <= known, "totals", f"some of {', '.join(known)}", totals)
         self._totals |= totals
 
     def _change(self, name: str, value: Any) -> None:
