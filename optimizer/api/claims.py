@@ -1,5 +1,5 @@
-"""Claims of results: checked against their own numbers, because files can be edited, and in
-words.
+"""Check the claims of a result against its numbers, because files can be edited, and describe its
+certificate.
 """
 
 from __future__ import annotations

@@ -43,13 +43,13 @@ MIN_GAIN = 2e-3
 
 
 def text_of(figure: Figure) -> str:
-    """Return the place and its draft length in words."""
+    """Return a text with the place of a figure and its draft length."""
     words, tokens = PLACES[figure.place], figure.draft_tokens
     return f"{words}, {tokens} token{'' if tokens == 1 else 's'}" if tokens else words
 
 
 def number_of(figure: Figure) -> str:
-    """Return the value with its band."""
+    """Return the text of a figure's value, with its uncertainty band."""
     band = "" if figure.band is None else " ({:.4g} to {:.4g})".format(*figure.band)
     return f"{figure.value:.4g}{band}"
 
@@ -69,8 +69,9 @@ class Advice:
     measure
         Measurements that are missing because the plan exceeds the measured range.
     break_even
-        Mean round trip, and seconds of a draft token, up to which devices are best; acceptance rate
-        from which drafts pay; None: nowhere.
+        Break-evens by name. Devices are best up to `round_trip_seconds`, the mean round trip, and
+        up to `device_seconds_per_token`, the time of a draft token. Drafts pay off from
+        `acceptance_rate` on. None means that there is no such value.
     """
 
     figures: tuple[Figure, ...]
@@ -167,9 +168,9 @@ def _headline(known: Deployment, problem: PlacementProblem, ranked: list[Figure]
 def _best_plan(
     problem: PlacementProblem, judge: PlacementProblem, result: Result, ranked: list[Figure]
 ) -> Result:
-    """Return a result with the better plan by the measured passes: its own, or one place for all.
+    """Return a result with the best of its own plan and the plans with one place for all clients.
 
-    Of equal plans, the one with fewer watts is returned, then the most balanced one.
+    Plans are compared by the measured passes, then by watts, then by balance.
     """
     (of,), (verifier,) = problem.classes, problem.verifiers
     plans: list[Any] = []
@@ -216,8 +217,8 @@ def _best_plan(
 def _turns(
     problem: PlacementProblem, alone: Mapping[Place, Figure]
 ) -> Iterator[tuple[str, float | None, str]]:
-    """Yield each break-even: its name, its value, and a sentence. Devices are best below the first
-    two.
+    """Yield the name and the value of each break-even, and a sentence about it. Devices are best
+    below the first two.
     """
     others = max(one.value for place, one in alone.items() if place != "device")
     (drafter,), (of,), (verifier,) = problem.drafters, problem.classes, problem.verifiers
@@ -317,7 +318,7 @@ def _has_limits(known: Deployment) -> bool:
 
 
 def _beyond(known: Deployment, problem: PlacementProblem, best: Figure) -> str | None:
-    """Report where the passes of the best place are larger than the measured ones."""
+    """Return a sentence if the passes of the best place are larger than the measured ones."""
     times = known.passes.times["verify"]
     tokens = 1 + best.draft_tokens
     where = (

@@ -195,13 +195,12 @@ def _check(
         low, high = acceptance
         if not 0.0 <= low <= high <= 1.0:
             raise InvalidInput(f"acceptance: expected LOW:HIGH in [0, 1], got {low:g}:{high:g}")
+        expected = "more than 0" if low == 0.0 and not kind.uncertainty.zero else ""
         if high == 1.0 and not kind.uncertainty.one:
+            expected = "less than 1"
+        if expected:
             raise InvalidInput(
-                f"acceptance: expected less than 1 for {kind.name}, got {low:g}:{high:g}"
-            )
-        if low == 0.0 and not kind.uncertainty.zero:
-            raise InvalidInput(
-                f"acceptance: expected more than 0 for {kind.name}, got {low:g}:{high:g}"
+                f"acceptance: expected {expected} for {kind.name}, got {low:g}:{high:g}"
             )
     low, high = output_scale
     if not 0.0 < low <= high < math.inf:

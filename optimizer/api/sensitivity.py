@@ -134,7 +134,7 @@ def sensitivity(
     method
         Method for all solves, as for `solve`.
     time_limit
-        Seconds for everything. Every solve gets an equal part of the remaining time.
+        Time limit for all solves, in seconds. Every solve gets an equal part of the remaining time.
     gap
         As for `solve`. With a gap above 0, the changes are intervals instead of numbers.
     seed

@@ -162,14 +162,15 @@ def show_speculation_table(
     additional entries.
     """
     config, advice = engine.written(found.schedule(), version)
-    if config is not None and not engine.single:  # whose notes say it of their one length
+    # the notes of engines with a single length already contain this
+    if config is not None and not engine.single:
         advice = (*_below_none(found.schedule()), *advice)
     if output is not None:
         write_text(output, json.dumps(config) + "\n")
     if as_json:
         data = found.to_dict()
         data["notes"] += advice
-        own = config or {}  # beside `config` too, a line per field: easy to copy from
+        own = config or {}  # its fields are also separate entries, which are easy to copy
         hand_over(to_json({**own, "engine": engine.name, "config": config, **data, **beside}))
         return
     from specopt.views.speculation_table import print_speculation_table

@@ -23,9 +23,9 @@ def required(metavar: str, text: str, *names: str) -> Any:
     return option(metavar, text, *names, default=MISSING)
 
 
-def flag(text: str, *names: str) -> Any:
+def flag(text: str) -> Any:
     """Declare a field that is an option without a value."""
-    return option(None, text, *names, default=False)
+    return option(None, text, default=False)
 
 
 def argument(metavar: str, text: str, default: Any = MISSING) -> Any:

@@ -44,7 +44,9 @@ if TYPE_CHECKING:
     from specopt.solvers.speculation_table.table import SpeculationTable
 
 RATE = 0.7
-"""Acceptance rate assumed for an engine's plan if none is given and speculation pays off at it."""
+"""Acceptance rate assumed for an engine's plan if no acceptance is given. It is raised to the
+break-even if speculation does not pay off below that.
+"""
 
 PRICED = (0.5, 0.9)
 """Typical range of acceptance rates."""
@@ -204,7 +206,9 @@ def _deployment(given: Plan) -> Deployment:
 
 
 def _numbers(option: str, text: str | None, names: str, least: int) -> tuple[float, ...] | None:
-    """Return the numbers >= 0, at least so many, that an option lists; None: it is not given."""
+    """Return the numbers >= 0 in the text of an option, at least `least` of them; None without a
+    text.
+    """
     parts = [] if text is None else text.split(",")
     try:
         found = tuple(map(float, parts))
@@ -354,7 +358,7 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
 
 
 def _times(known: Deployment) -> tuple[Runtimes, list[Value]]:
-    """Return the times of steps, and the values they are based on."""
+    """Return the runtimes of steps, and the values on which they are based."""
     from specopt.instances.runtimes.measured import FORM
     from specopt.solvers.speculation_table.runtimes import Runtimes
 

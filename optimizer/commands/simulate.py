@@ -82,11 +82,10 @@ def simulate(given: Simulate) -> None:
     from specopt.models.result import Result
 
     policy, workload, result, param = given.policy, given.workload, given.result, given.param or ()
-    flags = {"drop_finished": given.drop_finished or None}
-    flags |= {
-        name: getattr(given, name) for name in ("iterations", "response_tokens", "replications")
-    }
-    options: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
+    options: dict[str, Any] = {"drop_finished": True} if given.drop_finished else {}
+    for name in ("iterations", "response_tokens", "replications"):
+        if (value := getattr(given, name)) is not None:
+            options[name] = value
     title = f"policy {policy} on {workload or given.source}"
     world: Any = None
     played: Any = policy
@@ -109,12 +108,12 @@ def simulate(given: Simulate) -> None:
             raise InvalidInput(
                 f"{given.source}: expected a problem or a workload, got a result of {world.kind}"
             )
+    name = getattr(world, "name", None) or ""
     if world is not None:
         options |= _parameters(simulator_of(world)[1], None, param)[1]
-        name = getattr(world, "name", None) or ""
     else:
         world, played, more = _policy_on_workload(given.source, policy, workload, param, given.seed)
-        options, name = options | more, ""
+        options |= more
     several = played.split(",") if isinstance(played, str) else []
     if len(several) > 1:
         from specopt.api.policies import compare_policies

@@ -1,4 +1,4 @@
-"""`specopt tune`: compute a speculation table from measured throughput, and choose what to
+"""`specopt tune`: compute a speculation table from measured throughput, and choose the points to
 measure next.
 """
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from specopt.models.sweep import Point, Sweep
     from specopt.solvers.speculation_table.tuning.goal import Goal
 
-_LONGEST = 5  # draft in question where an engine is driven and nobody says
+_LONGEST = 5  # maximum draft length with --drive, if --max-length is not given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,8 +175,8 @@ def tune(given: Tune) -> None:
 
 
 def _first_points(given: Tune, sweep: Sweep, goal: Goal) -> list[dict[str, Any]]:
-    """Return what is to be measured before anything can be compared, with drafters where there are
-    several.
+    """Return the points to measure before options can be compared. They contain the drafter if
+    there are several.
     """
     from specopt.solvers.speculation_table.tuning.options import named
     from specopt.solvers.speculation_table.tuning.tuner import Tuner

@@ -28,11 +28,11 @@ class External:
     Parameters
     ----------
     command
-        guidellm or vllm, followed by additional options of that program.
+        Name of the program, guidellm or vllm, followed by additional options of that program.
     client
-        Prompts, lengths and limits of the requests.
+        Client that specifies the server, the prompts, the lengths of answers and the limits.
     model
-        Name of the model.
+        Name of the model on the server.
 
     Raises
     ------

@@ -42,21 +42,28 @@ class Settings:
 
     Parameters
     ----------
-    batch, new_tokens, cached_tokens
-        Every combination is one row; a cache of 0 is a prefill.
-    repeats, warm_up
-        Passes that count per row, and passes before them that do not.
+    batch
+        Batch sizes. Every combination of batch size, new tokens and cached tokens is one row.
+    new_tokens
+        Numbers of new tokens per sequence.
+    cached_tokens
+        Numbers of cached tokens per sequence; a pass with 0 is a prefill.
+    repeats
+        Number of timed passes per row.
+    warm_up
+        Number of untimed passes before them.
     dtype
-        One of `DTYPES`; default: float32 on a CPU, and the type of the config or bfloat16 on a GPU.
+        One of `DTYPES`. None means float32 on a CPU, and on a GPU the type of the config or
+        bfloat16.
     device
         One of `DEVICES`.
     threads
-        Number of CPU threads; default: the choice of torch.
+        Number of CPU threads; None for the default of torch.
     seed
         Seed of weights, caches and tokens.
     graphs
-        Whether passes on a GPU are replayed as CUDA graphs, as engines run them: without, a small
-        model is timed at the speed at which its kernels are launched.
+        Whether passes on a GPU are replayed as CUDA graphs, as in engines. Without graphs, the
+        launches of kernels dominate the time of a small model.
 
     Raises
     ------
@@ -105,8 +112,16 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """Measured columns, skipped passes with reasons, and whether the user stopped the
-    measurement.
+    """Result of a measurement.
+
+    Parameters
+    ----------
+    rows
+        Rows of the table: values by column.
+    skipped
+        Passes that were skipped, each with the reason.
+    interrupted
+        Whether the user stopped the measurement.
     """
 
     rows: tuple[dict[str, Any], ...]

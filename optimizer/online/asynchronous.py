@@ -25,7 +25,6 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from specopt.models.arguments import Key, integer, key_of
@@ -113,12 +112,7 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         self._task = asyncio.create_task(self._run())
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._task is not None and kind is not None:
             self._task.cancel()
         await self.close()

@@ -22,7 +22,7 @@ _RECENT_BATCHES = 50
 
 
 class SavedPrefixes(Saved):
-    """State of `Prefixes`; `columns` are its columns."""
+    """State of `Prefixes`."""
 
     keys: list[Key]
     columns: Annotated[list[list[Number]], Meta(min_length=7, max_length=7)]
@@ -36,7 +36,7 @@ class Prefixes:
     Parameters
     ----------
     room_bytes
-        Size of the cache.
+        Size of the cache, in bytes.
     """
 
     def __init__(self, room_bytes: float) -> None:
