@@ -120,7 +120,7 @@ class Recipe:
             return self.made_of(self.problem or {})
         return rounded(FAMILIES[self.family].generate(seed=self.seed, **self.parameters))
 
-    def made_of(self, fields: Mapping[str, Any]) -> Problem:
+    def made_of(self, fields: dict[str, Any]) -> Problem:
         """Return the problem with given fields."""
         header = {"format": FORMAT, "kind": self.kind}
         return kind_of(self.kind).problem.from_dict(header | fields)

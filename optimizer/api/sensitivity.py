@@ -199,7 +199,7 @@ def _change(
 ) -> Change:
     """Return the difference of two results, or the reason why the second one is missing."""
     found = None if isinstance(result, str) else result
-    before, after = base.objective, found and found.objective
+    before, after = base.objective, None if found is None else found.objective
     change = percent = explanation = None
     bounds: tuple[float | None, float | None] = (None, None)
     proven = False

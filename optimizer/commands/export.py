@@ -182,8 +182,10 @@ def show_speculation_table(
 def _below_none(schedule: Schedule) -> list[str]:
     """Return a note on the batch sizes at which a schedule is slower than no speculation."""
     runs: list[tuple[int, int, float]] = []
-    for batch in schedule.batches if schedule.speedups is not None else ():
-        first, ratio = batch, schedule.speedups[batch - 1, schedule.at(batch) or 0]
+    for batch in schedule.batches:
+        first, ratio = batch, 1.0
+        if schedule.speedups is not None:
+            ratio = schedule.speedups[batch - 1, schedule.at(batch) or 0]
         if ratio >= 1.0:
             continue
         if runs and runs[-1][1] == batch - 1:

@@ -173,7 +173,7 @@ def _deployment(given: Plan) -> Deployment:
         raise InvalidInput(NO_TABLE)
     price = _numbers("--price", given.price, "VERIFIER[,POOL]", 1)
     watts = _numbers("--power", given.power, "IDLE,BUSY[,DEVICE]", 2)
-    read = given.trace and read_trace(given.trace, rows=given.tasks)
+    read = None if given.trace is None else read_trace(given.trace, rows=given.tasks)
     if read is not None and read.guess:
         say(read.guess)
     if read is not None and given.tasks is None:
@@ -188,9 +188,13 @@ def _deployment(given: Plan) -> Deployment:
             if given.memory is None
             else arguments.number("--memory", given.memory, above=0) * 1e9
         ),
-        acceptance=given.acceptance and read_acceptance(given.acceptance, mode=given.mode),
+        acceptance=(
+            None if given.acceptance is None else read_acceptance(given.acceptance, mode=given.mode)
+        ),
         fleet=Fleet(
-            device=given.device_runtimes and Passes.read(given.device_runtimes, small),
+            device=(
+                None if given.device_runtimes is None else Passes.read(given.device_runtimes, small)
+            ),
             clients=(
                 None if given.clients is None else arguments.integer("--clients", given.clients, 1)
             ),

@@ -232,7 +232,7 @@ def _goal(given: Tune, sweep: Sweep, engine: Engine) -> Goal:
         tpot_seconds=tpot,
         tpot_of=statistic or "mean",
         ttft_seconds=None if given.ttft is None else given.ttft / 1000.0,
-        weights=given.weights and _weights(given.weights),
+        weights=None if given.weights is None else _weights(given.weights),
         mix=mix,
         context_tokens=given.context if in_sweep or given.memory is None else None,
         single=engine.single,
@@ -297,7 +297,9 @@ def _drive(given: Tune, command: str, engine: Engine) -> None:
         prompts = tuple(filter(None, read_text(given.prompts).splitlines()))
     client = filled(Client, given, model=None, prompts=prompts, max_tokens=(given.tokens,))
     sweep = Path(given.sweep[0])
-    goal = Goal(weights=given.weights and _weights(given.weights), single=engine.single)
+    goal = Goal(
+        weights=None if given.weights is None else _weights(given.weights), single=engine.single
+    )
     tuner = Tuner(
         numbers_of("--loads", given.loads),
         range(1, (given.max_length or _LONGEST) + 1),

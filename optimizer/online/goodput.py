@@ -258,8 +258,9 @@ class GoodputScheduler(Online):
     def budget_tokens(self, value: int) -> None:
         """Change the budget of later rounds."""
         with self._lock:
-            self._budget = integer("budget_tokens", value, 0, MAX_TOKENS)
+            budget = integer("budget_tokens", value, 0, MAX_TOKENS)
             self._restart(self._facts, self._counts, self._clients)
+            self._budget = budget
 
     @property
     def weights(self) -> Floats:

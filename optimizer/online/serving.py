@@ -213,7 +213,10 @@ class ServingScheduler(Online):
             return Step((), 0.0)
         keys = list(self._tasks)
         seconds, chosen = self._choice.choose(self._tasks.values(), self._learned)
-        batches = [Batch(tuple([keys[k] for k in places]), *more) for places, *more in chosen]
+        batches = tuple(
+            [Batch(tuple([keys[k] for k in places]), length, end) for places, length, end in chosen]
+        )
+        step = Step(batches, seconds)
         running = {
             key: (self._tasks[key], batch.speculation_length)
             for batch in batches
@@ -221,7 +224,7 @@ class ServingScheduler(Online):
         }
         learned = self._learned._replace(seconds=self._learned.seconds + seconds)
         self._running, self._learned = running, learned
-        return Step(tuple(batches), seconds)
+        return step
 
     @locked
     def complete(

@@ -35,7 +35,7 @@ import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
 
-from specopt.models.arguments import LARGEST, Key, boolean, key_of, number, positive
+from specopt.models.arguments import LARGEST, Key, boolean, key_of, number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, Amount, Count, Floats, Ints, Number, describe, parse
 from specopt.models.pass_time import COEFFICIENTS, VerificationTime, features
@@ -353,10 +353,12 @@ class VerificationScheduler(Online):
         key = key_of("key", key)
         if key in self._rows.serial_of:
             raise InvalidInput(f"key: {describe(key)} is in use; choose another key")
-        tau = positive("class_speed", class_speed)
+        tau = number("class_speed", class_speed, 0)
         tokens = number("expected_tokens", expected_tokens, 0, MAX_TOKENS)
         done = number("tokens_done", tokens_done, 0)
         back = number("return_seconds", return_seconds, 0)
+        if tau == 0.0:
+            raise InvalidInput("class_speed: expected a number > 0, got 0.0")
         new, cached = self._tokens(new_tokens, cached_tokens)
         deadline = number("iteration_start_seconds", iteration_start_seconds) + tokens / tau - back
         due = (
