@@ -169,28 +169,29 @@ def _endless(said: bytes) -> Callable[..., Coroutine[Any, Any, None]]:
     return stream
 
 
+CUT = r"2 of 2 requests failed, .*/v1/completions: no answer within 0.2 s"
+
+
 @pytest.mark.parametrize(
-    "said",
-    [b": keep-alive\n\n", b'data: {"choices": [{"text": "a"}]}\n\n', b"a line without an end"],
+    ("said", "patience", "words"),
+    [
+        (b": keep-alive\n\n", 0.2, CUT),
+        (b'data: {"choices": [{"text": "a"}]}\n\n', 0.2, CUT),
+        (b"a line without an end", 0.2, CUT),
+        (b"x" * 100, 60.0, "expected lines of less than 1,000 bytes"),
+    ],
 )
-def test_an_answer_without_an_end_is_cut(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a request has a time limit, whatever the server goes on sending."""
+def test_an_answer_without_an_end_is_cut(
+    said: bytes, patience: float, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that a request has a time limit, whatever the server keeps sending, and that a line
+    without an end is an error long before it fills the memory.
+    """
     monkeypatch.setattr(LawServer, "stream", _endless(said))
-    with serving(QUICK, None) as url:
-        asked = Client(endpoint=url, model="stand-in", seconds=0.1, patience=0.2)
-        with pytest.raises(
-            ServerFailed, match=r"2 of 2 requests failed, .*/v1/completions: no answer within 0.2 s"
-        ):
-            asked.run(1)
-
-
-def test_a_line_is_not_read_without_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a line that goes on and on is an error long before it fills the memory."""
-    monkeypatch.setattr(LawServer, "stream", _endless(b"x" * 100))
     monkeypatch.setattr("specopt.measuring.client.MAX_LINE_BYTES", 1000)
     with serving(QUICK, None) as url:
-        asked = Client(endpoint=url, model="stand-in", seconds=0.1, patience=60.0)
-        with pytest.raises(ServerFailed, match=r"expected lines of less than 1,000 bytes"):
+        asked = Client(endpoint=url, model="stand-in", seconds=0.1, patience=patience)
+        with pytest.raises(ServerFailed, match=words):
             asked.run(1)
 
 
