@@ -126,7 +126,7 @@ def from_deployment() -> dict[str, Callable[[Deployment, int], Proposal]]:
 
 
 def with_runtimes(problem: Problem, data: object, where: str = "runtimes") -> Problem:
-    """Return a problem with measured runtimes, and the models whose operations they count.
+    """Return a problem with measured runtimes and with the models for which they are measured.
 
     Parameters
     ----------

@@ -36,22 +36,22 @@ MAX_LINE_BYTES = 2**20
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
-    """Requests to a server.
+    """A client that loads a server with requests.
 
     Parameters
     ----------
     endpoint
-        Address of the server.
+        URL of the server.
     model
-        Name of the model; None: the server's first one.
+        Name of the model; None for the first model of the server.
     prompts
-        Prompts, sent in turn.
+        Prompts of the requests, which are used in turn.
     max_tokens
-        Tokens of the answers, in turn.
+        Numbers of tokens of the answers, which are used in turn.
     seconds
-        Duration of a load.
+        Duration of a load, in seconds.
     requests
-        Maximum number of requests of a load; each worker sends at least one.
+        Maximum number of requests per load; each worker sends at least one.
     patience
         Time limit of a request in seconds, from its start to the end of its answer.
     failures

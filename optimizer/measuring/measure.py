@@ -130,7 +130,7 @@ class Measurement:
 
     @property
     def unsteady(self) -> int:
-        """Number of rows whose repeats vary so much that another program must have used the
+        """Number of rows whose repeats vary so much that another program probably used the
         device.
         """
         return sum(row["seconds_p90"] > STEADY_RATIO * row["seconds_p10"] for row in self.rows)

@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from types import ModuleType
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from msgspec import Meta
@@ -57,6 +57,7 @@ from specopt.solvers.fair_goodput.policies import (
 from specopt.solvers.fair_goodput.rounds import best_sum
 from specopt.solvers.policy import as_policy
 
+_Per = Literal["round", "second"]
 Counts = Sequence[int] | Ints | Mapping[Key, int]
 Ratios = Sequence[float] | Floats | Mapping[Key, float]
 
@@ -88,7 +89,7 @@ _KEPT = [col.GOODPUT, col.PROMISE, col.DRAFT_SECONDS, col.NETWORK_SECONDS, col.P
 
 
 class _Round(NamedTuple):
-    """The drafts of a round by client; ABSENT marks clients that were not in it or have
+    """Drafts of a round by client. ABSENT marks the clients that were not in the round or have
     reported.
     """
 
@@ -190,7 +191,7 @@ class GoodputScheduler(Online):
     }
     policy = Setting[Robust | Gradient]()
     fairness = Setting[float]()
-    per = Setting[Literal["round", "second"]]()
+    per = Setting[_Per]()
     verify_overhead_seconds = Setting[float]()
     verify_seconds_per_token = Setting[float]()
 
@@ -201,7 +202,7 @@ class GoodputScheduler(Online):
         policy: OnlinePolicy | str = "robust",
         *,
         fairness: float = 1.0,
-        per: Literal["round", "second"] = "round",
+        per: _Per = "round",
         verify_overhead_seconds: float = 0.0,
         verify_seconds_per_token: float = 0.0,
         **columns: Sequence[float] | Floats | Ints | None,
@@ -209,7 +210,7 @@ class GoodputScheduler(Online):
         super().__init__()
         chosen = self._policy = _checked_policy(policy)
         self._fairness = number("fairness", fairness, 0.0, MAX_FAIRNESS)
-        self._per: Literal["round", "second"] = one_of("per", per, ("round", "second"))
+        self._per = one_of("per", per, get_args(_Per))
         self._verify_overhead_seconds = number(
             "verify_overhead_seconds", verify_overhead_seconds, 0.0, LARGEST
         )
@@ -352,7 +353,7 @@ class GoodputScheduler(Online):
         )
 
     def _check_seconds(self, facts: Floats) -> None:
-        """Refuse clients with whom a round takes no time, because its rates per second would be
+        """Refuse clients for which a round would take no time, because rates per second would be
         infinite.
         """
         if self.per == "second" and len(facts):
@@ -449,10 +450,10 @@ class GoodputScheduler(Online):
     def _best_per_second(self, drafts: Ints) -> tuple[Floats, Ints, float, int]:
         """Return the round with the largest weighted sum of rates per second.
 
-        Clients whose draft is due get one first. The round comes with the facts, the mean seconds
-        of a round and the number of rounds after it. The weight of a client below its guaranteed
-        rate rises more and more. In real time drafts delay the round, so that more drafts for a
-        client may yield less for it.
+        The method returns the facts after the round, its drafts, the mean duration of a round in
+        seconds, and the number of timed rounds. Clients whose draft is due get one first. The
+        weight of a client rises as long as its rate is below the guaranteed one. Drafts delay the
+        round, so that a client may get a lower rate with more drafts.
         """
         ready = np.flatnonzero(drafts != col.ABSENT)
         learned = self._facts.copy()
