@@ -87,13 +87,12 @@ def parameters_of(family: str, values: Sequence[str]) -> dict[str, Any]:
     InvalidInput
         If the family or parameter does not exist, or the value has the wrong type.
     """
-    found = known_family("KIND/FAMILY", family)
-    defaults = {name: value for name, value in found.defaults.items() if name != "seed"}
+    defaults = dict(known_family("KIND/FAMILY", family).defaults)
+    defaults.pop("seed", None)
     has = ", ".join(f"{key}={value}" for key, value in defaults.items())
     otherwise = f"{family} has no such parameter; it has {has}; the seed is --seed"
-    return _typed_pairs(
-        values, "--param", {name: type(value) for name, value in defaults.items()}, otherwise
-    )
+    types = {name: type(value) for name, value in defaults.items()}
+    return _typed_pairs(values, "--param", types, otherwise)
 
 
 def with_fields(problem: Problem, values: Sequence[str]) -> Problem:
@@ -169,23 +168,20 @@ def typed(name: str, hint: Any, text: str) -> Any:
         if NoneType in members and text.lower() in ("none", "null"):
             return None
         return typed(name, next(member for member in members if member is not NoneType), text)
-    if origin is Literal:
-        if text not in members:
-            raise InvalidInput(
-                f"{name}: expected one of {', '.join(map(str, members))}, got {text!r}"
-            )
-        return text
-    if hint is bool:
-        if text.lower() not in ("true", "false"):
-            raise InvalidInput(f"{name}: expected true or false, got {text!r}")
-        return text.lower() == "true"
-    if hint in (int, float):
-        word = "an integer" if hint is int else "a finite number"
+    word = ""
+    value: Any = text
+    if origin is Literal and text not in members:
+        word = f"one of {', '.join(map(str, members))}"
+    elif hint is bool:
+        word = "" if text.lower() in ("true", "false") else "true or false"
+        value = text.lower() == "true"
+    elif hint in (int, float):
         try:
-            number = hint(text)
+            value = hint(text)
         except ValueError:
-            raise InvalidInput(f"{name}: expected {word}, got {text!r}") from None
-        if not math.isfinite(number):
-            raise InvalidInput(f"{name}: expected {word}, got {text!r}")
-        return number
-    return text
+            value = math.nan
+        if not math.isfinite(value):
+            word = "an integer" if hint is int else "a finite number"
+    if word:
+        raise InvalidInput(f"{name}: expected {word}, got {text!r}")
+    return value

@@ -1,5 +1,5 @@
-"""Claims of results: checked against their own numbers, because files can be edited, and in
-words.
+"""Check the claims of a result against its numbers, because files can be edited, and describe its
+certificate.
 """
 
 from __future__ import annotations
@@ -56,11 +56,10 @@ def without_refuted_claims(
     proof = proof_of(kind, result.objective, result.bound, tolerance, scale, size)
     has_scale = problem is not None or kind.scale is Problem.scale
     if proof.refuted and (problem is not None or not _has_either_sense(kind)):
-        numbers = (
-            f"{every_plan_has(kind, scale)} {result.bound:.9g}, and this one has"
-            f" {result.objective:.9g}"
+        refuted.append(
+            f"The bound of the file is refuted: it states that {every_plan_has(kind, scale)}"
+            f" {result.bound:.9g}, and this one has {result.objective:.9g}."
         )
-        refuted.append(f"The bound of the file is refuted: it states that {numbers}.")
     elif not has_scale and result.bound not in (None, result.objective):
         is_close = math.isclose(result.bound, result.objective, rel_tol=CLOSE)
         is_used = result.gap is not None and result.gap >= 0.0 and (result.gap > CLOSE or is_close)
@@ -124,30 +123,23 @@ def certificate(result: Result, problem: Problem | None = None) -> list[str]:
         return ["Nothing is proven: the file contains no objective of its plan."]
     method = method_of_result(result)
     kind = problem_type(result.kind)
-    guarantee = (
-        [] if method is None else [f"Guarantee of method {result.method}: {method.guarantee}."]
-    )
+    found = problem or kind
+    measure = "" if found.worth_label == "objective" else f", by the {found.worth_label}"
     if result.bound is None:
-        return [
-            (f"Nothing is proven: {result.method} has no valid bound; another plan may be better."),
-            *guarantee,
-        ]
-    bound = f"{every_plan_has(kind, problem.scale if problem else ())} {result.bound:.9g}"
-    why = f"{bound} and this one has {result.objective:.9g}"
-    label = (problem or kind).objective_label
-    if result.gap == 0.0:
-        return [f"No plan is better, because {why}: {label}.", *guarantee]
-    measured = (problem or kind).worth_label
-    measure = "" if measured == "objective" else f", by the {measured}"
-    if result.gap is None:
-        return [
-            f"It is not known how much better another plan can be{measure}: {why}: {label}.",
-            *guarantee,
-        ]
-    return [
-        f"No plan can be more than {at_most(result.gap)} better{measure}, because {why}: {label}.",
-        *guarantee,
-    ]
+        said = f"Nothing is proven: {result.method} has no valid bound; another plan may be better"
+    else:
+        bound = f"{every_plan_has(kind, problem.scale if problem else ())} {result.bound:.9g}"
+        why = f"{bound} and this one has {result.objective:.9g}: {found.objective_label}"
+        if result.gap is None:
+            said = f"It is not known how much better another plan can be{measure}: {why}"
+        elif result.gap == 0.0:
+            said = f"No plan is better, because {why}"
+        else:
+            said = f"No plan can be more than {at_most(result.gap)} better{measure}, because {why}"
+    sentences = [f"{said}."]
+    if method is not None:
+        sentences.append(f"Guarantee of method {result.method}: {method.guarantee}.")
+    return sentences
 
 
 def at_most(share: float) -> str:

@@ -4,11 +4,11 @@ support.
 
 from __future__ import annotations
 
-import typing
+from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-from specopt.kinds import kind_of, kinds
+from specopt.kinds import kind_of, names_with
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import describe
 from specopt.models.files import write_text
@@ -48,7 +48,7 @@ def formulation(problem: Problem, **options: Any) -> Any:
     3
     """
     found = _formulation_of(problem)
-    known = found.state.__code__.co_varnames[1 : found.state.__code__.co_argcount]
+    known = list(signature(found.state).parameters)[1:]
     for name in options:
         if name not in known:
             raise InvalidInput(
@@ -77,12 +77,11 @@ def plan_of(problem: Problem[P], model: Any) -> P:
     """
     found = _formulation_of(problem)
     try:
-        plan = typing.cast("P", found.read(problem, model, solution))
+        return cast("P", found.read(problem, model, solution))
     except (AttributeError, KeyError):
         raise InvalidInput(
             f"model: expected a formulation of this problem, got {describe(model)}"
         ) from None
-    return plan
 
 
 def write_formulation(problem: Problem, path: Path, form: str, **options: Any) -> None:
@@ -118,6 +117,8 @@ def _formulation_of(problem: Problem) -> Formulation:
     refuse_subclass(problem)
     found = kind_of(problem).formulation
     if found is None:
-        able = ", ".join(kind.name for kind in kinds() if kind.formulation is not None)
-        raise Unsupported(f"formulation: {problem.kind} has no formulation; these have: {able}")
+        raise Unsupported(
+            f"formulation: {problem.kind} has no formulation; these have:"
+            f" {names_with('formulation')}"
+        )
     return found

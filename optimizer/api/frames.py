@@ -27,33 +27,33 @@ def to_arrow(value: Any) -> Any:
     InvalidInput
         If the value is of another type, or a result has no plan.
     """
-    if isinstance(value, (list, tuple)) and value and all(isinstance(one, Result) for one in value):
-        return pyarrow().Table.from_pylist([result.row() for result in value])
     if isinstance(value, Result):
         value = value.plan
-    if isinstance(value, Plan):
+    if isinstance(value, (list, tuple)) and value and all(isinstance(one, Result) for one in value):
+        rows = [result.row() for result in value]
+    elif isinstance(value, Plan):
         kind = next(kind for kind in kinds() if kind.plan is type(value))
-        return pyarrow().Table.from_pylist(list(kind.rows(value)))
-    if isinstance(value, Sweep):
-        return pyarrow().Table.from_pylist(
-            [
-                {
-                    "concurrency": one.point.condition.concurrency,
-                    "workload": one.point.condition.workload,
-                    "context_tokens": one.point.condition.context_tokens,
-                    **vars(one.setup),
-                    "draft_length": one.point.draft_length,
-                    "output_tokens_per_second": one.tokens_per_second,
-                    "mean_acceptance_length": one.acceptance_length,
-                }
-                for one in value.measurements
-            ]
-        )
-    if not hasattr(value, "to_arrow"):
+        rows = list(kind.rows(value))
+    elif isinstance(value, Sweep):
+        rows = [
+            {
+                "concurrency": one.point.condition.concurrency,
+                "workload": one.point.condition.workload,
+                "context_tokens": one.point.condition.context_tokens,
+                **vars(one.setup),
+                "draft_length": one.point.draft_length,
+                "output_tokens_per_second": one.tokens_per_second,
+                "mean_acceptance_length": one.acceptance_length,
+            }
+            for one in value.measurements
+        ]
+    elif hasattr(value, "to_arrow"):
+        return value.to_arrow()
+    else:
         raise InvalidInput(
             f"table: expected a plan, results, a comparison or a sweep, got {describe(value)}"
         )
-    return value.to_arrow()
+    return pyarrow().Table.from_pylist(rows)
 
 
 def to_pandas(value: Any) -> Any:

@@ -114,7 +114,7 @@ def front(
     method
         As for `solve`.
     time_limit
-        Seconds for everything. Every solve gets an equal part of the remaining time.
+        Time limit for all solves, in seconds. Every solve gets an equal part of the remaining time.
     gap
         As for `solve`.
     seed

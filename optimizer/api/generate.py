@@ -10,7 +10,7 @@ from specopt.instances.deployment.deployment import Deployment
 from specopt.instances.deployment.proposal import Proposal
 from specopt.instances.family import Family
 from specopt.instances.traces.problem import FromTrace
-from specopt.kinds import KINDS, kind_of, kinds
+from specopt.kinds import KINDS, kind_of, kinds, names_with
 from specopt.models.arguments import one_of
 from specopt.models.errors import InvalidInput, did_you_mean
 from specopt.models.fields import describe
@@ -66,12 +66,9 @@ def families(kind: str | None = None) -> tuple[Family, ...]:
     InvalidInput
         If the kind does not exist.
     """
+    start = "" if kind is None else f"{kind_of(kind).name}/"
     found = (*FAMILIES.values(), *plugged_families())
-    return (
-        found
-        if kind is None
-        else tuple(one for one in found if one.name.startswith(f"{kind_of(kind).name}/"))
-    )
+    return tuple(one for one in found if one.name.startswith(start))
 
 
 def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:
@@ -129,7 +126,7 @@ def from_deployment() -> dict[str, Callable[[Deployment, int], Proposal]]:
 
 
 def with_runtimes(problem: Problem, data: object, where: str = "runtimes") -> Problem:
-    """Return a problem with measured runtimes, and the models whose operations they count.
+    """Return a problem with measured runtimes and with the models for which they are measured.
 
     Parameters
     ----------
@@ -148,8 +145,9 @@ def with_runtimes(problem: Problem, data: object, where: str = "runtimes") -> Pr
     """
     fields = kind_of(problem).from_runtimes
     if fields is None:
-        able = ", ".join(kind.name for kind in kinds() if kind.from_runtimes is not None)
-        raise InvalidInput(f"{where}: expected a problem of {able}, got {problem.kind}")
+        raise InvalidInput(
+            f"{where}: expected a problem of {names_with('from_runtimes')}, got {problem.kind}"
+        )
     if not isinstance(data, Mapping):
         raise InvalidInput(
             f"{where}: expected an object with draft and verify, got {describe(data)}"

@@ -117,10 +117,13 @@ class Recipe:
     def generate(self) -> Problem:
         """Return the problem with rounded numbers and without its name."""
         if self.source is not None:
-            return kind_of(self.kind).problem.from_dict(
-                {"format": FORMAT, "kind": self.kind, **(self.problem or {})}
-            )
+            return self.made_of(self.problem or {})
         return rounded(FAMILIES[self.family].generate(seed=self.seed, **self.parameters))
+
+    def made_of(self, fields: dict[str, Any]) -> Problem:
+        """Return the problem with given fields."""
+        header = {"format": FORMAT, "kind": self.kind}
+        return kind_of(self.kind).problem.from_dict(header | fields)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,10 +149,9 @@ class SavedInstance(Recipe):
         SpecoptError
             If the recipe no longer generates the same numbers.
         """
-        header = {"format": FORMAT, "kind": self.kind}
-        data = self.generate().to_dict() if self.problem is None else header | self.problem
+        data = self.generate().to_dict() if self.problem is None else self.problem
         notes = {} if self.source is None else {"notes": self.source}
-        problem = kind_of(self.kind).problem.from_dict({**data, **notes, "name": self.name})
+        problem = self.made_of({**data, **notes, "name": self.name})
         if problem.sha256 != self.problem_sha256:
             raise SpecoptError(
                 f"{self.name}: the numbers are not those of the best known plan; run `make library`"
@@ -277,11 +279,9 @@ def submitted(name: str, result: Result, today: str) -> tuple[SavedInstance, lis
     )
     best = better_of(problem, known.best, claimed)
     said = [
-        (
-            f"plan: {report.objective:.9g}, feasible;"
-            f" {_compared(best.objective != known.best.objective)} the best known,"
-            f" {known.best.objective:.9g}"
-        ),
+        f"plan: {report.objective:.9g}, feasible;"
+        f" {_compared(best.objective != known.best.objective)} the best known,"
+        f" {known.best.objective:.9g}"
     ]
     if proof.bound is not None:
         said.append(
@@ -298,10 +298,10 @@ def _compared(better: bool) -> str:
 
 def certificate(problem: Problem, objective: float, bound: float | None) -> dict[str, Any]:
     """Return objective, bound, status and gap for an entry of the library."""
-    if bound is None or not math.isfinite(bound):
-        return {"objective": objective, "bound": None, "status": "feasible", "gap": None}
-    gap = problem.gap(objective, bound)
-    proven = gap <= TOLERANCE
+    if bound is not None and not math.isfinite(bound):
+        bound = None
+    gap = None if bound is None else problem.gap(objective, bound)
+    proven = gap is not None and gap <= TOLERANCE
     return {
         "objective": objective,
         "bound": bound,

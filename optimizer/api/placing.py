@@ -19,7 +19,6 @@ from specopt.instances.placement.one_unit import Figure, best_length, everywhere
 from specopt.instances.placement.parts import spread
 from specopt.models.acceptance import rate_that_yields
 from specopt.models.named import NamedRates, NamedSeconds, NamedTrips
-from specopt.models.pass_time import Which
 from specopt.models.placement.plan import Place, PlacementPlan
 from specopt.models.placement.problem import PlacementProblem
 from specopt.models.problem import ROUNDING
@@ -44,13 +43,13 @@ MIN_GAIN = 2e-3
 
 
 def text_of(figure: Figure) -> str:
-    """Return the place and its draft length in words."""
+    """Return a text with the place of a figure and its draft length."""
     words, tokens = PLACES[figure.place], figure.draft_tokens
     return f"{words}, {tokens} token{'' if tokens == 1 else 's'}" if tokens else words
 
 
 def number_of(figure: Figure) -> str:
-    """Return the value with its band."""
+    """Return the text of a figure's value, with its uncertainty band."""
     band = "" if figure.band is None else " ({:.4g} to {:.4g})".format(*figure.band)
     return f"{figure.value:.4g}{band}"
 
@@ -70,8 +69,9 @@ class Advice:
     measure
         Measurements that are missing because the plan exceeds the measured range.
     break_even
-        Mean round trip, and seconds of a draft token, up to which devices are best; acceptance rate
-        from which drafts pay; None: nowhere.
+        Break-evens by name. Devices are best up to `round_trip_seconds`, the mean round trip, and
+        up to `device_seconds_per_token`, the time of a draft token. Drafts pay off from
+        `acceptance_rate` on. None means that there is no such value.
     """
 
     figures: tuple[Figure, ...]
@@ -107,16 +107,18 @@ def advise(known: Deployment, proposal: Proposal, result: Result | None = None) 
         return Advice(figures=(), result=result, lines=(), measure=(), break_even={})
     judge = as_measured(known, proposal)
     alone = {place: best_length(judge, place) for place in places_of(judge)}
-    sides: tuple[Which, ...] = ("upper", "lower") if _has_limits(known) else ()
-    ends = [as_measured(known, proposal, which) for which in sides]
-    for place, one in alone.items() if ends else ():
-        low, high = sorted(best_length(end, place).value for end in ends)
-        band = min(low, one.value), max(high, one.value)
-        alone[place] = dataclasses.replace(one, band=band)
+    if _has_limits(known):
+        ends = as_measured(known, proposal, "upper"), as_measured(known, proposal, "lower")
+        for place, one in alone.items():
+            values = [one.value, *(best_length(end, place).value for end in ends)]
+            alone[place] = dataclasses.replace(one, band=(min(values), max(values)))
     ranked = sorted(alone.values(), key=lambda one: -one.value)
     if result is not None:
         result = _best_plan(problem, judge, result, ranked)
-        ranked = _as_planned(ranked, result)
+        groups = result.plan.groups if isinstance(result.plan, PlacementPlan) else ()
+        planned = {one.place for group in groups for one in group.clients}
+        # the plan's place is first, even if it needs as many units as a better one
+        ranked.sort(key=lambda one: one.place not in planned)
     beyond = _beyond(known, problem, ranked[0])
     turns = list(_turns(judge, alone))
     return Advice(
@@ -130,16 +132,6 @@ def advise(known: Deployment, proposal: Proposal, result: Result | None = None) 
         measure=() if beyond is None else (beyond,),
         break_even={name: turn for name, turn, _ in turns},
     )
-
-
-def _as_planned(ranked: list[Figure], result: Result) -> list[Figure]:
-    """Return the places with that of the plan first, because it may need as few units as a better
-    one.
-    """
-    if not isinstance(result.plan, PlacementPlan):
-        return ranked
-    places = {one.place for group in result.plan.groups for one in group.clients}
-    return sorted(ranked, key=lambda one: one.place not in places)
 
 
 def _headline(known: Deployment, problem: PlacementProblem, ranked: list[Figure]) -> str:
@@ -160,24 +152,25 @@ def _headline(known: Deployment, problem: PlacementProblem, ranked: list[Figure]
         f"{begins}: {number_of(first)} {what}",
         *(f"{text_of(one)}: {number_of(one)}" for one in rest),
     ]
+    line = "; ".join(shown) + "."
     rivals = [one for one in rest if first.band and one.band and one.band[1] >= first.band[0]]
     if not rivals:
-        return "; ".join(shown) + "."
+        return line
     unsure = known.acceptance is None or known.acceptance.has_limits
     passes = ", ".join(
         f"of {one.batch:.3g} sequences with {one.draft_tokens + 1} new tokens"
         for one in (first, rivals[0])
     )
     measure = "acceptance and " if unsure else ""
-    return f"Too close to call; measure {measure}passes {passes}. {'; '.join(shown)}."
+    return f"Too close to call; measure {measure}passes {passes}. {line}"
 
 
 def _best_plan(
     problem: PlacementProblem, judge: PlacementProblem, result: Result, ranked: list[Figure]
 ) -> Result:
-    """Return a result with the better plan by the measured passes: its own, or one place for all.
+    """Return a result with the best of its own plan and the plans with one place for all clients.
 
-    Of equal plans, the one with fewer watts is returned, then the most balanced one.
+    Plans are compared by the measured passes, then by watts, then by balance.
     """
     (of,), (verifier,) = problem.classes, problem.verifiers
     plans: list[Any] = []
@@ -224,8 +217,8 @@ def _best_plan(
 def _turns(
     problem: PlacementProblem, alone: Mapping[Place, Figure]
 ) -> Iterator[tuple[str, float | None, str]]:
-    """Yield each break-even: its name, its value, and a sentence. Devices are best below the first
-    two.
+    """Yield the name and the value of each break-even, and a sentence about it. Devices are best
+    below the first two.
     """
     others = max(one.value for place, one in alone.items() if place != "device")
     (drafter,), (of,), (verifier,) = problem.drafters, problem.classes, problem.verifiers
@@ -234,41 +227,30 @@ def _turns(
         near = dataclasses.replace(problem, classes=(dataclasses.replace(of, **fields),))
         return best_length(near, place, than * (1.0 + MIN_GAIN)).value > 0.0
 
-    def near(trip: float) -> bool:
-        return better(
-            "device", others, round_trip_seconds=NamedTrips({verifier.name: spread(trip)})
-        )
+    def limit(name: str, form: str, now: float, value: Callable[[float], Any]) -> Any:
+        def holds(seconds: float) -> bool:
+            return better("device", others, **{name: value(seconds)})
 
-    def fast(seconds: float) -> bool:
-        return better(
-            "device", others, device_seconds_per_token=NamedSeconds({drafter.name: seconds})
-        )
+        turn = _last(holds, MIN_SECONDS, MAX_SECONDS)
+        best, end = ("not even best at", MIN_SECONDS) if turn is None else ("best up to", turn)
+        line = f"Drafting on the devices is {best} {form.format(f'{1e3 * end:.3g}')}"
+        return name, turn, f"{line}; here: {1e3 * now:.3g} ms."
 
+    trips, tokens = of.round_trip_seconds, of.device_seconds_per_token
     if "device" in alone and others:
-        assert of.round_trip_seconds is not None and of.device_seconds_per_token is not None, (
-            "devices have both"
+        assert trips is not None and tokens is not None, "devices have both"
+        yield limit(
+            "round_trip_seconds",
+            "a mean round trip of {} ms",
+            float(np.mean(trips.values[verifier.name])),
+            lambda trip: NamedTrips({verifier.name: spread(trip)}),
         )
-        trip = float(np.mean(of.round_trip_seconds.values[verifier.name]))
-        each = of.device_seconds_per_token.values[drafter.name]
-        for name, what, now, holds in (
-            ("round_trip_seconds", "a mean round trip of {} ms", trip, near),
-            ("device_seconds_per_token", "{} ms a draft token", each, fast),
-        ):
-            turn = _last(holds, MIN_SECONDS, MAX_SECONDS)
-            until = (
-                f"not even best at {1e3 * MIN_SECONDS:g}"
-                if turn is None
-                else f"best up to {1e3 * turn:.3g}"
-            )
-            word, number = until.rsplit(" ", 1)
-            yield (
-                name,
-                turn,
-                (
-                    f"Drafting on the devices is {word} {what.format(number)}; here:"
-                    f" {1e3 * now:.3g} ms."
-                ),
-            )
+        yield limit(
+            "device_seconds_per_token",
+            "{} ms a draft token",
+            tokens.values[drafter.name],
+            lambda seconds: NamedSeconds({drafter.name: seconds}),
+        )
 
     def useless(rate: float) -> bool:
         rates = NamedRates({drafter.name: np.array(rate)})
@@ -280,7 +262,7 @@ def _turns(
         same = rate_that_yields(1.0 + float(np.cumprod(own[:-1]).sum()), len(own) - 1)
         verdict = "at any" if rate is None else "at no" if rate == 1.0 else f"from {rate:.2f} on as"
         line = f"Drafts pay {verdict} acceptance rate; here: {same:.2f}."
-        yield "acceptance_rate", rate if rate != 1.0 else None, line
+        yield "acceptance_rate", None if rate == 1.0 else rate, line
 
 
 def _last(holds: Callable[[float], bool], low: float, high: float) -> float | None:
@@ -336,7 +318,7 @@ def _has_limits(known: Deployment) -> bool:
 
 
 def _beyond(known: Deployment, problem: PlacementProblem, best: Figure) -> str | None:
-    """Report where the passes of the best place are larger than the measured ones."""
+    """Return a sentence if the passes of the best place are larger than the measured ones."""
     times = known.passes.times["verify"]
     tokens = 1 + best.draft_tokens
     where = (

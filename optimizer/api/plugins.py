@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import cache
 from inspect import isabstract
@@ -54,23 +54,27 @@ def plugged_kinds(name: str | None = None) -> tuple[Kind, ...]:
     BrokenPlugin
         If the plug-in with that name cannot be used.
     """
-    return tuple(_all(OWN_KINDS) if name is None else filter(None, [_one(OWN_KINDS, name)]))
+    return tuple(_all(OWN_KINDS) if name is None else filter(None, [plugged(OWN_KINDS, name)]))
 
 
-def plugged_methods(kind: str | None = None) -> tuple[type[Method], ...]:
-    """Return the methods of other distributions for one kind of problem, or for all kinds."""
+def plugged_methods(kind: str) -> tuple[type[Method], ...]:
+    """Return the methods of other distributions for one kind of problem."""
     return tuple(_all(METHODS, kind))
 
 
-def plugged(group: str, kind: str, name: str) -> Any:
-    """Return a method or policy of another distribution, or None if none has that name.
+def plugged(group: str, name: str) -> Any:
+    """Return the value of an entry point of another distribution, or None if none has that name.
 
     Raises
     ------
     BrokenPlugin
         If the plug-in cannot be used.
     """
-    return _one(group, f"{kind}.{name}")
+    entry = next((entry for entry in _entries(group) if entry.name == name), None)
+    value, wrong = (None, None) if entry is None else _loaded(entry, patient=True)
+    if wrong is not None:
+        raise BrokenPlugin(wrong)
+    return value
 
 
 def plugged_families() -> tuple[Family, ...]:
@@ -94,7 +98,7 @@ def plugged_family(name: str) -> Family | None:
         for family in kind.families
         if family.name == name
     )
-    found: Family | None = next(own, None) or _one(FAMILIES, name.replace("/", ".", 1))
+    found: Family | None = next(own, None) or plugged(FAMILIES, name.replace("/", ".", 1))
     return found
 
 
@@ -137,14 +141,6 @@ def _entry_of(method: type[Method]) -> EntryPoint | None:
             if method in (value, *getattr(value, "methods", ())):
                 return entry
     return None
-
-
-def _one(group: str, name: str) -> Any:
-    entry = next((entry for entry in _entries(group) if entry.name == name), None)
-    value, wrong = (None, None) if entry is None else _loaded(entry, patient=True)
-    if wrong is not None:
-        raise BrokenPlugin(wrong)
-    return value
 
 
 def _all(group: str, kind: str | None = None) -> Iterator[Any]:
@@ -223,32 +219,26 @@ def _check_method(value: Any, name: str) -> None:
             raise InvalidInput(
                 f"{field}: expected a text, got {describe(getattr(value, field, None))}"
             )
-    taken = [
-        method.name for kind in kinds() if kind.problem is value.solves for method in kind.methods
-    ]
-    _check_name(name, f"{value.solves.kind}.{value.name}", taken)
+    _check_name(
+        name, value.solves.kind, value.name, lambda kind: [one.name for one in kind.methods]
+    )
     value()  # every option has a default
 
 
 def _check_family(value: Any, name: str) -> None:
     if not isinstance(value, Family):
         raise InvalidInput(f"expected a Family, got {describe(value)}")
-    taken = [
-        family.label for kind in kinds() for family in kind.families if family.kind == value.kind
-    ]
-    _check_name(name, f"{value.kind}.{value.label}", taken)
+    _check_name(name, value.kind, value.label, lambda kind: [one.label for one in kind.families])
 
 
 def _check_policy(value: Any, name: str) -> None:
     _check_class(value, Policy, "decide")
-    kind = name.partition(".")[0]
-    taken = [
-        policy
-        for one in kinds()
-        if one.name == kind and one.simulator
-        for policy in one.simulator.policies
-    ]
-    _check_name(name, f"{kind}.{value.name}", taken)
+    _check_name(
+        name,
+        name.partition(".")[0],
+        value.name,
+        lambda kind: kind.simulator.policies if kind.simulator else (),
+    )
     value()
 
 
@@ -267,13 +257,13 @@ def _check_class(value: Any, base: type[Any], function: str) -> None:
         )
 
 
-def _check_name(name: str, own: str, taken: list[str]) -> None:
-    kind, _, label = own.partition(".")
-    if kind not in (names := [one.name for one in kinds()]):
-        raise InvalidInput(f"expected one of the kinds {', '.join(names)}, got {kind!r}")
-    if name != own:
-        raise InvalidInput(f"expected an entry point named {own!r}")
-    if label in taken:
+def _check_name(name: str, kind: str, label: str, taken: Callable[[Kind], Collection[str]]) -> None:
+    known = {one.name: one for one in kinds()}
+    if kind not in known:
+        raise InvalidInput(f"expected one of the kinds {', '.join(known)}, got {kind!r}")
+    if name != f"{kind}.{label}":
+        raise InvalidInput(f"expected an entry point named {f'{kind}.{label}'!r}")
+    if label in taken(known[kind]):
         raise InvalidInput(f"specopt itself has {label!r} for {kind}; choose another name")
 
 

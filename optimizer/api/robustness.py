@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.api.scan import scan
-from specopt.kinds import kind_of, kinds
+from specopt.kinds import kind_of, kinds, names_with
 from specopt.kinds.kind import Interval, Uncertainty
 from specopt.models.arguments import integer
 from specopt.models.errors import InvalidInput, Unsupported
@@ -139,15 +138,13 @@ def robustness(
         raise InvalidInput(
             "plan: expected a plan that the judge can rate, got one that does not fit the problem"
         )
-    shape = uncertainty.shape(problem) or None
+    shape = uncertainty.shape(problem)
     rng = np.random.default_rng(seed)
 
-    def case(change: tuple[Any, float], *_: object) -> Case:
-        rates, scale = change
-        unchanged = rates is None and scale == 1.0
-        variant, adapted = (
-            (problem, plan) if unchanged else uncertainty.vary(problem, plan, rates, scale)
-        )
+    def case(rates: Any, scale: float) -> Case:
+        variant, adapted = problem, plan
+        if rates is not None or scale != 1.0:
+            variant, adapted = uncertainty.vary(problem, plan, rates, scale)
         return Case(
             acceptance=None if rates is None else float(np.mean(rates)),
             output_scale=scale,
@@ -155,20 +152,17 @@ def robustness(
             violations=tuple(variant.violations(adapted)),
         )
 
-    draws = []
+    drawn = []
     for _ in range(samples):
-        rates = None if acceptance is None else rng.uniform(*acceptance, size=shape)
-        draws.append(("sample", (rates, float(rng.uniform(*output_scale)))))
+        rates = None if acceptance is None else rng.uniform(*acceptance, size=shape or None)
+        drawn.append(case(rates, float(rng.uniform(*output_scale))))
     candidates: tuple[list[Any], bool] = (
-        [None if acceptance is None else np.full(shape or (), acceptance[0])],
+        [None if acceptance is None else np.full(shape, acceptance[0])],
         True,
     )
     if acceptance is not None and uncertainty.worst is not None:
         candidates = uncertainty.worst(problem, plan, acceptance, output_scale[1])
-    corners = [
-        ("corner", (rates, scale)) for rates in candidates[0] for scale in sorted({*output_scale})
-    ]
-    tried, drawn = scan(corners, case), scan(draws, case)
+    tried = [case(rates, scale) for rates in candidates[0] for scale in sorted({*output_scale})]
     worse = max if problem.sense == "minimize" else min
     is_largest_worst = output_scale[0] == output_scale[1] or uncertainty.longer_is_worse(problem)
     worst = worse(tried + drawn, key=lambda one: one.objective)
@@ -193,21 +187,20 @@ def _check(
 ) -> Uncertainty:
     kind = kind_of(problem)
     if kind.uncertainty is None:
-        able = ", ".join(one.name for one in kinds() if one.uncertainty is not None)
         raise Unsupported(
-            f"{kind.name} has no acceptance rate or output length that varies; these have: {able}"
+            f"{kind.name} has no acceptance rate or output length that varies; these have:"
+            f" {names_with('uncertainty')}"
         )
     if acceptance is not None:
         low, high = acceptance
         if not 0.0 <= low <= high <= 1.0:
             raise InvalidInput(f"acceptance: expected LOW:HIGH in [0, 1], got {low:g}:{high:g}")
+        expected = "more than 0" if low == 0.0 and not kind.uncertainty.zero else ""
         if high == 1.0 and not kind.uncertainty.one:
+            expected = "less than 1"
+        if expected:
             raise InvalidInput(
-                f"acceptance: expected less than 1 for {kind.name}, got {low:g}:{high:g}"
-            )
-        if low == 0.0 and not kind.uncertainty.zero:
-            raise InvalidInput(
-                f"acceptance: expected more than 0 for {kind.name}, got {low:g}:{high:g}"
+                f"acceptance: expected {expected} for {kind.name}, got {low:g}:{high:g}"
             )
     low, high = output_scale
     if not 0.0 < low <= high < math.inf:

@@ -34,7 +34,8 @@ def scan(
     started
         Reading of `time.perf_counter` when the time limit began; default: now.
     time_limit
-        Seconds for everything. Every answer gets an equal part of the remaining time.
+        Time limit for all answers, in seconds. Every answer gets an equal part of the remaining
+        time.
     verbose
         Print the progress to stderr.
 

@@ -64,14 +64,9 @@ class Change:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the plan as JSON-like data."""
-        out = {
-            entry.name: getattr(self, entry.name)
-            for entry in dataclasses.fields(self)
-            if entry.name != "result"
-        }
-        out["bounds"] = list(self.bounds)
-        out["status"] = None if self.result is None else self.result.status.value
-        return out
+        out = {name: value for name, value in vars(self).items() if name != "result"}
+        status = None if self.result is None else self.result.status.value
+        return out | {"bounds": list(self.bounds), "status": status}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -95,11 +90,8 @@ class Sensitivity(Shown):
     @property
     def interrupted(self) -> bool:
         """Whether a solve was interrupted, so that later resources are missing."""
-        results = [
-            self.base,
-            *(change.result for change in self.changes if change.result is not None),
-        ]
-        return any(result.termination is Termination.INTERRUPTED for result in results)
+        results = [self.base, *(change.result for change in self.changes)]
+        return any(one and one.termination is Termination.INTERRUPTED for one in results)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything but the plans as JSON-like data."""
@@ -142,7 +134,7 @@ def sensitivity(
     method
         Method for all solves, as for `solve`.
     time_limit
-        Seconds for everything. Every solve gets an equal part of the remaining time.
+        Time limit for all solves, in seconds. Every solve gets an equal part of the remaining time.
     gap
         As for `solve`. With a gap above 0, the changes are intervals instead of numbers.
     seed
@@ -206,24 +198,25 @@ def _change(
     tolerance: float,
 ) -> Change:
     """Return the difference of two results, or the reason why the second one is missing."""
-    before = base.objective
-    if isinstance(result, str):
-        return Change(
-            field=perturbation.field, unit=perturbation.unit, before=before, explanation=result
-        )
-    after = result.objective
+    found = None if isinstance(result, str) else result
+    before, after = base.objective, None if found is None else found.objective
     change = percent = explanation = None
     bounds: tuple[float | None, float | None] = (None, None)
-    proven = before is not None and after is not None and base.gap == result.gap == 0.0
-    if before is None or after is None:
-        explanation = base.explanation if before is None else result.explanation
-        if before is None and after is not None:
+    proven = False
+    if isinstance(result, str):
+        explanation = result
+    elif before is None:
+        explanation = base.explanation
+        if after is not None:
             explanation = f"a plan exists only with {perturbation.unit}"
+    elif after is None:
+        explanation = result.explanation
     else:
         change = after - before
         if abs(change) <= tolerance * abs(before):
             change = 0.0
         percent = 100.0 * change / abs(before) if before else None
+        proven = base.gap == result.gap == 0.0
         bounds = (change, change) if proven else _bounds(problem, base, result)
     return Change(
         field=perturbation.field,
@@ -234,7 +227,7 @@ def _change(
         percent=percent,
         bounds=bounds,
         proven=proven,
-        result=result,
+        result=found,
         explanation=explanation,
     )
 
@@ -244,15 +237,9 @@ def _bounds(problem: Problem, base: Result, result: Result) -> tuple[float | Non
 
     Each optimum lies between its bound and its objective.
     """
-    low_before, high_before = base.bound, base.objective
-    low_after, high_after = result.bound, result.objective
-    if problem.sense == "maximize":
-        low_before, high_before, low_after, high_after = (
-            high_before,
-            low_before,
-            high_after,
-            low_after,
-        )
+    order = 1 if problem.sense == "minimize" else -1
+    low_before, high_before = (base.bound, base.objective)[::order]
+    low_after, high_after = (result.bound, result.objective)[::order]
     low = None if low_after is None or high_before is None else low_after - high_before
     high = None if high_after is None or low_before is None else high_after - low_before
     return low, high

@@ -68,7 +68,7 @@ def simulate(
         verify(world, policy)  # rejects results of other problems
         policy = policy.plan if isinstance(policy, Result) else policy
     elif isinstance(policy, str) and policy not in simulator.policies:
-        policy = (plugged(POLICIES, name, policy) or (lambda: policy))()
+        policy = (plugged(POLICIES, f"{name}.{policy}") or (lambda: policy))()
     for option, value in options.items():
         if option not in simulator.options:
             has = ", ".join(simulator.options)

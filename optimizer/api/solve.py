@@ -131,14 +131,8 @@ def solve(
     check_callback(callback)
     chosen = choose(problem, method, memory_limit, options)
     _check_seconds(problem, chosen, math.inf if time_limit is None else time_limit)
-    logger.info(
-        "%s by %s: time limit %s s, gap %g, seed %d",
-        problem.kind,
-        chosen.name,
-        time_limit,
-        gap,
-        seed,
-    )
+    label = f"{problem.kind} by {chosen.name}"
+    logger.info(f"{label}: time limit {time_limit} s, gap {gap:g}, seed {seed}")
     # inside the time limit: the digest of a large problem takes time
     SOLVED[problem.sha256] = problem
     callback = _printing(callback) if verbose else callback
@@ -157,16 +151,10 @@ def solve(
     outcome = _run(chosen, problem, budget, verbose)
     result = _judged(problem, chosen, outcome, budget, gap, fixed)
     logger.info(
-        "%s by %s: %s (%s), objective %s, bound %s, %.3g s",
-        problem.kind,
-        result.method,
-        result.status.value,
-        result.termination.value,
-        result.objective,
-        result.bound,
-        result.seconds,
+        f"{label}: {result.status.value} ({result.termination.value}), objective"
+        f" {result.objective}, bound {result.bound}, {result.seconds:.3g} s"
     )
-    logger.debug("%s by %s: %s", problem.kind, result.method, result.stats)
+    logger.debug("%s: %s", label, result.stats)
     return result
 
 
@@ -208,10 +196,9 @@ def _run(method: Method, problem: Problem, budget: Budget, verbose: bool) -> Out
             outcome = method.run(problem, budget)
             if not isinstance(outcome, Outcome):
                 raise TypeError(f"run: expected an Outcome, got {describe(outcome)}")
-            plan_type = problem.plan_type
-            if not isinstance(outcome.plan, plan_type | None):
+            if not isinstance(outcome.plan, problem.plan_type | None):
                 raise TypeError(
-                    f"run: expected a plan of type {plan_type.__name__}, got"
+                    f"run: expected a plan of type {problem.plan_type.__name__}, got"
                     f" {describe(outcome.plan)}"
                 )
             if outcome.bound is not None and math.isfinite(outcome.bound):
@@ -255,9 +242,8 @@ def method_named(kind: str, name: str) -> type[Method] | None:
     BrokenPlugin
         If the plug-in with that name cannot be used.
     """
-    return next((m for m in kind_of(kind).methods if m.name == name), None) or plugged(
-        METHODS, kind, name
-    )
+    own = next((m for m in kind_of(kind).methods if m.name == name), None)
+    return own or plugged(METHODS, f"{kind}.{name}")
 
 
 def choose(
@@ -325,14 +311,12 @@ def _named(problem: Problem, name: str, options: Mapping[str, Any]) -> Method:
 def _best(problem: Problem, memory_limit: float) -> Method:
     """Return the first method of a kind that can solve a problem: its portfolio, if it has one."""
     kind = kind_of(problem)
-    reasons = []
-    for method in kind.methods:
-        value = method()
-        reason = value.refusal(problem, memory_limit)
-        if reason is None:
+    values = [method() for method in kind.methods]
+    for value in values:
+        if value.refusal(problem, memory_limit) is None:
             return value
-        reasons.append(reason)
-    raise Unsupported(f"no method for {problem.kind} can solve this problem; {reasons[0]}")
+    reason = values[0].refusal(problem, memory_limit)
+    raise Unsupported(f"no method for {problem.kind} can solve this problem; {reason}")
 
 
 def check_arguments(
@@ -390,13 +374,10 @@ def _warm_plan(problem: Problem, method: Method, warm_start: Result | Plan | Non
     plan = warm_start.plan if isinstance(warm_start, Result) else warm_start
     if not isinstance(plan, problem.plan_type):
         raise InvalidInput(f"warm_start: expected a plan for {problem.kind}, got {describe(plan)}")
-    violations = problem.violations(plan)
-    if violations and isinstance(method, Auto):
-        repaired = method.repaired(problem, plan)
-        if repaired is not None and not problem.violations(repaired):
-            return repaired
-    if violations:
-        raise InvalidInput(f"warm_start: expected a feasible plan, but {violations[0]}")
+    if violations := problem.violations(plan):
+        plan = method.repaired(problem, plan) if isinstance(method, Auto) else None
+        if plan is None or problem.violations(plan):
+            raise InvalidInput(f"warm_start: expected a feasible plan, but {violations[0]}")
     return plan
 
 
@@ -422,9 +403,6 @@ def _judged(
     terms = {}
     proof = Proof(bound)
     stats = dict(outcome.stats)
-    credits = (
-        {"plan_by": budget.plan_by, "bound_by": budget.bound_by} if isinstance(method, Auto) else {}
-    )
     status, explanation = Status.NONE, outcome.explanation
     termination = outcome.termination
     if outcome.plan is None and termination is Termination.INFEASIBLE:
@@ -441,26 +419,26 @@ def _judged(
             raise InternalError(f"internal error: {said}")
         evaluation = budget.evaluate(outcome.plan)
         fixed += budget.judging_seconds
-        objective = evaluation.objective
-        terms = evaluation.terms
+        objective, terms = evaluation.objective, evaluation.terms
         proof = proof_of(
             type(problem), objective, bound, method.tolerance, problem.scale, evaluation.size
         )
-        wrong = (
-            f"the bound {outcome.bound!r}, but its plan has {objective!r}"
-            if proof.refuted
-            else None
-        )
+        wrong = None
         if termination is Termination.INFEASIBLE:
             wrong = f"a plan, and a proof that there is none: {explanation}"
-            termination = Termination.EXHAUSTED
-            explanation = None
+            termination, explanation = Termination.EXHAUSTED, None
+        elif proof.refuted:
+            wrong = f"the bound {outcome.bound!r}, but its plan has {objective!r}"
         termination = _ended(termination, proof, budget, gap)
         optimal = proof.gap is not None and proof.gap <= gap
         status = Status.OPTIMAL if optimal else Status.FEASIBLE
         if wrong is not None:
             stats["refuted"] = _saved(problem, method, outcome, wrong)
             warnings.warn(stats["refuted"], RefutedProof, stacklevel=3)
+    if isinstance(method, Auto):
+        stats |= {"plan_by": budget.plan_by, "bound_by": budget.bound_by}
+    if budget.preparing_seconds and not folder():
+        stats["no_cache"] = NO_CACHE
     return Result(
         kind=problem.kind,
         problem_sha256=problem.sha256,
@@ -474,10 +452,7 @@ def _judged(
         seconds=budget.seconds,
         plan=outcome.plan,
         terms=terms,
-        stats=stats
-        | credits
-        | ({} if folder() or not budget.preparing_seconds else {"no_cache": NO_CACHE})
-        | {"fixed_seconds": fixed, "preparing_seconds": budget.preparing_seconds},
+        stats=stats | {"fixed_seconds": fixed, "preparing_seconds": budget.preparing_seconds},
         explanation=explanation,
         conflict=outcome.conflict,
         versions=_versions(),

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from specopt.commands.options import argument, filled, flag, from_fields, option
-from specopt.commands.shared import FOUND, INTERRUPTED, NOT_FOUND, AsJson, hand_over, print_json
+from specopt.commands.shared import (
+    FOUND,
+    INTERRUPTED,
+    NOT_FOUND,
+    AsJson,
+    console,
+    hand_over,
+    print_json,
+)
 from specopt.comparison.again import judged_again
 from specopt.comparison.compare import CompareProgress
 from specopt.comparison.compare import compare as run_comparison
@@ -107,16 +115,14 @@ def compare(given: Compare) -> int:
         end_progress()
     written = [] if output is None else _write(comparison, output)
     if given.as_json:
-        plans = [{"plan": record.plan} for record in comparison]
-        print_json([row | plan for row, plan in zip(comparison.rows(), plans, strict=True)])
+        rows = zip(comparison.rows(), comparison, strict=True)
+        print_json([row | {"plan": record.plan} for row, record in rows])
     else:
         from specopt.comparison.report import print_comparison_summary
-        from specopt.console.terminal import console
 
-        taken = {
-            record.problem_sha256 for record in comparison
-        }  # by content, because a file may be given twice
-        left_out = [name for name, problem in problems.items() if problem.sha256 not in taken]
+        # by content, because a file may be given twice
+        run = {record.problem_sha256 for record in comparison}
+        left_out = [name for name, problem in problems.items() if problem.sha256 not in run]
         print_comparison_summary(comparison, console(), left_out)
         if output is not None:
             say(f"written to {output}: {', '.join(written)}")
@@ -179,7 +185,7 @@ def _judge_again(folders: list[str], as_json: bool) -> int:
         )
         if lost:
             lines.append(f"{lost} of earlier versions have an objective but no plan: not judged")
-        hand_over("\n".join(lines) + "\n", None)
+        hand_over("\n".join(lines))
     return NOT_FOUND if wrong else FOUND
 
 

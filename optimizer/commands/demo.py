@@ -9,11 +9,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from specopt.api.generate import generate
 from specopt.api.solve import methods, solve
-from specopt.commands.shared import Seconds, check_picture, count
+from specopt.commands.shared import Seconds, check_picture, console, count, exit_code, option_info
 from specopt.console.streams import write_error
 from specopt.models.errors import MissingDependency
 from specopt.models.files import unwritten
@@ -31,14 +29,13 @@ GANTT_WIDTH = 96
 
 
 def demo(
-    picture: Annotated[Path, typer.Option(help="File for the picture.")] = Path(
+    picture: Annotated[Path, option_info(None, "File for the picture.")] = Path(
         "build/pipeline.png"
     ),
-    tasks: Annotated[int, typer.Option(metavar="K", parser=count, help="Number of tasks.")] = 100,
+    tasks: Annotated[int, option_info("K", "Number of tasks.", parser=count)] = 100,
     time_limit: Seconds = 60.0,
 ) -> int:
     """Solve the setting of paper 1 with every method."""
-    from specopt.console.terminal import console
     from specopt.kinds.serving_latency.view import default_steps, text_gantt
     from specopt.views.result import print_result
 
@@ -54,7 +51,7 @@ def demo(
     best = solve(problem, time_limit=time_limit, verbose=True)
     print_result(problem, best, out)
     if best.plan is None:
-        return 130 if best.termination == "interrupted" else 1
+        return exit_code(best)
     _compare(problem, best, out)
     assert isinstance(best.plan, ServingLatencyPlan)
     for step in default_steps(problem, best.plan)[::-1]:
@@ -63,7 +60,7 @@ def demo(
         )
     out.print()
     _draw(problem, best.plan, picture, out)
-    return 130 if best.termination == "interrupted" else 0
+    return exit_code(best)
 
 
 def comparison_rows(problem: ServingLatencyProblem, best: Result) -> list[Entry]:

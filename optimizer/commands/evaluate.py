@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from specopt.commands.shared import (
     FOUND,
     NOT_FOUND,
     AsJson,
     File,
     Seed,
+    argument_info,
+    console,
     count,
     interval,
+    option_info,
     print_json,
     read_problem,
     read_result,
@@ -24,17 +25,17 @@ from specopt.models.errors import InvalidInput, SpecoptError
 
 def evaluate(
     file: File,
-    result: Annotated[Path, typer.Argument(metavar="RESULT", help="Result file (JSON).")],
+    result: Annotated[Path, argument_info("RESULT", "Result file (JSON).")],
     acceptance: Annotated[
         str | None,
-        typer.Option(metavar="LOW:HIGH", help="Interval of acceptance rates."),
+        option_info("LOW:HIGH", "Interval of acceptance rates."),
     ] = None,
     output_scale: Annotated[
-        str | None, typer.Option(metavar="LOW:HIGH", help="Interval of factors of output lengths.")
+        str | None, option_info("LOW:HIGH", "Interval of factors of output lengths.")
     ] = None,
     samples: Annotated[
         int,
-        typer.Option(metavar="N", parser=count, help="Number of cases drawn from the intervals."),
+        option_info("N", "Number of cases drawn from the intervals.", parser=count),
     ] = 200,
     seed: Seed = 0,
     as_json: AsJson = False,
@@ -60,10 +61,8 @@ def evaluate(
         over = robustness(
             problem,
             claimed,
-            acceptance=None if acceptance is None else interval("--acceptance", acceptance),
-            output_scale=(1.0, 1.0)
-            if output_scale is None
-            else interval("--output-scale", output_scale),
+            acceptance=interval("--acceptance", acceptance),
+            output_scale=interval("--output-scale", output_scale) or (1.0, 1.0),
             samples=samples,
             seed=seed,
         )
@@ -71,9 +70,9 @@ def evaluate(
         fields = ("objective", "terms", "violations", "feasible", "matches")
         data = {"claimed": claimed.objective, **{name: getattr(report, name) for name in fields}}
         data |= {"bound": derived.bound, "gap": derived.gap, "refuted": refuted}
-        print_json(data if over is None else {**data, "robustness": over.to_dict()})
+        print_json(data | ({"robustness": over.to_dict()} if over else {}))
     else:
-        from specopt.console.terminal import console, line
+        from specopt.console.terminal import line
         from specopt.views.result import print_report
         from specopt.views.what_if import print_robustness
 

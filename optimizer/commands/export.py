@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,13 +20,16 @@ from specopt.commands.shared import (
     EngineVersion,
     File,
     Output,
+    argument_info,
     check_target,
+    console,
     hand_over,
+    option_info,
     read_decoder,
     read_problem,
     read_result,
+    say_written,
 )
-from specopt.console.stdout import stdout
 from specopt.console.streams import say
 from specopt.models.acceptance_lengths import Acceptance
 from specopt.models.errors import InvalidInput
@@ -63,9 +67,8 @@ export = typer.Typer(
 
 Config = Annotated[
     Path | None,
-    typer.Option(
-        metavar="CONFIG",
-        help="Hugging Face config.json used to count operations if FILE contains no model.",
+    option_info(
+        "CONFIG", "Hugging Face config.json used to count operations if FILE contains no model."
     ),
 ]
 
@@ -134,14 +137,8 @@ def table(given: Table) -> None:
     from specopt.solvers.speculation_table.table import speculation_table
 
     configs = {"draft": given.draft_model, "verify": given.verify_model}
-    for path in (
-        given.runtime,
-        given.draft_runtime,
-        given.acceptance,
-        given.before,
-        *configs.values(),
-    ):
-        check_target(given.output, path)
+    inputs = given.runtime, given.draft_runtime, given.acceptance, given.before
+    check_target(given.output, *inputs, *configs.values())
     data = _with_models(_pair(given.runtime, given.draft_runtime), given.runtime, configs)
     if given.context_tokens is not None and isinstance(data, Mapping):
         data = {**data, "context_tokens": given.context_tokens}
@@ -159,46 +156,42 @@ def show_speculation_table(
     version: str | None,
     as_json: bool,
     output: Path | None,
-    beside: Mapping[str, Any] | None = None,
+    beside: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
     """Write and print a table as an engine's configuration; JSON output includes the caller's
     additional entries.
     """
     config, advice = engine.written(found.schedule(), version)
-    if config is not None and not engine.single:  # whose notes say it of their one length
+    # the notes of engines with a single length already contain this
+    if config is not None and not engine.single:
         advice = (*_below_none(found.schedule()), *advice)
     if output is not None:
         write_text(output, json.dumps(config) + "\n")
     if as_json:
         data = found.to_dict()
         data["notes"] += advice
-        own = config or {}  # beside `config` too, a line per field: easy to copy from
-        typer.echo(
-            to_json({**own, "engine": engine.name, "config": config, **data, **(beside or {})}),
-            file=stdout(),
-        )
+        own = config or {}  # its fields are also separate entries, which are easy to copy
+        hand_over(to_json({**own, "engine": engine.name, "config": config, **data, **beside}))
         return
-    from specopt.console.terminal import console
     from specopt.views.speculation_table import print_speculation_table
 
     print_speculation_table(found, rates, config, advice, console())
-    if output is not None:
-        say(f"written to {output}")
+    say_written(output)
 
 
 def _below_none(schedule: Schedule) -> list[str]:
     """Return a note on the batch sizes at which a schedule is slower than no speculation."""
     runs: list[tuple[int, int, float]] = []
     for batch in schedule.batches:
-        drafts = schedule.at(batch)
-        ratio = 1.0 if schedule.speedups is None else schedule.speedups[batch - 1, drafts or 0]
+        first, ratio = batch, 1.0
+        if schedule.speedups is not None:
+            ratio = schedule.speedups[batch - 1, schedule.at(batch) or 0]
         if ratio >= 1.0:
             continue
         if runs and runs[-1][1] == batch - 1:
             first, _, least = runs.pop()
-            runs.append((first, batch, min(least, ratio)))
-        else:
-            runs.append((batch, batch, ratio))
+            ratio = min(least, ratio)
+        runs.append((first, batch, ratio))
     shown = [
         f"{low} ({least:.2f}x)" if low == high else f"{low} to {high} (at least {least:.2f}x)"
         for low, high, least in runs
@@ -220,15 +213,14 @@ def _pair(path: Path, draft: Path | None) -> object:
     draft model.
     """
     data = read_json(path)
-    is_single = isinstance(data, Mapping) and "form" in data
-    if draft is not None and not is_single:
+    if isinstance(data, Mapping) and "form" in data:
+        return ({} if draft is None else {"draft": read_json(draft)}) | {"verify": data}
+    if draft is not None:
         raise InvalidInput(
             f"--draft-runtime: --runtime must then be a single fit, but {path} has no 'form';"
             " omit --draft-runtime"
         )
-    if not is_single:
-        return data
-    return {"verify": data} if draft is None else {"draft": read_json(draft), "verify": data}
+    return data
 
 
 def _with_models(data: object, path: Path, configs: Mapping[str, Path | None]) -> object:
@@ -237,19 +229,19 @@ def _with_models(data: object, path: Path, configs: Mapping[str, Path | None]) -
     """
     if not isinstance(data, Mapping):
         return data
-    models: dict[str, object] = {}
+    models = dict(data)
     for name, config in configs.items():
-        if config is None:
-            continue
         runtime = data.get(name)
         fitted_with = runtime.get("model") if isinstance(runtime, Mapping) else None
+        if config is None:
+            continue
         if data.get(f"{name}_model") is not None or fitted_with is not None:
             raise InvalidInput(f"--{name}-model: omit it; a {name} model is already in {path}")
         models[f"{name}_model"] = dump(read_decoder(config))
-    return {**data, **models}
+    return models
 
 
-PlanFile = Annotated[Path, typer.Argument(metavar="RESULT", help="Result file (JSON).")]
+PlanFile = Annotated[Path, argument_info("RESULT", "Result file (JSON).")]
 
 
 @export.command()
@@ -274,15 +266,14 @@ def yaml(result: PlanFile, output: Output = None) -> None:
 @export.command()
 def formulation(
     file: File,
-    form: Annotated[str, typer.Option("--as", metavar="lp|mps", help="Format of the file.")],
+    form: Annotated[str, option_info("lp|mps", "Format of the file.", "--as")],
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Write to this file, all or nothing.")
+        Path, option_info(None, "Write to this file, all or nothing.", "-o", "--output")
     ],
     option: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=VALUE",
-            help="Option of the formulation; serving-latency: length=L, mechanism=NAME.",
+        option_info(
+            "NAME=VALUE", "Option of the formulation; serving-latency: length=L, mechanism=NAME."
         ),
     ] = None,
 ) -> None:
@@ -298,7 +289,7 @@ def formulation(
     problem = read_problem(file)
     say("building and writing the linear program ...")
     write_formulation(problem, output, form, **options)
-    say(f"written to {output}")
+    say_written(output)
 
 
 def _export(path: Path, output: Path | None, write: Callable[[Result], str]) -> None:

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from specopt.commands.options import argument, filled, flag, from_fields, option, required
-from specopt.commands.shared import AsJson, Output, Seed, check_picture, check_target, read_decoder
-from specopt.console.stdout import stdout
-from specopt.console.streams import say
+from specopt.commands.shared import (
+    AsJson,
+    Output,
+    Seed,
+    check_picture,
+    check_target,
+    console,
+    hand_over,
+    option_info,
+    read_decoder,
+    say_written,
+)
 from specopt.instances.runtimes.forms import FORMS
 from specopt.instances.runtimes.measured import FORM, MeasuredRuntime
 from specopt.models.errors import InvalidInput
 
 Config = Annotated[
     Path | None,
-    typer.Option(metavar="CONFIG", help="A Hugging Face config.json, to fit against operations."),
+    option_info("CONFIG", "A Hugging Face config.json, to fit against operations."),
 ]
 
 
@@ -87,7 +95,8 @@ def fit(given: Fit) -> None:
     from specopt.instances.runtimes.work import work_of
     from specopt.models.files import to_json, write_text
 
-    for target in (given.output, given.picture):
+    targets = given.output, given.picture
+    for target in targets:
         check_target(target, given.table)
     check_picture(given.picture)
     _check(given)
@@ -111,11 +120,11 @@ def fit(given: Fit) -> None:
         decoder = None if config is None else read_decoder(config)
         read = read_runtime_table(given.table, columns)
         if given.form == FORM:
-            apart = [
+            apart: Any = [
                 read_runtime_table(given.table, replace(columns, y=(one,))).seconds
                 for one in _quantiles(given)
             ]
-            found[name] = MeasuredRuntime.from_table(read, (apart[0], apart[1]) if apart else None)
+            found[name] = MeasuredRuntime.from_table(read, apart or None)
             continue
         all_logits = given.logits == "all" or name == "verify"
         work = filled(work_of, given, table=read, decoder=decoder, all_logits=all_logits)
@@ -129,16 +138,13 @@ def fit(given: Fit) -> None:
     if given.output is not None:
         write_text(given.output, text + "\n")
     if given.as_json:
-        typer.echo(text, file=stdout())
+        hand_over(text)
     else:
-        from specopt.console.terminal import console
         from specopt.views.fit import print_fit, print_measured
 
         for name, one in found.items():
             (print_measured if given.form == FORM else print_fit)(name, one, console())
-    for target in (given.output, given.picture):
-        if target is not None:
-            say(f"written to {target}")
+    say_written(*targets)
 
 
 def _quantiles(given: Fit) -> list[str]:
@@ -158,14 +164,14 @@ def _check(given: Fit) -> None:
             "--picture": given.picture is not None,
             "--errors relative": given.errors != Fit.errors,
             "--logits all": given.logits == "all",
-            **{
-                f"--{name}": getattr(given, name) != getattr(Fit, name)
-                for name in ("level", "folds", "seed")
-            },
+            "--level": given.level != Fit.level,
+            "--folds": given.folds != Fit.folds,
+            "--seed": given.seed != Fit.seed,
             "--model": any((given.model, given.draft_model, given.verify_model)),
         }
-        if useless := next((option for option, is_given in no_effect.items() if is_given), None):
-            raise InvalidInput(f"{useless} has no effect with --form {FORM}; omit it")
+        for useless, is_given in no_effect.items():
+            if is_given:
+                raise InvalidInput(f"{useless} has no effect with --form {FORM}; omit it")
     if given.spread is not None and (given.form != FORM or len(_quantiles(given)) != 2):
         raise InvalidInput(
             f"--spread: expected LOW,HIGH with --form {FORM}, got {given.spread!r} with --form"
@@ -195,18 +201,15 @@ def _parts(given: Fit) -> dict[str, tuple[list[str], Path | None]]:
     return {"": ([], given.model)}
 
 
-def _repeats(values: list[str] | tuple[()]) -> tuple[int, dict[str, int]]:
-    times: int | None = None
-    named: dict[str, int] = {}
+def _repeats(values: Sequence[str]) -> tuple[int, dict[Any, int]]:
+    """Return the factor of all times, and the factors by name."""
+    named: dict[Any, int] = {}
     for value in values:
-        name, equals, text = value.rpartition("=")
-        text = text.strip()
+        name, equals, text = (part.strip() for part in value.rpartition("="))
         if not (text.isascii() and text.isdecimal() and len(text) < 10):
             raise InvalidInput(f"--repeat: expected N or NAME=N, got {value!r}")
-        if (name.strip() in named) if equals else (times is not None):
-            raise InvalidInput(f"--repeat {name.strip() or text}: given twice")
-        if equals:
-            named[name.strip()] = int(text)
-        else:
-            times = int(text)
-    return 1 if times is None else times, named
+        key = name if equals else None
+        if key in named:
+            raise InvalidInput(f"--repeat {name or text}: given twice")
+        named[key] = int(text)
+    return named.pop(None, 1), named

@@ -7,8 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from specopt.commands.options import argument, filled, from_fields, option, required
-from specopt.commands.shared import AsJson, Output, Seed, check_target, print_json, write
-from specopt.console.streams import say
+from specopt.commands.shared import (
+    AsJson,
+    Output,
+    Seed,
+    check_target,
+    console,
+    print_json,
+    say_written,
+    write,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,13 +105,11 @@ def fit_predictor(given: FitPredictor) -> None:
     if given.as_json:
         print_json(found)
     else:
-        from specopt.console.terminal import console
         from specopt.views.fitted_predictor import print_fitted
 
         print_fitted(found, console())
     write(fitted.problem, given.output)
-    if given.output is not None:
-        say(f"written to {given.output}")
+    say_written(given.output)
 
 
 def _seconds(text: str) -> Any:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
-import typer
-
 from specopt.commands.shared import (
     FOUND,
     INTERRUPTED,
@@ -20,6 +18,8 @@ from specopt.commands.shared import (
     Seconds,
     Seed,
     check_target,
+    console,
+    option_info,
     print_json,
     read_problem,
 )
@@ -30,11 +30,9 @@ def front(
     file: File,
     field: Annotated[
         str,
-        typer.Option(help="Field to vary; dots lead into nested fields and all parts of a list."),
+        option_info(None, "Field to vary; dots lead into nested fields and all parts of a list."),
     ],
-    values: Annotated[
-        str, typer.Option(metavar="V,V,...", help="Values of the field, in this order.")
-    ],
+    values: Annotated[str, option_info("V,V,...", "Values of the field, in this order.")],
     method: Method = None,
     option: MethodOptions = None,
     time_limit: Seconds = None,
@@ -68,7 +66,6 @@ def front(
     if as_json:
         print_json(found.to_dict())
     else:
-        from specopt.console.terminal import console
         from specopt.views.front import print_front
 
         print_front(found, console())

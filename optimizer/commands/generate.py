@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import typer
 from typer.core import TyperCommand
 
 from specopt.commands.shared import (
@@ -13,6 +12,7 @@ from specopt.commands.shared import (
     Replacements,
     RuntimesFile,
     Seed,
+    argument_info,
     check_target,
     hand_over,
     measured,
@@ -31,9 +31,7 @@ class WithFamilies(TyperCommand):
 
 
 def generate(
-    family: Annotated[
-        str, typer.Argument(metavar="KIND/FAMILY", help="A named family of problems.")
-    ],
+    family: Annotated[str, argument_info("KIND/FAMILY", "A named family of problems.")],
     param: Parameters = None,
     runtimes: RuntimesFile = None,
     set_: Replacements = None,
@@ -50,4 +48,4 @@ def generate(
     problem = with_fields(
         measured(generate_problem(family, seed=seed, **parameters), runtimes), set_ or ()
     )
-    hand_over(to_json(problem.to_dict()) + "\n", output)
+    hand_over(to_json(problem.to_dict()), output)

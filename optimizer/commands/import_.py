@@ -58,8 +58,7 @@ def import_(given: Import) -> None:
     from specopt.api.generate import from_trace
     from specopt.models.files import to_json
 
-    for path in (given.trace, given.runtimes):
-        check_target(given.output, path)
+    check_target(given.output, given.trace, given.runtimes)
     by_time = given.from_seconds is not None or given.to_seconds is not None
     if by_time and (given.start is not None or given.tasks is not None):
         raise InvalidInput(
@@ -89,7 +88,7 @@ def import_(given: Import) -> None:
     say(_summary(read, given.kind, maker.unused))
     if read.guess:
         say(read.guess)
-    hand_over(to_json(problem.to_dict()) + "\n", given.output)
+    hand_over(to_json(problem.to_dict()), given.output)
 
 
 def _summary(trace: Trace, kind: str, unused: str) -> str:

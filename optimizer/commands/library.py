@@ -8,7 +8,15 @@ from typing import Annotated
 import typer
 
 from specopt.api.library import line_of, load_saved, saved, saved_instance, submitted
-from specopt.commands.shared import AsJson, Output, check_target, hand_over, print_json, read_result
+from specopt.commands.shared import (
+    AsJson,
+    Output,
+    argument_info,
+    check_target,
+    hand_over,
+    print_json,
+    read_result,
+)
 from specopt.console.streams import say
 from specopt.models.files import to_json
 
@@ -19,15 +27,13 @@ library = typer.Typer(
     add_completion=False,
 )
 
-Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="Name of an instance, KIND/FAMILY/LABEL.")
-]
+Name = Annotated[str, argument_info("NAME", "Name of an instance, KIND/FAMILY/LABEL.")]
 
 
 @library.command("list")
 def list_(
     kind: Annotated[
-        str | None, typer.Argument(metavar="[KIND]", help="A kind of problem; default: all kinds.")
+        str | None, argument_info("[KIND]", "A kind of problem; default: all kinds.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -60,7 +66,7 @@ def show(name: Name, as_json: AsJson = False) -> None:
 def export_(name: Name, output: Output = None) -> None:
     """Write an instance as a problem file."""
     check_target(output)
-    hand_over(to_json(load_saved(name).to_dict()) + "\n", output)
+    hand_over(to_json(load_saved(name).to_dict()), output)
 
 
 @library.command()
@@ -68,7 +74,7 @@ def submit(
     name: Name,
     result: Annotated[
         Path,
-        typer.Argument(metavar="RESULT", help="A result file with a plan, and optionally a bound."),
+        argument_info("RESULT", "A result file with a plan, and optionally a bound."),
     ],
     output: Output = None,
 ) -> None:
@@ -78,8 +84,8 @@ def submit(
     check_target(output, result)
     found, said = submitted(name, read_result(result), datetime.date.today().isoformat())
     better = found.best != saved_instance(name).best
-    hand_over("\n".join(said if better else [*said, "nothing to merge"]) + "\n", None)
+    hand_over("\n".join(said if better else [*said, "nothing to merge"]))
     if better and output is None:
         say("to submit it, write the line of the library with -o FILE")
     elif better:
-        hand_over(line_of(found) + "\n", output)
+        hand_over(line_of(found), output)

@@ -48,8 +48,7 @@ def measure(given: Measure) -> int:
     from specopt.measuring.measure import measure as run
     from specopt.models.files import write_text
 
-    for path in given.config:
-        check_target(given.output, path)
+    check_target(given.output, *given.config)
     lists = {
         name: numbers_of(f"--{name.replace('_', '-')}", getattr(given, name))
         for name in ("batch", "new_tokens", "cached_tokens")

@@ -5,23 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from specopt.commands.shared import AsJson, print_json, read_problem
+from specopt.commands.shared import AsJson, argument_info, console, print_json, read_problem
 
 
 def methods(
     kind: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[KIND|FILE]", help="Only methods for this kind, or for the problem in a file."
-        ),
+        argument_info("[KIND|FILE]", "Only methods for this kind, or for the problem in a file."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """List the methods: their conditions, guarantees and complexity."""
     from specopt.api.solve import methods as methods_of
-    from specopt.console.terminal import console
     from specopt.kinds import kind_of
     from specopt.views.methods import method_entry, print_methods
 

@@ -5,20 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from specopt.commands.shared import AsJson, print_json
+from specopt.commands.shared import AsJson, argument_info, console, option_info, print_json
 
 
 def model(
-    config: Annotated[
-        Path, typer.Argument(metavar="CONFIG", help="A Hugging Face config.json, or its folder.")
-    ],
+    config: Annotated[Path, argument_info("CONFIG", "A Hugging Face config.json, or its folder.")],
     dtype: Annotated[
         str | None,
-        typer.Option(
-            metavar="D", help="Count bytes at this data type, such as float32; default: 2 bytes."
-        ),
+        option_info("D", "Count bytes at this data type, such as float32; default: 2 bytes."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -34,6 +28,4 @@ def model(
     if as_json:
         print_json(model_costs(found))
     else:
-        from specopt.console.terminal import console
-
         print_model_costs(found, dtype, console())

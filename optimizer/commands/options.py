@@ -8,16 +8,14 @@ from dataclasses import MISSING, field, fields
 from functools import wraps
 from typing import Annotated, Any, TypeVar, get_args, get_type_hints
 
-import typer
-
-from specopt.commands.shared import count, number
+from specopt.commands.shared import argument_info, count, number, option_info
 
 T = TypeVar("T")
 
 
 def option(metavar: str | None, text: str, *names: str, default: Any = None, **more: Any) -> Any:
     """Declare a field that is an option; by default, it has the name of the field."""
-    return _declared(typer.Option(*names, metavar=metavar, help=text, **more), default)
+    return _declared(option_info(metavar, text, *names, **more), default)
 
 
 def required(metavar: str, text: str, *names: str) -> Any:
@@ -25,14 +23,14 @@ def required(metavar: str, text: str, *names: str) -> Any:
     return option(metavar, text, *names, default=MISSING)
 
 
-def flag(text: str, *names: str) -> Any:
+def flag(text: str) -> Any:
     """Declare a field that is an option without a value."""
-    return option(None, text, *names, default=False)
+    return option(None, text, default=False)
 
 
 def argument(metavar: str, text: str, default: Any = MISSING) -> Any:
     """Declare a field that is an argument."""
-    return _declared(typer.Argument(metavar=metavar, help=text), default)
+    return _declared(argument_info(metavar, text), default)
 
 
 def _declared(info: Any, default: Any) -> Any:

@@ -23,25 +23,30 @@ from specopt.commands.shared import (
     Seconds,
     Seed,
     check_target,
+    console,
     exit_code,
     print_json,
     problem_file,
+    say_written,
     write,
 )
 from specopt.console.streams import say
+from specopt.instances.deployment.deployment import Deployment, Fleet, room
+from specopt.instances.deployment.proposal import Proposal, Value
+from specopt.kinds import kind_of, names_with
 from specopt.models.errors import InvalidInput
+from specopt.solvers.clock import Clock
 
 if TYPE_CHECKING:
     from specopt.engines import Engine
-    from specopt.instances.deployment.deployment import Deployment
-    from specopt.instances.deployment.proposal import Proposal, Value
     from specopt.models.acceptance_lengths import Acceptance
-    from specopt.solvers.clock import Clock
     from specopt.solvers.speculation_table.runtimes import Runtimes
     from specopt.solvers.speculation_table.table import SpeculationTable
 
 RATE = 0.7
-"""Acceptance rate assumed for an engine's plan if none is given and speculation pays off at it."""
+"""Acceptance rate assumed for an engine's plan if no acceptance is given. It is raised to the
+break-even if speculation does not pay off below that.
+"""
 
 PRICED = (0.5, 0.9)
 """Typical range of acceptance rates."""
@@ -121,20 +126,11 @@ def plan(given: Plan) -> int:
     """
     from specopt.api.generate import from_deployment
     from specopt.engines import ENGINES
-    from specopt.kinds import kind_of
-    from specopt.solvers.clock import Clock
 
     clock = Clock(given.time_limit)
-    for source in (
-        given.draft,
-        given.verify,
-        given.runtimes,
-        given.device_runtimes,
-        given.trace,
-        given.acceptance,
-    ):
-        for target in (given.output, given.problem):
-            check_target(target, source)
+    inputs = given.draft, given.verify, given.runtimes, given.device_runtimes
+    for target in (given.output, given.problem):
+        check_target(target, *inputs, given.trace, given.acceptance)
     if given.tasks == 0 or (given.tasks is not None and given.trace is None):
         raise InvalidInput("--tasks: with --trace, expected an integer >= 1")
     kinds, for_ = from_deployment(), given.for_
@@ -143,10 +139,9 @@ def plan(given: Plan) -> int:
     advised = for_ in kinds and kind_of(for_).advice is not None
     for name in () if advised or (for_ in ENGINES and given.link is not None) else FLEET:
         if getattr(given, name) is not None:
-            able = ", ".join(kind for kind in kinds if kind_of(kind).advice is not None)
             raise InvalidInput(
-                f"--{name.replace('_', '-')}: expected --for {able}, or an engine with --link, got "
-                f"--for {for_}"
+                f"--{name.replace('_', '-')}: expected --for {names_with('advice')}, or an engine"
+                f" with --link, got --for {for_}"
             )
     known = _deployment(given)
     if for_ in ENGINES:
@@ -163,7 +158,6 @@ def plan(given: Plan) -> int:
 def _deployment(given: Plan) -> Deployment:
     from specopt.instances.acceptance import read_acceptance
     from specopt.instances.checkpoints.model_config import read_model_config
-    from specopt.instances.deployment.deployment import Deployment, Fleet
     from specopt.instances.deployment.link import Link
     from specopt.instances.deployment.passes import Passes
     from specopt.instances.traces import read_trace
@@ -216,7 +210,9 @@ def _deployment(given: Plan) -> Deployment:
 
 
 def _numbers(option: str, text: str | None, names: str, least: int) -> tuple[float, ...] | None:
-    """Return the numbers >= 0, at least so many, that an option lists; None: it is not given."""
+    """Return the numbers >= 0 in the text of an option, at least `least` of them; None without a
+    text.
+    """
     parts = [] if text is None else text.split(",")
     try:
         found = tuple(map(float, parts))
@@ -249,8 +245,7 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> i
     from importlib import import_module
 
     from specopt.api.solve import solve
-    from specopt.console.terminal import console, line, sentence
-    from specopt.kinds import kind_of
+    from specopt.console.terminal import line, sentence
     from specopt.models.judge import verify
     from specopt.views.planning import print_next, print_values
     from specopt.views.result import print_result
@@ -285,18 +280,14 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> i
         if report is not None:
             line(out, "judged", "feasible" if report.feasible else "; ".join(report.violations))
         print_next(following, out)
-        for path in (given.problem, given.output):
-            if path is not None:
-                say(f"written to {path}")
+        say_written(given.problem, given.output)
     return exit_code(result)
 
 
 def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
     """Compute an engine's draft lengths per batch size, and print the data they are based on."""
     from specopt.api.placing import advise
-    from specopt.console.terminal import console, sentence
-    from specopt.instances.deployment.deployment import room
-    from specopt.instances.deployment.proposal import Value
+    from specopt.console.terminal import sentence
     from specopt.instances.placement.from_deployment import placement
     from specopt.solvers.speculation_table.table import speculation_table
     from specopt.views.planning import print_next, print_values
@@ -371,8 +362,7 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
 
 
 def _times(known: Deployment) -> tuple[Runtimes, list[Value]]:
-    """Return the times of steps, and the values they are based on."""
-    from specopt.instances.deployment.proposal import Value
+    """Return the runtimes of steps, and the values on which they are based."""
     from specopt.instances.runtimes.measured import FORM
     from specopt.solvers.speculation_table.runtimes import Runtimes
 
@@ -406,7 +396,6 @@ def _unknown(
     times: Runtimes, made: Callable[[Acceptance], SpeculationTable], multiple: int
 ) -> tuple[Acceptance, Value, dict[str, Any]]:
     """Return an assumed range of acceptance and its effect on a plan, as text and as data."""
-    from specopt.instances.deployment.proposal import Value
     from specopt.models.position_acceptance import PositionAcceptance
     from specopt.solvers.speculation_table.table import break_even
 

@@ -5,29 +5,31 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from specopt.commands.shared import check_target, read_problem
+from specopt.commands.shared import (
+    argument_info,
+    check_target,
+    option_info,
+    read_problem,
+    say_written,
+)
 from specopt.console.streams import say
 
 
 def report(
     sources: Annotated[
         list[str],
-        typer.Argument(
-            metavar="SOURCE...",
-            help="Result files, folders of compare, or measured sweeps, as for tune.",
+        argument_info(
+            "SOURCE...", "Result files, folders of compare, or measured sweeps, as for tune."
         ),
     ],
     output: Annotated[
         Path,
-        typer.Option("-o", "--output", metavar="PAGE", help="Write the page to this file (HTML)."),
+        option_info("PAGE", "Write the page to this file (HTML).", "-o", "--output"),
     ],
     problem: Annotated[
         list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Problem of a result, instead of the file that solve noted in the result.",
+        option_info(
+            "FILE", "Problem of a result, instead of the file that solve noted in the result."
         ),
     ] = None,
 ) -> None:
@@ -42,13 +44,11 @@ def report(
     from specopt.report.sources import page_of
 
     files = problem or []
-    for source in (*map(Path, sources), *files):
-        check_target(output, source)
+    check_target(output, *map(Path, sources), *files)
     page = page_of(tuple(sources), [read_problem(file) for file in files])
-    for file in page.noted:
-        check_target(output, file)
+    check_target(output, *page.noted)
     html = to_html(page)
     write_text(output, html)
     if has_charts(html) and not can_draw():
         say(f"charts are replaced by tables: {MISSING}")
-    say(f"written to {output}")
+    say_written(output)

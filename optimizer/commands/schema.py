@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
-from specopt.commands.shared import Output, check_target, hand_over
+from specopt.commands.shared import Output, argument_info, check_target, hand_over, option_info
 from specopt.models.errors import InvalidInput
 
 
 def schema(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help="A kind of problem.")],
+    kind: Annotated[str, argument_info("KIND", "A kind of problem.")],
     format_: Annotated[
         str,
-        typer.Option(
-            "--format", metavar="json|table", help="JSON Schema, or a table of the fields."
-        ),
+        option_info("json|table", "JSON Schema, or a table of the fields.", "--format"),
     ] = "json",
     output: Output = None,
 ) -> None:
@@ -37,4 +33,4 @@ def schema(
         text = table_text(found)
     else:
         text = json_text(found, indent=1)
-    hand_over(text + "\n", output)
+    hand_over(text, output)

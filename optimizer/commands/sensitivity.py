@@ -13,6 +13,7 @@ from specopt.commands.shared import (
     MethodOptions,
     Seconds,
     Seed,
+    console,
     print_json,
     read_problem,
 )
@@ -40,7 +41,6 @@ def sensitivity(
     if as_json:
         print_json(found.to_dict())
     else:
-        from specopt.console.terminal import console
         from specopt.views.what_if import print_sensitivity
 
         print_sensitivity(found, console())

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -31,6 +31,9 @@ from specopt.models.files import (
 from specopt.models.problem import Problem
 from specopt.models.result import Result
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 FOUND, NOT_FOUND, BAD_INPUT, INTERNAL, UNWRITTEN = 0, 1, 2, 70, 74
 UNREAD = 141
 """Exit code if the reader of stdout has ended, as `head` does; shells use it for other programs."""
@@ -51,8 +54,12 @@ def count(text: str | int) -> int:
     return int(text)
 
 
-def interval(option: str, text: str) -> tuple[float, float]:
-    """Return the interval in the text of an option: LOW:HIGH, or one number."""
+def interval(option: str, text: str | None) -> tuple[float, float] | None:
+    """Return the interval in the text of an option: LOW:HIGH, or one number; None without a
+    text.
+    """
+    if text is None:
+        return None
     low, colon, high = text.partition(":")
     try:
         return float(low), float(high if colon else low)
@@ -60,8 +67,20 @@ def interval(option: str, text: str) -> tuple[float, float]:
         raise InvalidInput(f"{option}: expected LOW:HIGH, got {text!r}") from None
 
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="A problem file (JSON).")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+def option_info(metavar: str | None, text: str, *names: str, **more: Any) -> Any:
+    """Return the metadata of a parameter that is an option; by default, it has the name of the
+    parameter.
+    """
+    return typer.Option(*names, metavar=metavar, help=text, **more)
+
+
+def argument_info(metavar: str, text: str) -> Any:
+    """Return the metadata of a parameter that is an argument."""
+    return typer.Argument(metavar=metavar, help=text)
+
+
+File = Annotated[Path, argument_info("FILE", "A problem file (JSON).")]
+AsJson = Annotated[bool, option_info(None, "Print JSON on stdout.", "--json")]
 
 
 def _alone_on_stdout(context: typer.Context, target: Path | None) -> Path | None:
@@ -73,55 +92,44 @@ def _alone_on_stdout(context: typer.Context, target: Path | None) -> Path | None
 
 Output = Annotated[
     Path | None,
-    typer.Option(
-        "-o", "--output", help="Write to this file, all or nothing.", callback=_alone_on_stdout
+    option_info(
+        None, "Write to this file, all or nothing.", "-o", "--output", callback=_alone_on_stdout
     ),
 ]
 EngineVersion = Annotated[
     str | None,
-    typer.Option(
-        metavar="V",
-        help="Version of the engine; required for tensorrt-llm, where keys changed their meaning.",
+    option_info(
+        "V", "Version of the engine; required for tensorrt-llm, where keys changed their meaning."
     ),
 ]
-Seed = Annotated[int, typer.Option(metavar="N", parser=count, help="Seed of all random numbers.")]
+Seed = Annotated[int, option_info("N", "Seed of all random numbers.", parser=count)]
 Seconds = Annotated[
     float | None,
-    typer.Option(
-        metavar="S", parser=number, envvar="SPECOPT_TIME_LIMIT", help="Time limit in seconds."
-    ),
+    option_info("S", "Time limit in seconds.", parser=number, envvar="SPECOPT_TIME_LIMIT"),
 ]
 Gap = Annotated[
     float,
-    typer.Option(
-        metavar="G", parser=number, envvar="SPECOPT_GAP", help="Relative gap at which to stop."
-    ),
+    option_info("G", "Relative gap at which to stop.", parser=number, envvar="SPECOPT_GAP"),
 ]
 Method = Annotated[
-    str | None, typer.Option(help="A method listed by `specopt methods`; default: the best one.")
+    str | None, option_info(None, "A method listed by `specopt methods`; default: the best one.")
 ]
-MethodOptions = Annotated[
-    list[str] | None, typer.Option(metavar="NAME=VALUE", help="An option of the method.")
-]
-Parameters = Annotated[
-    list[str] | None, typer.Option(metavar="NAME=VALUE", help="A parameter of the family.")
-]
+MethodOptions = Annotated[list[str] | None, option_info("NAME=VALUE", "An option of the method.")]
+Parameters = Annotated[list[str] | None, option_info("NAME=VALUE", "A parameter of the family.")]
 Replacements = Annotated[
     list[str] | None,
-    typer.Option(
+    option_info(
+        "FIELD=VALUE",
+        "Replace a field of the problem (JSON; dots lead into nested fields).",
         "--set",
-        metavar="FIELD=VALUE",
-        help="Replace a field of the problem (JSON; dots lead into nested fields).",
     ),
 ]
 RuntimesFile = Annotated[
     Path | None,
-    typer.Option(
+    option_info(
+        "FILE",
+        'Runtimes as written by fit --draft --verify, or {"draft": runtime, "verify": runtime}.',
         "--runtimes",
-        metavar="FILE",
-        help=(
-            'Runtimes as written by fit --draft --verify, or {"draft": runtime, "verify": runtime}.'
-        ),
     ),
 ]
 
@@ -142,9 +150,9 @@ def _from_stdin(path: Path) -> Path:
 
 def measured(problem: Problem, runtimes: Path | None) -> Problem:
     """Return a problem with the runtimes of a file, if a file is given."""
-    return (
-        problem if runtimes is None else with_runtimes(problem, read_json(runtimes), str(runtimes))
-    )
+    if runtimes is None:
+        return problem
+    return with_runtimes(problem, read_json(runtimes), str(runtimes))
 
 
 def write(obj: Problem | Result, path: Path | None) -> None:
@@ -165,13 +173,21 @@ def problem_file(problem: Path | None, result: Path | None) -> str | None:
     return path if is_unicode(path) else None
 
 
-def hand_over(text: str, path: Path | None) -> None:
-    """Print a text that ends with a newline, or write it to a file and report this."""
+def hand_over(text: str, path: Path | None = None) -> None:
+    """Print a text that ends a line, or write it to a file and report this."""
+    text = text.removesuffix("\n") + "\n"
     if path is None:
         typer.echo(text, nl=False, file=stdout())
     else:
         write_text(path, text)
-        say(f"written to {path}")
+        say_written(path)
+
+
+def say_written(*paths: Path | None) -> None:
+    """Report the files that were written; None is skipped."""
+    for path in paths:
+        if path is not None:
+            say(f"written to {path}")
 
 
 def exit_code(result: Result) -> int:
@@ -181,21 +197,20 @@ def exit_code(result: Result) -> int:
     return FOUND if result.plan is not None else NOT_FOUND
 
 
-def check_target(target: Path | None, source: Path | None = None) -> None:
-    """Refuse a target that cannot be written, before the work is done."""
-    if target is None:
-        return
-    if target.is_dir():
+def check_target(target: Path | None, *sources: Path | None) -> None:
+    """Refuse a target that cannot be written or is one of the sources, before the work is done."""
+    if target is not None and target.is_dir():
         raise InvalidInput(f"{target}: cannot be written (is a directory)")
-    if not is_replaced(target):
+    if target is None or not is_replaced(target):
         return
     folder = Path(os.path.realpath(target)).parent
     if not folder.is_dir():
         raise InvalidInput(f"{target}: cannot be written (no such directory: {folder})")
     if not os.access(folder, os.W_OK):
         raise InvalidInput(f"{target}: cannot be written (no permission in {folder})")
-    if source is not None and target.exists() and source.exists() and target.samefile(source):
-        raise InvalidInput(f"{target}: would overwrite the input; choose another file")
+    for source in sources if target.exists() else ():
+        if source is not None and source.exists() and target.samefile(source):
+            raise InvalidInput(f"{target}: would overwrite the input; choose another file")
 
 
 def check_picture(target: Path | None) -> None:
@@ -217,6 +232,13 @@ def read_decoder(config: Path) -> Decoder:
     return found.exact
 
 
+def console() -> Console:
+    """Return the console that prints readable output."""
+    from specopt.console import terminal  # rich takes time to import
+
+    return terminal.console()
+
+
 def print_json(data: Any) -> None:
     """Print JSON on stdout."""
-    typer.echo(json_text(data, indent=1), file=stdout())
+    hand_over(json_text(data, indent=1))

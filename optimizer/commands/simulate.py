@@ -8,7 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specopt.commands.options import argument, flag, from_fields, option
-from specopt.commands.shared import AsJson, Seed, hand_over, print_json, read_problem, read_result
+from specopt.commands.shared import (
+    AsJson,
+    Seed,
+    console,
+    hand_over,
+    print_json,
+    read_problem,
+    read_result,
+)
 from specopt.models.errors import InvalidInput, SpecoptError
 
 if TYPE_CHECKING:
@@ -74,11 +82,10 @@ def simulate(given: Simulate) -> None:
     from specopt.models.result import Result
 
     policy, workload, result, param = given.policy, given.workload, given.result, given.param or ()
-    flags = {"drop_finished": given.drop_finished or None}
-    flags |= {
-        name: getattr(given, name) for name in ("iterations", "response_tokens", "replications")
-    }
-    options: dict[str, Any] = {name: value for name, value in flags.items() if value is not None}
+    options: dict[str, Any] = {"drop_finished": True} if given.drop_finished else {}
+    for name in ("iterations", "response_tokens", "replications"):
+        if (value := getattr(given, name)) is not None:
+            options[name] = value
     title = f"policy {policy} on {workload or given.source}"
     world: Any = None
     played: Any = policy
@@ -101,12 +108,12 @@ def simulate(given: Simulate) -> None:
             raise InvalidInput(
                 f"{given.source}: expected a problem or a workload, got a result of {world.kind}"
             )
+    name = getattr(world, "name", None) or ""
     if world is not None:
         options |= _parameters(simulator_of(world)[1], None, param)[1]
-        name = getattr(world, "name", None) or ""
     else:
         world, played, more = _policy_on_workload(given.source, policy, workload, param, given.seed)
-        options, name = options | more, ""
+        options |= more
     several = played.split(",") if isinstance(played, str) else []
     if len(several) > 1:
         from specopt.api.policies import compare_policies
@@ -114,13 +121,12 @@ def simulate(given: Simulate) -> None:
         compared = compare_policies(
             several, {workload or given.source: world}, seed=given.seed, **options
         )
-        print_json(compared.rows) if given.as_json else hand_over(f"{compared}\n", None)
+        print_json(compared.rows) if given.as_json else hand_over(str(compared))
         return
     found = play(world, played, seed=given.seed, verbose=True, **options)
     if given.as_json:
         print_json(found.to_dict())
         return
-    from specopt.console.terminal import console
     from specopt.views.simulation import print_simulation
 
     print_simulation(found, title, console(), name)
@@ -138,7 +144,7 @@ def _policy_on_workload(
         one_of("KIND", kind, [one for one, simulator in SIMULATORS.items() if simulator.policies])
     ]
     for name in (policy or "").split(","):
-        if plugged(POLICIES, kind, name) is None:
+        if plugged(POLICIES, f"{kind}.{name}") is None:
             one_of("--policy", name or None, simulator.policies)
     families = {family.label: family for family in simulator.workloads}
     short = workload if workload is None else workload.removeprefix(f"{kind}/")

@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from specopt.commands.shared import (
     BAD_INPUT,
     FOUND,
@@ -21,41 +19,37 @@ from specopt.commands.shared import (
     Output,
     Seconds,
     Seed,
+    argument_info,
     check_target,
+    console,
     exit_code,
     number,
+    option_info,
     print_json,
     problem_file,
     read_problem,
     read_result,
+    say_written,
     write,
 )
-from specopt.console.streams import complain, say
+from specopt.console.streams import complain
 from specopt.models.errors import InternalError, InvalidInput, SpecoptError
 from specopt.models.files import unwritten
 
 
 def solve(
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE...", help="Problem files (JSON); -: stdin.")
-    ],
+    files: Annotated[list[Path], argument_info("FILE...", "Problem files (JSON); -: stdin.")],
     method: Method = None,
     option: MethodOptions = None,
     time_limit: Seconds = None,
     gap: Gap = 0.0,
     seed: Seed = 0,
-    workers: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Number of cores for an exact search.")
-    ] = 1,
+    workers: Annotated[int, option_info("N", "Number of cores for an exact search.", min=1)] = 1,
     memory_limit: Annotated[
         float,
-        typer.Option(
-            metavar="GB", parser=number, help="Maximum memory of the method, in 10^9 bytes."
-        ),
+        option_info("GB", "Maximum memory of the method, in 10^9 bytes.", parser=number),
     ] = 2.147483648,
-    warm_start: Annotated[
-        Path | None, typer.Option(metavar="RESULT", help="Start from this result.")
-    ] = None,
+    warm_start: Annotated[Path | None, option_info("RESULT", "Start from this result.")] = None,
     as_json: AsJson = False,
     output: Output = None,
 ) -> int:
@@ -66,19 +60,18 @@ def solve(
     """
     if not memory_limit > 0.0:
         raise InvalidInput(f"--memory-limit: expected gigabytes > 0, got {memory_limit:g}")
-    earlier = None if warm_start is None else read_result(warm_start)
     limits: dict[str, Any] = {
         "time_limit": time_limit,
         "gap": gap,
         "seed": seed,
         "workers": workers,
+        "memory_limit": memory_limit * 1e9,
+        "warm_start": warm_start and read_result(warm_start),
     }
-    limits |= {"memory_limit": memory_limit * 1e9, "warm_start": earlier}
     if len(files) == 1 and not (output is not None and output.is_dir()):
         return _solve_one(files[0], method, option, limits, as_json, output)
-    targets = _targets(files, output)
     worst = FOUND
-    for file, target in zip(files, targets, strict=True):
+    for file, target in zip(files, _targets(files, output), strict=True):
         try:
             code = _solve_one(file, method, option, limits, as_json, target)
         except SpecoptError as error:
@@ -125,10 +118,8 @@ def _solve_one(
     if as_json:
         print_json(result.to_dict())
     else:
-        from specopt.console.terminal import console
         from specopt.views.result import print_result
 
         print_result(problem, result, console())
-        if output is not None:
-            say(f"written to {output}")
+        say_written(output)
     return exit_code(result)

@@ -1,4 +1,4 @@
-"""`specopt tune`: compute a speculation table from measured throughput, and choose what to
+"""`specopt tune`: compute a speculation table from measured throughput, and choose the points to
 measure next.
 """
 
@@ -10,20 +10,26 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from specopt.commands.options import argument, filled, flag, from_fields, option
-from specopt.commands.shared import AsJson, EngineVersion, Output, check_target
-from specopt.console.stdout import stdout
+from specopt.commands.shared import (
+    AsJson,
+    EngineVersion,
+    Output,
+    check_target,
+    console,
+    hand_over,
+    say_written,
+)
 from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
+from specopt.models.files import read_json, to_json, write_text
 
 if TYPE_CHECKING:
     from specopt.engines import Engine
     from specopt.models.sweep import Point, Sweep
     from specopt.solvers.speculation_table.tuning.goal import Goal
 
-_LONGEST = 5  # draft in question where an engine is driven and nobody says
+_LONGEST = 5  # maximum draft length with --drive, if --max-length is not given
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,14 +117,12 @@ def tune(given: Tune) -> None:
     """
     from specopt.engines import ENGINES
     from specopt.instances.sweeps import parse_source, read_sweeps
-    from specopt.models.files import to_json, write_text
     from specopt.solvers.speculation_table.tuning.options import Options, named
 
     if given.engine not in ENGINES:
         raise InvalidInput(f"--engine: expected one of {', '.join(ENGINES)}, got {given.engine!r}")
-    for source in given.sweep:
-        check_target(given.output, Path(parse_source(source)[0]))
-    check_target(given.output, given.weights)
+    sources = [Path(parse_source(source)[0]) for source in given.sweep]
+    check_target(given.output, *sources, given.weights)
     engine = ENGINES[given.engine]
     if given.per not in (None, "joule", "coin") or (given.per == "coin" and given.price is None):
         raise InvalidInput(f"--per: expected joule, or coin with --price, got {given.per!r}")
@@ -153,9 +157,8 @@ def tune(given: Tune) -> None:
     if given.output is not None:
         write_text(given.output, to_json(data) + "\n")
     if given.as_json:
-        typer.echo(to_json(data), file=stdout())
+        hand_over(to_json(data))
         return
-    from specopt.console.terminal import console
     from specopt.views.tuning import print_tuning
 
     print_tuning(options, data, sweep.unit, console())
@@ -165,16 +168,15 @@ def tune(given: Tune) -> None:
             if points
             else "No further measurements are needed."
         )
-        typer.echo(f"\n{more}", file=stdout())
+        hand_over(f"\n{more}")
         known = {one.point for tuner in options.tuners.values() for one in tuner.measurements}
         _print_points(points, [point in known for _, point in asked])
-    if given.output is not None:
-        say(f"written to {given.output}")
+    say_written(given.output)
 
 
 def _first_points(given: Tune, sweep: Sweep, goal: Goal) -> list[dict[str, Any]]:
-    """Return what is to be measured before anything can be compared, with drafters where there are
-    several.
+    """Return the points to measure before options can be compared. They contain the drafter if
+    there are several.
     """
     from specopt.solvers.speculation_table.tuning.options import named
     from specopt.solvers.speculation_table.tuning.tuner import Tuner
@@ -195,12 +197,11 @@ def _first_points(given: Tune, sweep: Sweep, goal: Goal) -> list[dict[str, Any]]
 
 
 def _print_first(points: list[dict[str, Any]], as_json: bool) -> None:
-    from specopt.models.files import to_json
 
     if as_json:
-        typer.echo(to_json({"ask": points}), file=stdout())
+        hand_over(to_json({"ask": points}))
         return
-    typer.echo("Measure first, to have something to compare:", file=stdout())
+    hand_over("Measure first, to have something to compare:")
     _print_points(points)
 
 
@@ -281,7 +282,7 @@ def _drive(given: Tune, command: str, engine: Engine) -> None:
     """Measure an engine and add rows to the sweep until no more measurements are needed."""
     from specopt.commands.measure import numbers_of
     from specopt.measuring.client import PROMPTS, Client
-    from specopt.measuring.drive import Drive
+    from specopt.measuring.drive import drive
     from specopt.models.reading import read_text
     from specopt.solvers.speculation_table.tuning.goal import Goal
     from specopt.solvers.speculation_table.tuning.tuner import Tuner
@@ -291,12 +292,10 @@ def _drive(given: Tune, command: str, engine: Engine) -> None:
             "--drive: expected one SWEEP, the CSV file to which rows are added, got"
             f" {len(given.sweep)}"
         )
-    prompts = (
-        tuple(filter(None, read_text(given.prompts).splitlines())) if given.prompts else PROMPTS
-    )
-    client = Client(
-        endpoint=given.endpoint, prompts=prompts, max_tokens=(given.tokens,), seconds=given.seconds
-    )
+    prompts = PROMPTS
+    if given.prompts is not None:
+        prompts = tuple(filter(None, read_text(given.prompts).splitlines()))
+    client = filled(Client, given, model=None, prompts=prompts, max_tokens=(given.tokens,))
     sweep = Path(given.sweep[0])
     goal = Goal(
         weights=None if given.weights is None else _weights(given.weights), single=engine.single
@@ -308,7 +307,7 @@ def _drive(given: Tune, command: str, engine: Engine) -> None:
         regret=given.regret,
     )
     try:
-        measured = Drive(command=command, sweep=sweep, client=client).run(tuner)
+        measured = drive(command, sweep, client, tuner)
     except BaseException:
         if sweep.exists():
             say(f"the measurements so far are in {sweep}; run the same command again to continue")
@@ -317,7 +316,6 @@ def _drive(given: Tune, command: str, engine: Engine) -> None:
 
 
 def _weights(path: Path) -> dict[int, float]:
-    from specopt.models.files import read_json
 
     data = read_json(path)
     if not isinstance(data, dict) or not all(key.isdecimal() and len(key) < 10 for key in data):
@@ -339,4 +337,4 @@ def _print_points(points: Sequence[Mapping[str, Any]], known: Sequence[bool] = (
 
     for point, again in zip_longest(points, known):
         text = ", ".join(f"{key} {printable(str(value))}" for key, value in point.items())
-        typer.echo(f"  {text}{' (again, because of noise)' if again else ''}", file=stdout())
+        hand_over(f"  {text}{' (again, because of noise)' if again else ''}")

@@ -10,8 +10,17 @@ from typing import TYPE_CHECKING
 
 from specopt.commands.measure import numbers_of
 from specopt.commands.options import argument, filled, from_fields, option
-from specopt.commands.shared import FOUND, INTERRUPTED, AsJson, Output, check_target, print_json
+from specopt.commands.shared import (
+    FOUND,
+    INTERRUPTED,
+    AsJson,
+    Output,
+    check_target,
+    console,
+    print_json,
+)
 from specopt.console.streams import say
+from specopt.models.reading import read_bytes, read_text
 
 if TYPE_CHECKING:
     from specopt.measuring.client import Client
@@ -109,8 +118,7 @@ def validate(given: Validate) -> int:
     from specopt.solvers.speculation_table.held import report
 
     for target in (given.output, given.acceptance_output, given.record):
-        for source in given.source:
-            check_target(target, Path(source))
+        check_target(target, *map(Path, given.source))
     prediction, client, code = _prediction(given), _client(given), FOUND
     asked = hashlib.sha256(repr((client.prompts, client.max_tokens)).encode()).hexdigest()[:12]
     settings = (
@@ -140,7 +148,6 @@ def validate(given: Validate) -> int:
     if given.as_json:
         print_json(data)
     else:
-        from specopt.console.terminal import console
         from specopt.views.validation import print_validation
 
         print_validation(data, console())
@@ -216,7 +223,6 @@ def _prediction(given: Validate) -> Prediction:
 def _plan(source: str) -> OfSweep | None:
     """Return the predictions in a result of `tune`, or None for any other file."""
     from specopt.instances.reading.json_documents import json_documents
-    from specopt.models.reading import read_bytes
     from specopt.solvers.speculation_table.held import planned
 
     if not Path(source).is_file() or not read_bytes(source).lstrip().startswith(b"{"):
@@ -235,7 +241,6 @@ def _client(given: Validate) -> Client:
     """
     from specopt.instances.traces import read_trace
     from specopt.measuring.client import MANY, PROMPTS, Client
-    from specopt.models.reading import read_text
 
     prompts, tokens = PROMPTS, (given.tokens,)
     if given.trace is not None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
+from specopt.commands.shared import argument_info
 from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
 
@@ -13,7 +12,7 @@ from specopt.models.errors import InvalidInput
 def warmup(
     kind: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[KIND...]", help="Kinds of problems; default: all of them."),
+        argument_info("[KIND...]", "Kinds of problems; default: all of them."),
     ] = None,
 ) -> None:
     """Compile the kernels of all methods in advance, in one process per processor."""

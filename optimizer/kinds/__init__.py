@@ -33,6 +33,11 @@ def kinds() -> Iterator[Kind]:
     yield from late("plugged_kinds")()
 
 
+def names_with(part: str) -> str:
+    """Return the names of the kinds that declare a part, for a message."""
+    return ", ".join(kind.name for kind in kinds() if getattr(kind, part) is not None)
+
+
 def kind_of(problem: Problem | type[Problem] | str) -> Kind:
     """Return the kind of a problem, of a class of problems, or with a name.
 

@@ -36,22 +36,22 @@ MAX_LINE_BYTES = 2**20
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
-    """Requests to a server.
+    """A client that loads a server with requests.
 
     Parameters
     ----------
     endpoint
-        Address of the server.
+        URL of the server.
     model
-        Name of the model; None: the server's first one.
+        Name of the model; None for the first model of the server.
     prompts
-        Prompts, sent in turn.
+        Prompts of the requests, which are used in turn.
     max_tokens
-        Tokens of the answers, in turn.
+        Numbers of tokens of the answers, which are used in turn.
     seconds
-        Duration of a load.
+        Duration of a load, in seconds.
     requests
-        Maximum number of requests of a load; each worker sends at least one.
+        Maximum number of requests per load; each worker sends at least one.
     patience
         Time limit of a request in seconds, from its start to the end of its answer.
     failures
@@ -169,14 +169,10 @@ class Client:
         """Send a request; return the times of sending, of the first token and of the end, and the
         number of tokens.
         """
-        prompt, most = (
-            self.prompts[number % len(self.prompts)],
-            self.max_tokens[number % len(self.max_tokens)],
-        )
         asked = {
             "model": model,
-            "prompt": prompt,
-            "max_tokens": most,
+            "prompt": self.prompts[number % len(self.prompts)],
+            "max_tokens": self.max_tokens[number % len(self.max_tokens)],
             "temperature": 0.0,
             "stream": True,
             "ignore_eos": True,
@@ -202,13 +198,11 @@ class Client:
         self, verb: str, path: str, body: object = None
     ) -> Iterator[http.client.HTTPResponse]:
         """Send a request and yield its answer; every failure is raised as `ServerFailed`."""
-        url = urlsplit(self.endpoint)
+        url, where = urlsplit(self.endpoint), f"{self.endpoint}{path}"
         kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-        connection, where = kind(url.netloc, timeout=self.patience), f"{self.endpoint}{path}"
-        base, text = (
-            url.path.rstrip("/").removesuffix("/v1"),
-            None if body is None else json.dumps(body),
-        )
+        connection = kind(url.netloc, timeout=self.patience)
+        base = url.path.rstrip("/").removesuffix("/v1")
+        text = None if body is None else json.dumps(body)
         until = time.monotonic() + self.patience
         try:
             with _ended_in_time(connection, until):

@@ -15,16 +15,14 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 from specopt.console.streams import say
 from specopt.instances.sweeps import read_sweeps
 from specopt.measuring.client import Client
 from specopt.models.errors import InvalidInput, ServerFailed
 from specopt.models.load import name_of
-from specopt.models.sweep import Measurement, Point
+from specopt.solvers.speculation_table.tuning.tuner import Tuner
 
 PLACE = "{k}"
 HEADER = "concurrency,draft_length,output_tokens_per_second,mean_acceptance_length\n"
@@ -32,21 +30,10 @@ _POLL = 0.2  # seconds between two looks at a server that starts
 _LEAVE = 30.0  # seconds that a server has to end by itself
 
 
-class Asks(Protocol):
-    """The part of a `Tuner` that chooses the next point."""
-
-    measurements: list[Measurement]
-
-    def ask(self) -> list[Point]:
-        """Return the next point, or None."""
-
-    def tell(self, point: Point, tokens_per_second: float, acceptance_length: float | None) -> None:
-        """Add a measurement."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Drive:
-    """An automatic measurement of an engine.
+def drive(
+    command: str, sweep: Path, client: Client, tuner: Tuner, start_seconds: float = 900.0
+) -> int:
+    """Measure an engine until a tuner requests no more points; return the number of measured loads.
 
     Parameters
     ----------
@@ -56,57 +43,45 @@ class Drive:
         CSV file to which rows are added.
     client
         Client that loads the server.
+    tuner
+        Tuner that requests the points. Rows that are already in the file are added to it first.
     start_seconds
-        Maximum time for the start of the server.
+        Maximum time for the start of the server, in seconds.
+
+    Raises
+    ------
+    InvalidInput
+        If the command does not contain {k}.
+    ServerFailed
+        If the server does not start, or fails under a load. The sweep contains all earlier
+        measurements.
     """
-
-    command: str
-    sweep: Path
-    client: Client
-    start_seconds: float = 900.0
-
-    def __post_init__(self) -> None:
-        if PLACE not in self.command:
-            raise InvalidInput(
-                f"drive: expected a command with {PLACE}, the draft length, got {self.command!r}"
-            )
-
-    def run(self, tuner: Asks) -> int:
-        """Measure until a tuner requests no more points; return the number of measured loads.
-
-        Raises
-        ------
-        ServerFailed
-            If the server does not start, or fails under a load. The sweep contains all earlier
-            measurements.
-        """
-        if self.sweep.exists():
-            tuner.measurements += read_sweeps([self.sweep]).measurements
-        measured = 0
-        while points := tuner.ask():
-            length = points[0].draft_length
-            name = str(name_of(length))
-            words = shlex.split(self.command.replace(PLACE, name))
-            label = f"the server with draft length {name}"
-            with serving(words, self.client, self.start_seconds, label):
-                while points and points[0].draft_length == length:
-                    self._measure(tuner, points[0])
-                    measured, points = measured + 1, tuner.ask()
-        return measured
-
-    def _measure(self, tuner: Asks, point: Point) -> None:
-        concurrency, name = point.condition.concurrency, name_of(point.draft_length)
-        found = self.client.run(concurrency)
-        accepted = (
-            ""
-            if found.acceptance_length is None or not point.draft_length
-            else f"{found.acceptance_length:.4f}"
+    if PLACE not in command:
+        raise InvalidInput(
+            f"drive: expected a command with {PLACE}, the draft length, got {command!r}"
         )
-        with self.sweep.open("a") as file:
-            file.write("" if file.tell() else HEADER)
-            file.write(f"{concurrency},{name},{found.tokens_per_second:.4f},{accepted}\n")
-        tuner.tell(point, found.tokens_per_second, float(accepted) if accepted else None)
-        say(f"draft length {name}, concurrency {concurrency}: {found}")
+    if sweep.exists():
+        tuner.measurements += read_sweeps([sweep]).measurements
+    measured = 0
+    while points := tuner.ask():
+        length = points[0].draft_length
+        name = str(name_of(length))
+        words = shlex.split(command.replace(PLACE, name))
+        with serving(words, client, start_seconds, f"the server with draft length {name}"):
+            while points and points[0].draft_length == length:
+                concurrency = points[0].condition.concurrency
+                load = client.run(concurrency)
+                speed, accepted = load.tokens_per_second, None
+                if length and load.acceptance_length is not None:
+                    accepted = round(load.acceptance_length, 4)
+                with sweep.open("a") as file:
+                    file.write("" if file.tell() else HEADER)
+                    cell = "" if accepted is None else f"{accepted:.4f}"
+                    file.write(f"{concurrency},{name},{speed:.4f},{cell}\n")
+                tuner.tell(points[0], speed, accepted)
+                say(f"draft length {name}, concurrency {concurrency}: {load}")
+                measured, points = measured + 1, tuner.ask()
+    return measured
 
 
 @contextmanager

@@ -28,11 +28,11 @@ class External:
     Parameters
     ----------
     command
-        guidellm or vllm, followed by additional options of that program.
+        Name of the program, guidellm or vllm, followed by additional options of that program.
     client
-        Prompts, lengths and limits of the requests.
+        Client that specifies the server, the prompts, the lengths of answers and the limits.
     model
-        Name of the model.
+        Name of the model on the server.
 
     Raises
     ------
@@ -67,19 +67,15 @@ class External:
         count = max(concurrency, min(client.requests, most))
         with tempfile.TemporaryDirectory() as folder:
             asked, result = Path(folder) / "prompts.jsonl", Path(folder) / "result.json"
+            lines = ""
             pairs = islice(
                 zip(cycle(client.prompts), cycle(client.max_tokens), strict=False), count
             )
-            lines = [
-                json.dumps({"prompt": text, "output_tokens_count": most}) + "\n"
-                for text, most in pairs
-            ]
-            asked.write_text("".join(lines))
-            command = [
-                self.program,
-                *self._words(base, concurrency, tokens, count, asked, result),
-                *self.more,
-            ]
+            for text, most in pairs:
+                lines += json.dumps({"prompt": text, "output_tokens_count": most}) + "\n"
+            asked.write_text(lines)
+            words = self._words(base, concurrency, tokens, count, asked, result)
+            command = [self.program, *words, *self.more]
             before = client.counted()
             limit = client.seconds + math.ceil(count / concurrency) * client.patience
             try:

@@ -14,8 +14,16 @@ class OutOfMemory(SpecoptError):
 
 @dataclass(frozen=True, kw_only=True)
 class ForwardPass:
-    """One batched pass: `batch` sequences with `new_tokens` each, on a cache of `cached_tokens`
-    each.
+    """One batched pass.
+
+    Parameters
+    ----------
+    batch
+        Number of sequences.
+    new_tokens
+        Number of new tokens per sequence.
+    cached_tokens
+        Number of cached tokens per sequence.
     """
 
     batch: int
@@ -24,8 +32,8 @@ class ForwardPass:
 
     @property
     def phase(self) -> str:
-        """The pass's part in serving: prefill (no cache), decode (one token on a cache) or verify
-        (several).
+        """Phase of serving: prefill (no cache), decode (one token after a cache) or verify (several
+        tokens after a cache).
         """
         if self.cached_tokens == 0:
             return "prefill"
@@ -39,14 +47,16 @@ class ForwardPass:
         return self.new_tokens if self.phase == "verify" else 1
 
     def flops_per_task(self, config: ModelConfig) -> int:
-        """Number of operations per sequence according to the exact cost model."""
+        """Return the number of operations per sequence by the exact cost model."""
         shape, new = config.exact, self.new_tokens
         pairs = new * (self.cached_tokens + new)
         flops = shape.flops_per_token * new + shape.flops_per_token_pair * pairs
         return flops + shape.flops_per_logit * self.logit_positions
 
     def memory_bytes(self, config: ModelConfig, value_bytes: int) -> int:
-        """Upper estimate of the bytes of cache and largest activations, for plain kernels."""
+        """Return an upper estimate of the memory of cache and activations, in bytes, for plain
+        kernels.
+        """
         shape, new, total = config.exact, self.new_tokens, self.cached_tokens + self.new_tokens
         cache = 2 * shape.layers * shape.kv_heads * shape.head_dim * total
         attention = (2 * shape.heads + 4 * shape.kv_heads) * shape.head_dim

@@ -42,21 +42,28 @@ class Settings:
 
     Parameters
     ----------
-    batch, new_tokens, cached_tokens
-        Every combination is one row; a cache of 0 is a prefill.
-    repeats, warm_up
-        Passes that count per row, and passes before them that do not.
+    batch
+        Batch sizes. Every combination of batch size, new tokens and cached tokens is one row.
+    new_tokens
+        Numbers of new tokens per sequence.
+    cached_tokens
+        Numbers of cached tokens per sequence; a pass with 0 is a prefill.
+    repeats
+        Number of timed passes per row.
+    warm_up
+        Number of untimed passes before them.
     dtype
-        One of `DTYPES`; default: float32 on a CPU, and the type of the config or bfloat16 on a GPU.
+        One of `DTYPES`. None means float32 on a CPU, and on a GPU the type of the config or
+        bfloat16.
     device
         One of `DEVICES`.
     threads
-        Number of CPU threads; default: the choice of torch.
+        Number of CPU threads; None for the default of torch.
     seed
         Seed of weights, caches and tokens.
     graphs
-        Whether passes on a GPU are replayed as CUDA graphs, as engines run them: without, a small
-        model is timed at the speed at which its kernels are launched.
+        Whether passes on a GPU are replayed as CUDA graphs, as in engines. Without graphs, the
+        launches of kernels dominate the time of a small model.
 
     Raises
     ------
@@ -84,11 +91,9 @@ class Settings:
                 integer(name, value, least, MAX_TOKENS)
             if len(set(values)) != len(values):
                 raise InvalidInput(f"{name}: expected each number once, got {describe(values)}")
-        integer("repeats", self.repeats, 1, MAX_TOKENS)
-        integer("warm_up", self.warm_up, 0, MAX_TOKENS)
-        integer("seed", self.seed, 0, MAX_TOKENS)
-        if self.threads is not None:
-            integer("threads", self.threads, 1, MAX_TOKENS)
+        for name, least in (("repeats", 1), ("warm_up", 0), ("seed", 0), ("threads", 1)):
+            if name != "threads" or self.threads is not None:
+                integer(name, getattr(self, name), least, MAX_TOKENS)
         boolean("graphs", self.graphs)
         if self.dtype is not None:
             one_of("dtype", self.dtype, DTYPES)
@@ -107,8 +112,16 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """Measured columns, skipped passes with reasons, and whether the user stopped the
-    measurement.
+    """Result of a measurement.
+
+    Parameters
+    ----------
+    rows
+        Rows of the table: values by column.
+    skipped
+        Passes that were skipped, each with the reason.
+    interrupted
+        Whether the user stopped the measurement.
     """
 
     rows: tuple[dict[str, Any], ...]
@@ -117,7 +130,7 @@ class Measurement:
 
     @property
     def unsteady(self) -> int:
-        """Number of rows whose repeats vary so much that another program must have used the
+        """Number of rows whose repeats vary so much that another program probably used the
         device.
         """
         return sum(row["seconds_p90"] > STEADY_RATIO * row["seconds_p10"] for row in self.rows)
@@ -151,7 +164,7 @@ class Timer(Protocol):
 
 
 def measure(
-    configs: Sequence[ModelConfig], settings: Settings | None = None, *, verbose: bool = False
+    configs: Sequence[ModelConfig], settings: Settings, *, verbose: bool = False
 ) -> Measurement:
     """Time forward passes of decoders of these shapes.
 
@@ -176,7 +189,6 @@ def measure(
     Unsupported
         If decoders of this shape are not supported.
     """
-    settings = settings or Settings()
     torch = library("torch", "measuring needs PyTorch: pip install 'specopt[measure]'")
     from specopt.measuring.torch_timer import TorchTimer
 

@@ -30,8 +30,8 @@ Weights = tuple[Tensor | None, Tensor | None]
 
 @dataclass(frozen=True, kw_only=True)
 class _Layer:
-    """One layer; queries, keys and values are one matrix, and so are gate and up, as serving
-    engines have them.
+    """Weights of one layer. As in serving engines, queries, keys and values are one matrix, and
+    gate and up projection are another.
     """
 
     norms: tuple[Weights, ...]
@@ -48,9 +48,11 @@ class TorchDecoder:
     Parameters
     ----------
     config
-        The shape.
-    device, dtype
-        Where it lives, and its data type, as torch names them.
+        Config of the model, whose shape the decoder has.
+    device
+        Device of the weights, as a `torch.device`.
+    dtype
+        Data type of the weights, as a torch type.
     seed
         Seed of the weights.
 
@@ -78,9 +80,7 @@ class TorchDecoder:
         self.activation = functional.silu if shape.gated else functional.gelu
 
     def new_cache(self, batch: int, length: int) -> list[tuple[Tensor, Tensor]]:
-        """Return a cache of `length` tokens per sequence, filled at random: keys and values of each
-        layer.
-        """
+        """Return random keys and values of each layer, for `length` cached tokens per sequence."""
         size = (batch, self.shape.kv_heads, length, self.shape.head_dim)
         return [(self._normal(size), self._normal(size)) for _ in self.layers]
 
@@ -98,17 +98,18 @@ class TorchDecoder:
         return angles.cos().to(self.dtype), angles.sin().to(self.dtype)
 
     def mask(self, new: int, cached: int, *, stored: bool | None = None) -> Tensor | None:
-        """Return which tokens each new one attends to, behind a cache; None where the causal
-        kernels need none.
+        """Return the attention mask of new tokens after a cache; None if the causal kernels need no
+        mask.
 
         Parameters
         ----------
-        new, cached
-            Tokens of the pass.
+        new
+            Number of new tokens per sequence.
+        cached
+            Number of cached tokens per sequence.
         stored
-            Whether the mask is a tensor, which GPUs have no fast kernels for, or two numbers that
-            say that it is causal and ends where the cache ends, which CPUs write out in every
-            layer. None: the faster of both for the device.
+            True for a mask that is a tensor, for which GPUs have no fast kernels. False for torch's
+            causal bias, which a CPU expands in every layer. None for the faster one on the device.
         """
         if new == 1 or cached == 0:
             return None
@@ -128,12 +129,12 @@ class TorchDecoder:
         rotation: tuple[Tensor, Tensor] | None,
         mask: Tensor | None,
     ) -> Tensor:
-        """Return logits, shape (batch, `logits`, vocabulary), of the last positions of a pass over
-        (batch, m) tokens.
+        """Return the logits of the last positions of a pass, of shape (batch, `logits`,
+        vocabulary).
 
-        The cache holds keys and values, with room for `cached` + m tokens; those of the new tokens
-        are written behind the cached. `rotation` and `mask` are as the functions of these names
-        give them for this pass.
+        The tokens have shape (batch, m). The cache has room for the keys and values of `cached` + m
+        tokens, and those of the new tokens are written after the cached ones. `rotation` and
+        `mask` are the values that the methods of these names return for this pass.
         """
         batch, new = tokens.shape
         shape, total = self.shape, cached + new

@@ -34,7 +34,7 @@ class TorchTimer:
     device
         ``auto`` (a CUDA device if there is one), ``cpu`` or ``cuda``.
     threads
-        Number of CPU threads; None for the choice of torch.
+        Number of CPU threads; None for the default of torch.
     seed
         Seed of weights, caches and tokens.
     graphs
@@ -122,8 +122,9 @@ class TorchTimer:
 
 
 def _captured(one: Any) -> Any:
-    """Return a function that replays a pass as a CUDA graph, after a run on the separate stream
-    that a capture needs.
+    """Capture a pass as a CUDA graph, and return a function that replays it.
+
+    A capture requires an earlier run on another stream.
     """
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())

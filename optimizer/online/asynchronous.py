@@ -25,7 +25,6 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import ExitStack
-from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
 from specopt.models.arguments import Key, integer, key_of
@@ -87,10 +86,7 @@ class AsyncScheduler(Generic[Draft, Verdict]):
             raise InvalidInput(
                 "drop: required, because the scheduler has a bounded cache of prefixes"
             )
-        if not (
-            inspect.iscoroutinefunction(verify)
-            or inspect.iscoroutinefunction(type(verify).__call__)
-        ):
+        if not any(map(inspect.iscoroutinefunction, (verify, type(verify).__call__))):
             raise InvalidInput(f"verify: expected an async function, got {describe(verify)}")
         self.scheduler = scheduler
         self.drop = drop
@@ -116,12 +112,7 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         self._task = asyncio.create_task(self._run())
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if self._task is not None and kind is not None:
             self._task.cancel()
         await self.close()

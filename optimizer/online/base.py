@@ -30,7 +30,7 @@ Unbounded = Amount | Literal["inf"]
 
 
 class Saved(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Base of states: declared fields, which are checked when a state is read."""
+    """Base of the states, whose declared fields are checked when a state is read."""
 
     @classmethod
     def read(cls, state: object) -> Self:
@@ -63,7 +63,9 @@ class SavedTotals(Saved, kw_only=True):
 
 
 class Setting(Generic[T]):
-    """A public attribute whose value has a leading underscore; `_change` of the object sets it."""
+    """A public attribute, stored under its name with a leading underscore. An assignment calls
+    `_change` of the object.
+    """
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -126,12 +128,8 @@ class Online(ABC):
 
     def _restore_totals(self, totals: Mapping[str, float]) -> None:
         """Restore the counters of a state."""
-        expect(
-            totals.keys() <= self._totals.keys(),
-            "totals",
-            f"some of {', '.join(self._totals)}",
-            totals,
-        )
+        known = self._totals.keys()
+        expect(totals.keys() <= known, "totals", f"some of {', '.join(known)}", totals)
         self._totals |= totals
 
     def _change(self, name: str, value: Any) -> None:
@@ -204,5 +202,5 @@ def normal(values: Floats) -> Floats:
 
 
 def bounded(value: float) -> Any:
-    """Return a number as stored in a state, in which infinity is a text."""
+    """Return a number in the form of a state, in which infinity is the text "inf"."""
     return "inf" if value == math.inf else value

@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from types import ModuleType
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from msgspec import Meta
@@ -57,6 +57,7 @@ from specopt.solvers.fair_goodput.policies import (
 from specopt.solvers.fair_goodput.rounds import best_sum
 from specopt.solvers.policy import as_policy
 
+_Per = Literal["round", "second"]
 Counts = Sequence[int] | Ints | Mapping[Key, int]
 Ratios = Sequence[float] | Floats | Mapping[Key, float]
 
@@ -88,7 +89,7 @@ _KEPT = [col.GOODPUT, col.PROMISE, col.DRAFT_SECONDS, col.NETWORK_SECONDS, col.P
 
 
 class _Round(NamedTuple):
-    """The drafts of a round by client; ABSENT marks clients that were not in it or have
+    """Drafts of a round by client. ABSENT marks the clients that were not in the round or have
     reported.
     """
 
@@ -190,7 +191,7 @@ class GoodputScheduler(Online):
     }
     policy = Setting[Robust | Gradient]()
     fairness = Setting[float]()
-    per = Setting[Literal["round", "second"]]()
+    per = Setting[_Per]()
     verify_overhead_seconds = Setting[float]()
     verify_seconds_per_token = Setting[float]()
 
@@ -201,7 +202,7 @@ class GoodputScheduler(Online):
         policy: OnlinePolicy | str = "robust",
         *,
         fairness: float = 1.0,
-        per: Literal["round", "second"] = "round",
+        per: _Per = "round",
         verify_overhead_seconds: float = 0.0,
         verify_seconds_per_token: float = 0.0,
         **columns: Sequence[float] | Floats | Ints | None,
@@ -209,7 +210,7 @@ class GoodputScheduler(Online):
         super().__init__()
         chosen = self._policy = _checked_policy(policy)
         self._fairness = number("fairness", fairness, 0.0, MAX_FAIRNESS)
-        self._per: Literal["round", "second"] = one_of("per", per, ("round", "second"))
+        self._per = one_of("per", per, get_args(_Per))
         self._verify_overhead_seconds = number(
             "verify_overhead_seconds", verify_overhead_seconds, 0.0, LARGEST
         )
@@ -258,12 +259,9 @@ class GoodputScheduler(Online):
     def budget_tokens(self, value: int) -> None:
         """Change the budget of later rounds."""
         with self._lock:
-            self._restart(
-                self._facts,
-                self._counts,
-                integer("budget_tokens", value, 0, MAX_TOKENS),
-                self._clients,
-            )
+            budget = integer("budget_tokens", value, 0, MAX_TOKENS)
+            self._restart(self._facts, self._counts, self._clients)
+            self._budget = budget
 
     @property
     def weights(self) -> Floats:
@@ -279,7 +277,7 @@ class GoodputScheduler(Online):
             facts[:, col.WEIGHT] = [
                 positive(f"weights[{place}]", one) for place, one in enumerate(given)
             ]
-            self._restart(facts, self._counts, self._budget, self._clients)
+            self._restart(facts, self._counts, self._clients)
 
     def _change(self, name: str, value: Any) -> None:
         if name != "policy":
@@ -289,7 +287,7 @@ class GoodputScheduler(Online):
         facts[:, _KEPT] = self._facts[:, _KEPT]  # other beliefs of the old policy are lost
         options = options_of(policy, self._fairness)
         discounts = discounts_of(policy)
-        self._restart(facts, self._counts, self._budget, self._clients)
+        self._restart(facts, self._counts, self._clients)
         self._policy, self._options, self._discounts = policy, options, discounts
 
     def _gauges(self) -> dict[str, float]:
@@ -335,32 +333,27 @@ class GoodputScheduler(Online):
                 f"client: {describe(client)} is already a client; choose another name"
             )
         weight = positive("weight", weight)
-        cap = (
-            MAX_TOKENS
-            if max_draft_tokens is None
-            else integer("max_draft_tokens", max_draft_tokens, 0, MAX_TOKENS)
-        )
-        estimate = (
-            None
-            if initial_estimate is None
-            else [number("initial_estimate", initial_estimate, 0.0, 1.0)]
-        )
+        cap, estimate = MAX_TOKENS, None
+        if max_draft_tokens is not None:
+            cap = integer("max_draft_tokens", max_draft_tokens, 0, MAX_TOKENS)
+        if initial_estimate is not None:
+            estimate = [number("initial_estimate", initial_estimate, 0.0, 1.0)]
         facts = first_facts(self.policy, [weight], estimate)
-        facts[0, col.PROMISE] = number("min_goodput", min_goodput, 0.0, LARGEST)
-        facts[0, col.DRAFT_SECONDS] = number(
-            "draft_seconds_per_token", draft_seconds_per_token, 0.0, LARGEST
-        )
-        facts[0, col.NETWORK_SECONDS] = number("network_seconds", network_seconds, 0.0, LARGEST)
+        for column, name, value in (
+            (col.PROMISE, "min_goodput", min_goodput),
+            (col.DRAFT_SECONDS, "draft_seconds_per_token", draft_seconds_per_token),
+            (col.NETWORK_SECONDS, "network_seconds", network_seconds),
+        ):
+            facts[0, column] = number(name, value, 0.0, LARGEST)
         self._check_seconds(facts)
         self._restart(
             np.concatenate([self._facts, facts]),
             np.concatenate([self._counts, first_counts([cap])]),
-            self._budget,
             (*self._clients, client),
         )
 
     def _check_seconds(self, facts: Floats) -> None:
-        """Refuse clients with whom a round takes no time, because its rates per second would be
+        """Refuse clients for which a round would take no time, because rates per second would be
         infinite.
         """
         if self.per == "second" and len(facts):
@@ -387,11 +380,10 @@ class GoodputScheduler(Online):
         rounds = {}
         for each, one in self._rounds.items():
             gone = np.array([key == client for key in one.clients], np.bool_)
-            rounds[each] = _Round(one.clients, np.where(gone, _LEFT, one.drafts), one.reported)
+            rounds[each] = one._replace(drafts=np.where(gone, _LEFT, one.drafts))
         self._restart(
             np.delete(self._facts, place, axis=0),
             np.delete(self._counts, place, axis=0),
-            self._budget,
             self._clients[:place] + self._clients[place + 1 :],
             rounds,
         )
@@ -400,14 +392,13 @@ class GoodputScheduler(Online):
         self,
         facts: Floats,
         counts: Ints,
-        budget: int,
         clients: tuple[Key, ...],
         rounds: dict[int, _Round] | None = None,
     ) -> None:
         """Restart the average of goodput, so that earlier allocations need not be compensated."""
         counts = counts.copy()
         counts[:, col.ROUNDS] = 0
-        self._facts, self._counts, self._clients, self._budget = facts, counts, clients, budget
+        self._facts, self._counts, self._clients = facts, counts, clients
         self._rounds, self._timed_rounds = self._rounds if rounds is None else rounds, 0
 
     # ------------------------------------------------------------------ rounds
@@ -440,9 +431,7 @@ class GoodputScheduler(Online):
                 raise InvalidInput(f"clients: expected some of the clients, got {describe(key)}")
             drafts[[key not in ready for key in self._clients]] = col.ABSENT
         absent = drafts == col.ABSENT
-        facts = self._facts
-        seconds = self._round_seconds
-        timed = self._timed_rounds
+        facts, seconds, timed = self._facts, self._round_seconds, self._timed_rounds
         if self.per == "second" and not absent.all():
             facts, drafts, seconds, timed = self._best_per_second(drafts)
         else:
@@ -450,9 +439,8 @@ class GoodputScheduler(Online):
                 self.policy.code, self._options, facts, self._counts, self._budget, drafts
             )
         number = self._last_round + 1
-        rounds = self._rounds | {
-            number: _Round(self._clients, np.where(absent, col.ABSENT, drafts))
-        }
+        opened = _Round(self._clients, np.where(absent, col.ABSENT, drafts))
+        rounds = self._rounds | {number: opened}
         given_up = rounds.pop(number - _OPEN_ROUNDS, None)
         totals = self._counted(rounds=1, evicted=given_up is not None)
         self._facts, self._round_seconds, self._timed_rounds = facts, seconds, timed
@@ -462,10 +450,10 @@ class GoodputScheduler(Online):
     def _best_per_second(self, drafts: Ints) -> tuple[Floats, Ints, float, int]:
         """Return the round with the largest weighted sum of rates per second.
 
-        Clients whose draft is due get one first. The round comes with the facts, the mean seconds
-        of a round and the number of rounds after it. The weight of a client below its guaranteed
-        rate rises more and more. In real time drafts delay the round, so that more drafts for a
-        client may yield less for it.
+        The method returns the facts after the round, its drafts, the mean duration of a round in
+        seconds, and the number of timed rounds. Clients whose draft is due get one first. The
+        weight of a client rises as long as its rate is below the guaranteed one. Drafts delay the
+        round, so that a client may get a lower rate with more drafts.
         """
         ready = np.flatnonzero(drafts != col.ABSENT)
         learned = self._facts.copy()
@@ -573,19 +561,13 @@ class GoodputScheduler(Online):
         )
         wrong = _kernels().first_wrong(known, taken, counted)
         if wrong >= 0:
-            raise InvalidInput(
-                _defect(roster[wrong], int(drafts[wrong]), int(taken[wrong]), int(counted[wrong]))
-            )
+            raise _defect(roster[wrong], drafts[wrong], taken[wrong], counted[wrong])
         heard = known >= 0
-        hits = taken.astype(np.float64)
-        evidence = counted.astype(np.float64)
+        hits, evidence = taken.astype(np.float64), counted.astype(np.float64)
         if acceptance_ratios is not None:
-            ratios = np.where(
-                drafts > 0,
-                _column("acceptance_ratios", acceptance_ratios, accepted, roster, "iuf"),
-                0.0,
-            )
-            outside = heard & (drafts > 0) & ~((ratios >= 0.0) & (ratios <= 1.0))
+            ratios = _column("acceptance_ratios", acceptance_ratios, accepted, roster, "iuf")
+            ratios = np.where(drafts > 0, ratios, 0.0)
+            outside = heard & ~((ratios >= 0.0) & (ratios <= 1.0))
             if outside.any():
                 place = int(outside.argmax())
                 raise InvalidInput(
@@ -607,8 +589,7 @@ class GoodputScheduler(Online):
             taken, hits, evidence = (
                 np.append(values, 0)[rows] for values in (taken, hits, evidence)
             )
-        facts = self._facts.copy()
-        counts = self._counts.copy()
+        facts, counts = self._facts.copy(), self._counts.copy()
         there = known >= 0
         predicted = facts[there, col.ESTIMATE] * evidence[there]
         totals = self._counted(
@@ -688,10 +669,9 @@ class GoodputScheduler(Online):
             ("facts", found.facts, width),
             ("counts", found.counts, col.COUNTS),
         ):
-            base.expect(len(rows) == len(clients), name, "one row per client", rows)
-            base.expect(
-                all(len(row) == size for row in rows), name, f"rows of {size} numbers", rows
-            )
+            sizes = [len(row) for row in rows]
+            expected = f"one row of {size} numbers per client"
+            base.expect(sizes == [size] * len(clients), name, expected, rows)
         facts = np.array(found.facts, np.float64).reshape(-1, width)
         counts = np.array(found.counts, np.int64).reshape(-1, col.COUNTS)
         low, high = np.zeros(width), np.full(width, math.inf)
@@ -705,12 +685,9 @@ class GoodputScheduler(Online):
             for column in np.flatnonzero(~((low <= values) & (values <= high))):
                 range_of = f"a number from {low[column]} to {high[column]}"
                 base.expect(False, f"facts[{row}][{column}]", range_of, float(values[column]))
-        base.expect(
-            bool((counts[:, col.CAP] <= MAX_TOKENS).all()),
-            "counts",
-            f"caps of at most {MAX_TOKENS}",
-            found.counts,
-        )
+        caps = counts[:, col.CAP]
+        most = f"caps of at most {MAX_TOKENS}"
+        base.expect(caps.max(initial=0) <= MAX_TOKENS, "counts", most, found.counts)
         scheduler._check_seconds(facts)
         for index, one in enumerate(found.rounds):
             where = f"rounds[{index}]"
@@ -775,15 +752,15 @@ def _column(
     return np.ascontiguousarray(array, np.int64 if kinds == "iu" else np.float64)
 
 
-def _defect(client: Key, drafts: int, accepted: int, tested: int) -> str:
-    """Return a message about the invalid numbers of a client."""
+def _defect(client: Key, drafts: int, accepted: int, tested: int) -> InvalidInput:
+    """Return an exception about the invalid numbers of a client."""
     if not 0 <= accepted <= drafts:
-        return (
+        return InvalidInput(
             f"accepted[{describe(client)}]: expected 0 to {drafts}, its draft tokens, got"
             f" {accepted}"
         )
     most = min(accepted + 1, drafts)
-    return (
+    return InvalidInput(
         f"tested[{describe(client)}]: expected {accepted} to {most}, the accepted drafts and at"
         f" most one that was rejected, got {tested}"
     )

@@ -22,7 +22,7 @@ _RECENT_BATCHES = 50
 
 
 class SavedPrefixes(Saved):
-    """State of `Prefixes`; `columns` are its columns."""
+    """State of `Prefixes`."""
 
     keys: list[Key]
     columns: Annotated[list[list[Number]], Meta(min_length=7, max_length=7)]
@@ -36,7 +36,7 @@ class Prefixes:
     Parameters
     ----------
     room_bytes
-        Size of the cache.
+        Size of the cache, in bytes.
     """
 
     def __init__(self, room_bytes: float) -> None:
@@ -81,13 +81,11 @@ class Prefixes:
         first[places] = np.inf
         before = used[_CACHED].copy()
         kernels().evict(self.room_bytes, used[_CACHED], first)
-        used[_CACHED, places] = used[
-            _SIZE, places
-        ]  # they are read by this batch, and stay even if they exceed the cache
+        # they are read by this batch, and stay even if they exceed the cache
+        used[_CACHED, places] = used[_SIZE, places]
         after._batches = min(self._batches + 1, _RECENT_BATCHES)
-        after._batch_seconds = (
-            self._batch_seconds + (min(seconds, LARGEST) - self._batch_seconds) / after._batches
-        )
+        change = min(seconds, LARGEST) - self._batch_seconds
+        after._batch_seconds = self._batch_seconds + change / after._batches
         # sorted by the first 16 bits, which is ten times as fast; the order of speeds within 1 % is
         # irrelevant
         with np.errstate(over="ignore"):
@@ -110,11 +108,10 @@ class Prefixes:
         place = self._places.get(key)
         if place is None:
             return
+        columns = self._columns.copy()
+        columns[:, place] = columns[:, -1]
         last = self._keys[-1]
-        columns = self._columns[:, :-1].copy()
-        if last != key:
-            columns[:, place] = self._columns[:, -1]
-        self._keys[place], self._places[last], self._columns = last, place, columns
+        self._keys[place], self._places[last], self._columns = last, place, columns[:, :-1]
         del self._keys[-1], self._places[key]
 
     def state(self) -> SavedPrefixes:
@@ -131,13 +128,12 @@ class Prefixes:
         self._keys = distinct("prefixes.keys", state.keys)
         self._places = {key: place for place, key in enumerate(self._keys)}
         for row, values in enumerate(state.columns):
-            good = len(values) == len(self._keys) and (
-                row in (_DUE, _AWAY) or min(values, default=0.0) >= 0.0
-            )
+            count = len(self._keys)
+            good = row in (_DUE, _AWAY) or min(values, default=0.0) >= 0.0
             expect(
-                good,
+                good and len(values) == count,
                 f"prefixes.columns[{row}]",
-                f"{len(self._keys)} numbers in their domain",
+                f"{count} numbers in their domain",
                 values,
             )
         self._columns = np.array(state.columns, np.float64)

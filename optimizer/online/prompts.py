@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from statistics import fmean
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -44,12 +45,13 @@ KNOTS = (0.0, 16.0, 64.0, 256.0, 1024.0, 4096.0)
 
 _Field = Literal["uplink_bytes_per_second", "downlink_bytes_per_second", "draft_seconds"]
 _FIELDS = get_args(_Field)
+_Pinned = Literal["observed", "smoothed"]
 _NOTHING: dict[_Field, Average] = dict.fromkeys(_FIELDS, Average())
 
 
 class _State(SavedTotals):
     smoothing: float
-    pinned: Literal["observed", "smoothed"]
+    pinned: _Pinned
     outlier_limit: float | None
     given: dict[_Field, float]
     tokens: list[Amount]
@@ -108,7 +110,7 @@ class PromptMonitor(Online):
         "batch_error_seconds_total": "Absolute error of the times that g predicted for them.",
     }
     smoothing = Setting[float]()
-    pinned = Setting[Literal["observed", "smoothed"]]()
+    pinned = Setting[_Pinned]()
     outlier_limit = Setting[float]()
 
     def __init__(
@@ -116,7 +118,7 @@ class PromptMonitor(Online):
         cloud_delay: CloudDelay | None = None,
         *,
         smoothing: float = 0.8,
-        pinned: Literal["observed", "smoothed"] = "observed",
+        pinned: _Pinned = "observed",
         outlier_limit: float | None = 4.0,
         uplink_bytes_per_second: float | None = None,
         downlink_bytes_per_second: float | None = None,
@@ -124,12 +126,10 @@ class PromptMonitor(Online):
     ) -> None:
         super().__init__()
         self._smoothing = number("smoothing", smoothing, 0, below=1)
-        self._pinned: Literal["observed", "smoothed"] = one_of(
-            "pinned", pinned, ("observed", "smoothed")
-        )
-        self._outlier_limit = (
-            math.inf if outlier_limit is None else number("outlier_limit", outlier_limit, 1.0)
-        )
+        self._pinned = one_of("pinned", pinned, get_args(_Pinned))
+        self._outlier_limit = math.inf
+        if outlier_limit is not None:
+            self._outlier_limit = number("outlier_limit", outlier_limit, 1.0)
         self._given = _measured(uplink_bytes_per_second, downlink_bytes_per_second, draft_seconds)
         if cloud_delay is not None:
             refuse_denormal(cloud_delay, "cloud_delay")
@@ -156,9 +156,8 @@ class PromptMonitor(Online):
         """
         size = number("tokens", tokens, 0.0, LARGEST)
         delay = number("seconds", seconds, 0.0, LARGEST)
-        batches = self._batches.after(
-            size, self.smoothing, math.inf
-        )  # tokens are counted, not measured: a large batch is not an outlier
+        # tokens are counted, not measured: a large batch is not an outlier
+        batches = self._batches.after(size, self.smoothing, math.inf)
         errors, off = self._errors.copy(), 0.0
         if self._seconds is None:
             g = np.full(len(self._tokens), delay)
@@ -204,16 +203,10 @@ class PromptMonitor(Online):
             is then unchanged.
         """
         device = key_of("device", device)
-        averages = self._devices.get(device, _NOTHING) | {
-            name: (
-                self._devices.get(device, _NOTHING)[name].after(
-                    value, self.smoothing, self.outlier_limit
-                )
-            )
-            for name, value in _measured(
-                uplink_bytes_per_second, downlink_bytes_per_second, draft_seconds
-            ).items()
-        }
+        averages = self._devices.get(device, _NOTHING).copy()
+        given = _measured(uplink_bytes_per_second, downlink_bytes_per_second, draft_seconds)
+        for name, value in given.items():
+            averages[name] = averages[name].after(value, self.smoothing, self.outlier_limit)
         self._devices[device] = averages
 
     @locked
@@ -265,12 +258,10 @@ class PromptMonitor(Online):
             return own.value
         if name in self._given:
             return self._given[name]
-        others = [
-            averages[name].value for averages in self._devices.values() if averages[name].seen
-        ]
+        others = [one[name].value for one in self._devices.values() if one[name].seen]
         if not others:
             raise InvalidInput(f"{name}: unknown; observe a device first, or give an initial value")
-        return math.fsum(others) / len(others)
+        return fmean(others)
 
     def problem(
         self,
@@ -367,22 +358,15 @@ class PromptMonitor(Online):
             outlier_limit=found.outlier_limit,
             **found.given,
         )
-        expect(
-            len(found.errors) == len(g.tokens),
-            "errors",
-            f"{len(g.tokens)} entries, one per knot",
-            found.errors,
-        )
+        knots = len(g.tokens)
+        expected = f"{knots} entries, one per knot"
+        expect(len(found.errors) == knots, "errors", expected, found.errors)
         keys = distinct("devices", [key for key, _ in found.devices])
         known = [
             one.value for _, averages in found.devices for one in averages.values() if one.seen
         ]
-        expect(
-            min(known, default=1.0) >= SMALLEST,
-            "devices",
-            "positive averages of observations",
-            known,
-        )
+        good = min(known, default=1.0) >= SMALLEST
+        expect(good, "devices", "positive averages of observations", known)
         monitor._seconds = None if found.seconds is None else g.seconds
         monitor._batches, monitor._errors = found.batches, found.errors
         monitor._restore_totals(found.totals)

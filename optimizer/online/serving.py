@@ -212,17 +212,14 @@ class ServingScheduler(Online):
         if not self._tasks:
             return Step((), 0.0)
         keys = list(self._tasks)
-        seconds, batches = self._choice.choose(self._tasks.values(), self._learned)
-        step = Step(
-            tuple(
-                Batch(tuple([keys[k] for k in places]), length, end)
-                for places, length, end in batches
-            ),
-            seconds,
+        seconds, chosen = self._choice.choose(self._tasks.values(), self._learned)
+        batches = tuple(
+            [Batch(tuple([keys[k] for k in places]), length, end) for places, length, end in chosen]
         )
+        step = Step(batches, seconds)
         running = {
             key: (self._tasks[key], batch.speculation_length)
-            for batch in step.batches
+            for batch in batches
             for key in batch.keys
         }
         learned = self._learned._replace(seconds=self._learned.seconds + seconds)
@@ -260,18 +257,17 @@ class ServingScheduler(Online):
                 raise InvalidInput(
                     f"complete: expected tasks of the running step, got {describe(key)}"
                 )
-        tasks = self._tasks.copy()
-        learned = self._learned
+        tasks, learned = self._tasks.copy(), self._learned
         served = 0
-        gain = 0.0
-        error = 0.0
+        gain = error = 0.0
         for key, (task, length) in self._running.items():
             if tasks.get(key) is not task:
                 continue  # cancelled during the step; its key may be in use again
             mean = expected_tokens_per_step(task.rate, length)
-            tasks[key] = task.after(tokens.get(key, mean), length)
-            gain += tokens.get(key, mean)
-            error += abs(tokens.get(key, mean) - mean)
+            new = tokens.get(key, mean)
+            tasks[key] = task.after(new, length)
+            gain += new
+            error += abs(new - mean)
             if key in leaving:
                 learned = learned.finished(tasks.pop(key).gained)
                 served += 1

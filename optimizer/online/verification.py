@@ -51,7 +51,6 @@ _UNSEEN = -1.0  # value of `_ALLOWED` before the first decision about the reques
 _GONE, _WAITS, _RUNS = range(3)
 _NO_LIMIT = ("memory_bytes", "cache_memory_bytes")
 _OF_RULE = ("policy", "guard_seconds", "memory_bytes")
-_CHANGES = (*_OF_RULE, "cache_memory_bytes", "lost_after_seconds", "refuse_late")
 _Row = tuple[float, ...]
 """Values of a request, as in `_Rows.columns`."""
 
@@ -250,10 +249,9 @@ class VerificationScheduler(Online):
         return self._running
 
     def _change(self, name: str, value: Any) -> None:
-        if name not in _CHANGES:
+        if name == "kv_bytes_per_token":
             super()._change(name, value)
         value = _checked(name, value)
-        prefixes = self._prefixes
         if name == "cache_memory_bytes" and None in (value, self._cache_memory_bytes):
             raise InvalidInput(
                 "cache_memory_bytes: cannot change between a bounded and an unbounded cache; make a"
@@ -270,8 +268,8 @@ class VerificationScheduler(Online):
         self._rows.columns[_LATEST] = math.nan  # follows from the policy
         setattr(self, f"_{name}", value)
         self._rule = rule
-        if prefixes is not None and name == "cache_memory_bytes":
-            prefixes.room_bytes = value
+        if self._prefixes is not None:
+            self._prefixes.room_bytes = self._cache_memory_bytes
 
     def _gauges(self) -> dict[str, float]:
         return {
@@ -371,23 +369,18 @@ class VerificationScheduler(Online):
                 f"class_speed: expected a speed for which the request is due within {LARGEST:g} s,"
                 f" got {tau}"
             )
-        allowed = _UNSEEN
+        allowed, ahead = _UNSEEN, 0.0
+        tight = float(self._rule.tight[0])
         if arrival_seconds is not None:
-            allowed = max(
-                0.0, deadline - number("arrival_seconds", arrival_seconds, -LARGEST, LARGEST)
-            )
-        ahead = (
-            self._prefixes.ahead_seconds(key)
-            if self._prefixes is not None and cached > 0.0
-            else 0.0
-        )
+            now = number("arrival_seconds", arrival_seconds, -LARGEST, LARGEST)
+            allowed = max(0.0, deadline - now)
+            tight = kernels().tighter(tight, allowed)
+        if self._prefixes is not None and cached > 0.0:
+            ahead = self._prefixes.ahead_seconds(key)
         values = (tokens, new, cached, deadline, due, math.nan, ahead, tau, allowed)
         if self._refuse_late:
             self._refuse(key, values, arrival_seconds)
         serial = self._next_serial + 1
-        tight = float(self._rule.tight[0])
-        if allowed != _UNSEEN:
-            tight = kernels().tighter(tight, allowed)
         self._rows.append(key, self._next_serial, values, _WAITS)
         self._next_serial, self._rule.tight[0] = serial, tight
 
@@ -503,12 +496,8 @@ class VerificationScheduler(Online):
         batch = Batch(keys=keys, seconds=seconds, serials=serials, drop=drop)
         columns[_LATEST], columns[_ALLOWED], columns[_AHEAD, dropped] = latest, allowed, 0.0
         rows.status[: rows.count] = status
-        self._running, self._work, self._deadline_of_running, self._prefixes = (
-            keys,
-            work,
-            until,
-            prefixes,
-        )
+        self._running, self._work, self._deadline_of_running = keys, work, until
+        self._prefixes = prefixes
         self._rule, self._latest, self._totals = rule, now, totals
         return batch
 
@@ -575,8 +564,7 @@ class VerificationScheduler(Online):
         """Return the requests of a failed batch to their places in the queue, and return their
         keys.
         """
-        keys = self._running
-        status = self._rows.status[: self._rows.count]
+        keys, status = self._running, self._rows.status[: self._rows.count]
         totals = self._counted(put_back=len(keys))
         status[status == _RUNS] = _WAITS
         self._running, self._deadline_of_running, self._totals = (), math.inf, totals
@@ -590,13 +578,11 @@ class VerificationScheduler(Online):
         columns = np.delete(
             rows.columns[:, rows.places(keys)], _LATEST, axis=0
         )  # it follows from the others
-        policy = {
-            name: base.bounded(value) for name, value in dataclasses.asdict(self.policy).items()
-        }
+        policy = dataclasses.asdict(self.policy)
         fields = _Request.__struct_fields__[2:]
         return _State(
             estimator=dataclasses.asdict(self.estimator),
-            policy=policy,
+            policy={name: base.bounded(value) for name, value in policy.items()},
             guard_seconds=self.guard_seconds,
             memory_bytes=self.memory_bytes,
             kv_bytes_per_token=self.kv_bytes_per_token,
@@ -619,10 +605,7 @@ class VerificationScheduler(Online):
             work=self._work.tolist(),
             tight_seconds=float(self._rule.tight[0]),
             calibration=_Calibration(
-                **{
-                    name: getattr(self._calibration, name).tolist()
-                    for name in self._calibration._fields
-                }
+                **{name: part.tolist() for name, part in self._calibration._asdict().items()}
             ),
             next_serial=self._next_serial,
         )
@@ -701,8 +684,8 @@ class VerificationScheduler(Online):
             f"at least {minimum}",
             found.calibration.error,
         )
-        for name in scheduler._calibration._fields:
-            getattr(scheduler._calibration, name)[:] = getattr(found.calibration, name)
+        for name, part in scheduler._calibration._asdict().items():
+            part[:] = getattr(found.calibration, name)
         scheduler._deadline_of_running = float(found.running_until) + shift
         scheduler._latest = found.latest_seconds + shift
         scheduler._restore_totals(found.totals)
@@ -730,14 +713,14 @@ class VerificationScheduler(Online):
         """
         costs = self._rule.costs.copy()
         calibration = self._calibration
-        copy = type(calibration)(*(part.copy() for part in calibration))
+        copy = calibration._make(part.copy() for part in calibration)
         if all(1.0 / LARGEST < float(each @ self._work) < LARGEST for each in (costs, copy.given)):
             with np.errstate(all="ignore"):
                 kernels().calibrate(costs, copy, self._work, seconds)
             if all(np.isfinite(part).all() for part in (costs, *copy)):
                 return costs, copy
         # outside the range of floating point, nothing can be learned
-        return (self._rule.costs, calibration)
+        return self._rule.costs, calibration
 
     def _place(self, key: Key) -> int:
         """Return the row of a waiting request."""
@@ -756,10 +739,9 @@ class VerificationScheduler(Online):
     ) -> None:
         """Remove requests, and set the new counters, costs and calibration."""
         rows, gone = self._rows, set(keys)
-        places = rows.places(keys)
         running = tuple([key for key in self._running if key not in gone])
         total = rows.gone + len(gone)
-        rows.status[places] = _GONE
+        rows.status[rows.places(keys)] = _GONE
         for key in keys:
             del rows.serial_of[key]
         rows.gone, self._running, self._totals = total, running, totals
@@ -776,25 +758,18 @@ class _Rows:
         self.count = self.gone = 0
         self.keys: list[Key] = []
         self.serial_of: dict[Key, int] = {}  # without removed requests
-        self._allocate(256)
+        self.columns: Floats = np.empty((9, 0))
+        self.serials: Ints = np.empty(0, np.int64)
+        self.status: NDArray[np.int8] = np.empty(0, np.int8)
+        self._grow(256)
 
-    def _allocate(self, size: int) -> None:
-        """Allocate `size` rows and copy the existing ones."""
-        columns = np.empty((9, size))
-        serials = np.empty(size, np.int64)
-        status = np.empty(size, np.int8)
-        if self.count:
-            for new, old in (
-                (columns, self.columns),
-                (serials, self.serials),
-                (status, self.status),
-            ):
-                new[..., : self.count] = old[..., : self.count]
-        batch = np.empty(size, np.int64)
-        room = kernels().Sorting(np.empty(size), np.empty(size, np.int64))
-        self.columns: Floats = columns
-        self.serials: Ints = serials
-        self.status: NDArray[np.int8] = status
+    def _grow(self, more: int) -> None:
+        """Add room for more rows."""
+        columns = np.pad(self.columns, ((0, 0), (0, more)))
+        serials, status = np.pad(self.serials, (0, more)), np.pad(self.status, (0, more))
+        batch, order = np.empty((2, len(serials)), np.int64)
+        room = kernels().Sorting(np.empty(len(serials)), order)
+        self.columns, self.serials, self.status = columns, serials, status
         self.batch: Ints = batch
         self.room = room
 
@@ -813,7 +788,7 @@ class _Rows:
         if self.count == len(self.serials):
             self.compact()
             if 2 * self.count > len(self.serials):
-                self._allocate(2 * len(self.serials))
+                self._grow(len(self.serials))
         at = self.count
         self.columns[:, at] = values
         self.serials[at], self.status[at] = serial, status
@@ -824,11 +799,8 @@ class _Rows:
     def compact(self) -> None:
         """Drop removed rows; the others keep their order."""
         keys = list(self.keys_of(_WAITS, _RUNS))
-        self.count, self.keys, self.gone = (
-            kernels().compact(self.columns, self.serials, self.status, self.count),
-            keys,
-            0,
-        )
+        count = kernels().compact(self.columns, self.serials, self.status, self.count)
+        self.count, self.keys, self.gone = count, keys, 0
 
 
 def _checked(name: str, value: Any) -> Any:

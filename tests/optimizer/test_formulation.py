@@ -70,10 +70,9 @@ def solved(model: Any) -> Any:
 
 def test_every_kind_has_one() -> None:
     """Tests that every kind of problem that has a formulation has a case here, and one alone."""
-    assert {name.partition("/")[0] for name in CASES} == {
+    assert sorted(name.partition("/")[0] for name in CASES) == sorted(
         kind.name for kind in KINDS if kind.formulation is not None
-    }
-    assert len(CASES) == sum(kind.formulation is not None for kind in KINDS)
+    )
 
 
 @pytest.mark.parametrize("family", CASES)

@@ -163,9 +163,7 @@ def test_a_higher_rate_can_be_worse() -> None:
     terms count.
     """
     problem = small(1)
-    plan = solve(problem).plan
-    assert plan is not None
-    found = robustness(problem, plan, acceptance=(0.5, 0.5001), samples=2)
+    found = robustness(problem, solve(problem), acceptance=(0.5, 0.5001), samples=2)
     assert found.worst.acceptance == pytest.approx(0.5001, rel=1e-6)
 
 
@@ -208,10 +206,9 @@ def test_rates_lower_are_worse(kind: str) -> None:
 def test_the_same_seed_draws_the_same() -> None:
     """Tests that samples depend on the seed alone."""
     problem = small(3)
-    plan = solve(problem).plan
-    assert plan is not None
+    result = solve(problem)
     one, two, other = (
-        robustness(problem, plan, acceptance=(0.5, 0.9), samples=10, seed=seed).mean
+        robustness(problem, result, acceptance=(0.5, 0.9), samples=10, seed=seed).mean
         for seed in (1, 1, 2)
     )
     assert one == two != other
@@ -228,8 +225,7 @@ def test_longer_outputs_may_not_fit() -> None:
 def test_bad_intervals_are_named() -> None:
     """Tests that impossible intervals, and problems without what is uncertain, are refused."""
     problem = small(1)
-    plan = solve(problem).plan
-    assert plan is not None
+    result = solve(problem)
     for given_, message in (
         ({"acceptance": (0.9, 0.5)}, r"acceptance: expected LOW:HIGH in \[0, 1\], got 0.9:0.5"),
         ({"acceptance": (0.9, 1.0)}, "acceptance: expected less than 1"),
@@ -245,7 +241,7 @@ def test_bad_intervals_are_named() -> None:
         ({"samples": 1}, "samples: expected an integer >= 2"),
     ):
         with pytest.raises(InvalidInput, match=message):
-            robustness(problem, plan, **given_)
+            robustness(problem, result, **given_)
     batch = generate("verification-batch/warm", seed=1)
     with pytest.raises(Unsupported, match="verification-batch has no acceptance rate"):
         robustness(batch, solve(batch), acceptance=(0.5, 0.6))

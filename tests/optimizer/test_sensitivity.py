@@ -204,9 +204,6 @@ def test_an_interrupt_ends_the_series(
     small: ServingLatencyProblem, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Tests that after Ctrl-C in one solve the others are not begun, and what was found is kept."""
-    import importlib
-
-    module = importlib.import_module("specopt.api.scan")
     calls = 0
 
     def interrupted(*arguments: Any, **options: Any) -> Result:
@@ -219,7 +216,7 @@ def test_an_interrupt_ends_the_series(
             else result
         )
 
-    monkeypatch.setattr(module, "solve", interrupted)
+    monkeypatch.setattr("specopt.api.scan.solve", interrupted)
     found = sensitivity(small)
     assert calls == 3
     assert len(found.changes) == 2

@@ -18,7 +18,7 @@ from helpers.stand_in_server import FASTEST, seconds_of_step, tokens_of_step
 
 from specopt.commands.cli import run
 from specopt.measuring.client import Client
-from specopt.measuring.drive import Drive
+from specopt.measuring.drive import drive
 from specopt.measuring.record import Record
 from specopt.models.errors import InvalidInput, ServerFailed
 from specopt.models.load import Load
@@ -35,17 +35,6 @@ def port() -> int:
 
 def _command(port: int, fault: str = "") -> str:
     return shlex.join([sys.executable, stand_in_server.__file__, str(port)]) + f" {{k}} {fault}"
-
-
-def _drive(
-    port: int, sweep: Path, fault: str, patience: float = 60.0, start_seconds: float = 120.0
-) -> Drive:
-    client = Client(
-        endpoint=f"http://127.0.0.1:{port}/v1", max_tokens=(12,), seconds=0.5, patience=patience
-    )
-    return Drive(
-        command=_command(port, fault), sweep=sweep, client=client, start_seconds=start_seconds
-    )
 
 
 @pytest.mark.slow
@@ -107,8 +96,16 @@ def test_a_server_that_fails_is_one_line(
     """Tests that each way to fail is named with the draft length, and that the server is gone
     afterwards.
     """
+    client = Client(
+        endpoint=f"http://127.0.0.1:{port}/v1",
+        max_tokens=(12,),
+        seconds=0.5,
+        patience=more.get("patience", 60.0),
+    )
+    seconds = more.get("start_seconds", 120.0)
     with pytest.raises(ServerFailed, match=words) as failed:
-        _drive(port, tmp_path / "sweep.csv", fault, **more).run(Tuner([1, 2], [1, 2, 3]))
+        tuner = Tuner([1, 2], [1, 2, 3])
+        drive(_command(port, fault), tmp_path / "sweep.csv", client, tuner, seconds)
     assert "the server with draft length none" in str(failed.value)
     assert "\n" not in str(failed.value)
     with socket.socket() as one:
@@ -128,7 +125,7 @@ def test_a_command_that_starts_nothing_is_one_line(
     """Tests that a program that ends, or is not there, is said."""
     client = Client(endpoint=f"http://127.0.0.1:{port}")
     with pytest.raises(ServerFailed, match=words):
-        Drive(command=command, sweep=tmp_path / "s.csv", client=client).run(Tuner([1], [1, 2]))
+        drive(command, tmp_path / "s.csv", client, Tuner([1], [1, 2]))
 
 
 def test_a_command_names_the_draft_length(tmp_path: Path) -> None:
@@ -136,7 +133,8 @@ def test_a_command_names_the_draft_length(tmp_path: Path) -> None:
     no address.
     """
     with pytest.raises(InvalidInput, match=r"expected a command with \{k\}"):
-        Drive(command="serve", sweep=tmp_path / "s.csv", client=Client(endpoint="http://x"))
+        client = Client(endpoint="http://x")
+        drive("serve", tmp_path / "s.csv", client, Tuner([1], [1]))
     with pytest.raises(InvalidInput, match="expected an address"):
         Client(endpoint="localhost:8000")
 
@@ -175,18 +173,18 @@ def test_what_was_measured_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr("specopt.measuring.drive.serving", serving)
 
-    def drive(client: Any) -> Drive:
-        return Drive(command="{k}", sweep=tmp_path / "s.csv", client=client)
+    def driven(client: Any) -> int:
+        return drive("{k}", tmp_path / "s.csv", client, Tuner([1, 8], [1, 2, 3]))
 
     first, second = _Played(3), _Played(100)
     with pytest.raises(KeyboardInterrupt):
-        drive(first).run(Tuner([1, 8], [1, 2, 3]))
+        driven(first)
     assert len((tmp_path / "s.csv").read_text().splitlines()) == 4
-    measured = drive(second).run(Tuner([1, 8], [1, 2, 3]))
+    measured = driven(second)
     assert measured == len(second.asked) > 0
     assert not set(first.asked) & set(second.asked)
     assert starts[:2] == ["none", "2"]  # both loads of a length with one server
-    assert drive(_Played(0)).run(Tuner([1, 8], [1, 2, 3])) == 0
+    assert driven(_Played(0)) == 0
 
 
 def test_a_record_whose_counts_rise_is_refused(tmp_path: Path) -> None:

@@ -365,7 +365,7 @@ def test_without_torch(monkeypatch: pytest.MonkeyPatch, cli: CommandLine) -> Non
     """Tests that without torch there is one message that says what to install."""
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingDependency, match=r"pip install 'specopt\[measure\]'"):
-        measure([TINY])
+        measure([TINY], Settings())
     needed = "specopt: measuring needs PyTorch: pip install 'specopt[measure]'\n"
     assert cli(COMMAND, 2).err == needed
     assert not Path("table.csv").exists()

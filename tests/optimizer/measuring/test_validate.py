@@ -37,6 +37,7 @@ from specopt.solvers.speculation_table.held import OfPasses, OfSweep, report
 
 BELIEVED = Law(0.020, 0.0005, 0.003, 0.8)
 TRUE = Law(0.026, 0.0009, 0.005, 0.6, idle=0.2)
+QUICK = Law(0.01, 0.0, 0.0, 0.5)
 LOADS, LENGTHS = (1, 2, 4, 8, 16), (None, 1, 2, 3)
 MOST = 0.08
 """Median relative error that is left after one correction."""
@@ -143,7 +144,7 @@ def test_a_server_that_fails_is_one_line(fault: str, words: str, cli: CommandLin
     """Tests that errors and silence end the command with one line and code 2, and that earlier
     loads are kept.
     """
-    with serving(Law(0.01, 0.0, 0.0, 0.5), None, fault) as endpoint:
+    with serving(QUICK, None, fault) as endpoint:
         asked = f"sweep.csv --endpoint {endpoint} --loads 1,4 --tokens 8 --seconds 0.2"
         shown = cli(f"validate {asked} --patience {0.5 if fault == 'hangs' else 60}", 2)
     assert shown.out == ""
@@ -168,28 +169,29 @@ def _endless(said: bytes) -> Callable[..., Coroutine[Any, Any, None]]:
     return stream
 
 
+CUT = r"2 of 2 requests failed, .*/v1/completions: no answer within 0.2 s"
+
+
 @pytest.mark.parametrize(
-    "said",
-    [b": keep-alive\n\n", b'data: {"choices": [{"text": "a"}]}\n\n', b"a line without an end"],
+    ("said", "patience", "words"),
+    [
+        (b": keep-alive\n\n", 0.2, CUT),
+        (b'data: {"choices": [{"text": "a"}]}\n\n', 0.2, CUT),
+        (b"a line without an end", 0.2, CUT),
+        (b"x" * 100, 60.0, "expected lines of less than 1,000 bytes"),
+    ],
 )
-def test_an_answer_without_an_end_is_cut(said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a request has a time limit, whatever the server goes on sending."""
+def test_an_answer_without_an_end_is_cut(
+    said: bytes, patience: float, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Tests that a request has a time limit, whatever the server keeps sending, and that a line
+    without an end is an error long before it fills the memory.
+    """
     monkeypatch.setattr(LawServer, "stream", _endless(said))
-    with serving(Law(0.01, 0.0, 0.0, 0.5), None) as url:
-        asked = Client(endpoint=url, model="stand-in", seconds=0.1, patience=0.2)
-        with pytest.raises(
-            ServerFailed, match=r"2 of 2 requests failed, .*/v1/completions: no answer within 0.2 s"
-        ):
-            asked.run(1)
-
-
-def test_a_line_is_not_read_without_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests that a line that goes on and on is an error long before it fills the memory."""
-    monkeypatch.setattr(LawServer, "stream", _endless(b"x" * 100))
     monkeypatch.setattr("specopt.measuring.client.MAX_LINE_BYTES", 1000)
-    with serving(Law(0.01, 0.0, 0.0, 0.5), None) as url:
-        asked = Client(endpoint=url, model="stand-in", seconds=0.1, patience=60.0)
-        with pytest.raises(ServerFailed, match=r"expected lines of less than 1,000 bytes"):
+    with serving(QUICK, None) as url:
+        asked = Client(endpoint=url, model="stand-in", seconds=0.1, patience=patience)
+        with pytest.raises(ServerFailed, match=words):
             asked.run(1)
 
 
@@ -204,7 +206,7 @@ def test_a_head_without_an_end_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(LawServer, "answer", drip)
     with (
-        serving(Law(0.01, 0.0, 0.0, 0.5), None) as url,
+        serving(QUICK, None) as url,
         pytest.raises(ServerFailed, match=r"no answer within 0.2 s"),
     ):
         Client(endpoint=url, patience=0.2).models()
@@ -287,7 +289,7 @@ def test_a_usage_that_is_none_is_one_line(usage: object, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(LawServer, "event", other)
     with (
-        serving(Law(0.01, 0.0, 0.0, 0.5), None) as url,
+        serving(QUICK, None) as url,
         pytest.raises(ServerFailed, match="/v1/completions"),
     ):
         Client(endpoint=url, seconds=0.1, max_tokens=(2,)).run(1)
