@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from specopt.api.scan import scan
 from specopt.api.simulate import simulate, simulator_of
 from specopt.models.arguments import sequence
 from specopt.models.errors import InvalidInput
@@ -94,9 +95,13 @@ def compare_policies(
         raise InvalidInput(
             "compare_policies: expected at least one policy and one workload, got none"
         )
+
+    def play(pair: tuple[Any, Any], *_: object) -> Simulation:
+        return simulate(*pair, seed=seed, **options)
+
     return PolicyComparison(
         {
-            name: [simulate(world, policy, seed=seed, **options) for policy in policies]
+            name: scan([(name, (world, policy)) for policy in policies], play)
             for name, world in named.items()
         }
     )

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from specopt.api.scan import scan
 from specopt.kinds import kind_of, kinds, names_with
 from specopt.kinds.kind import Interval, Uncertainty
 from specopt.models.arguments import integer
@@ -141,7 +142,8 @@ def robustness(
     shape = uncertainty.shape(problem)
     rng = np.random.default_rng(seed)
 
-    def case(rates: Any, scale: float) -> Case:
+    def case(change: tuple[Any, float], *_: object) -> Case:
+        rates, scale = change
         variant, adapted = problem, plan
         if rates is not None or scale != 1.0:
             variant, adapted = uncertainty.vary(problem, plan, rates, scale)
@@ -152,17 +154,20 @@ def robustness(
             violations=tuple(variant.violations(adapted)),
         )
 
-    drawn = []
+    draws = []
     for _ in range(samples):
         rates = None if acceptance is None else rng.uniform(*acceptance, size=shape or None)
-        drawn.append(case(rates, float(rng.uniform(*output_scale))))
+        draws.append(("sample", (rates, float(rng.uniform(*output_scale)))))
     candidates: tuple[list[Any], bool] = (
         [None if acceptance is None else np.full(shape, acceptance[0])],
         True,
     )
     if acceptance is not None and uncertainty.worst is not None:
         candidates = uncertainty.worst(problem, plan, acceptance, output_scale[1])
-    tried = [case(rates, scale) for rates in candidates[0] for scale in sorted({*output_scale})]
+    corners = [
+        ("corner", (rates, scale)) for rates in candidates[0] for scale in sorted({*output_scale})
+    ]
+    tried, drawn = scan(corners, case), scan(draws, case)
     worse = max if problem.sense == "minimize" else min
     is_largest_worst = output_scale[0] == output_scale[1] or uncertainty.longer_is_worse(problem)
     worst = worse(tried + drawn, key=lambda one: one.objective)
