@@ -43,9 +43,11 @@ KIND = Kind(
         # A step of one task may end before the next task arrives, which then waits less or joins
         # another batch.
         longer_is_worse=lambda problem: problem.arrival_seconds is None,
+        # The acceptance rate has no effect without drafts.
         worst=lambda problem, plan, interval, scale: (
-            list(interval),
-            problem.mechanism_of(plan) == "autoregressive",
+            ([interval[0]], True)
+            if problem.mechanism_of(plan) == "autoregressive"
+            else (list(interval), False)
         ),
     ),
     simulator=Simulator(

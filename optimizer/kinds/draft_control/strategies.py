@@ -71,10 +71,11 @@ def problems(
     )
 
 
-def plans(problem: DraftControlProblem) -> st.SearchStrategy[DraftControlPlan]:
+@st.composite
+def plans(draw: st.DrawFn, problem: DraftControlProblem) -> DraftControlPlan:
     """A random policy: a draft length and a resolution for every state."""
     lengths = st.integers(*problem.draft_lengths)
     values = st.sampled_from(problem.resolutions.tolist())
     choice = st.fixed_dictionaries({"draft_length": lengths, "resolution": values})
-    policies = st.fixed_dictionaries({"policy": lists_of(choice, len(problem.states))})
-    return policies.map(DraftControlPlan.from_dict)
+    count = len(problem.states)
+    return DraftControlPlan.from_dict({"policy": draw(lists_of(choice, count))})

@@ -20,10 +20,10 @@ from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLa
 ALL_MECHANISMS = ("pipelined", "sequential", "autoregressive", "any")
 
 
-def magnitudes(low: int, high: int) -> st.SearchStrategy[float]:
+@st.composite
+def magnitudes(draw: st.DrawFn, low: int, high: int) -> float:
     """A number d x 10^e with few digits and low <= e < high."""
-    digits, exponents = st.integers(10, 99), st.integers(low, high - 1)
-    return st.builds(lambda d, e: d / 10 * 10.0**e, digits, exponents)
+    return draw(st.integers(10, 99)) / 10 * 10.0 ** draw(st.integers(low, high - 1))
 
 
 paper_decoders = st.builds(
@@ -52,19 +52,22 @@ def exact_decoders(draw: st.DrawFn) -> ExactDecoder:
 decoders = paper_decoders | exact_decoders()
 
 
-def linear_runtimes() -> st.SearchStrategy[LinearRuntime]:
+@st.composite
+def linear_runtimes(draw: st.DrawFn) -> LinearRuntime:
     """A line whose slope and overhead cover several orders of magnitude, including zero."""
-    return st.builds(
-        LinearRuntime,
-        seconds_per_flop=magnitudes(-12, -6) | st.just(0.0),
-        overhead_seconds=magnitudes(-5, 1) | st.just(0.0),
+    return LinearRuntime(
+        seconds_per_flop=draw(magnitudes(-12, -6) | st.just(0.0)),
+        overhead_seconds=draw(magnitudes(-5, 1) | st.just(0.0)),
     )
 
 
-runtimes = linear_runtimes() | st.builds(
-    PiecewiseRuntime, pieces=st.lists(linear_runtimes(), min_size=2, max_size=3).map(tuple)
-)
-"""Lines, or the maximum of two or three lines, some of which may never be the largest."""
+@st.composite
+def piecewise_runtimes(draw: st.DrawFn) -> PiecewiseRuntime:
+    """The maximum of two or three lines, in any order; some may never be the largest."""
+    return PiecewiseRuntime(pieces=tuple(draw(st.lists(linear_runtimes(), min_size=2, max_size=3))))
+
+
+runtimes = linear_runtimes() | piecewise_runtimes()
 
 
 @st.composite
@@ -118,17 +121,15 @@ def problems(
     )
 
 
+@st.composite
 def memory(
-    model: PaperDecoder | ExactDecoder, tokens: int, K: int, feasible: bool
-) -> st.SearchStrategy[float]:
+    draw: st.DrawFn, model: PaperDecoder | ExactDecoder, tokens: int, K: int, feasible: bool
+) -> float:
     """Memory for up to K tasks of the largest size, or slightly more; possibly less than one task
     without `feasible`.
     """
-    return st.integers(4 if feasible else 0, 4 * K + 4).map(
-        lambda quarters: float(
-            model.parameter_bytes + quarters * model.kv_bytes_per_token * tokens / 4
-        )
-    )
+    quarters = draw(st.integers(4 if feasible else 0, 4 * K + 4))
+    return float(model.parameter_bytes + quarters * model.kv_bytes_per_token * tokens / 4)
 
 
 @st.composite
