@@ -156,29 +156,29 @@ def _write_table(given: Compare) -> None:
 def _judge_again(folders: list[str], as_json: bool) -> int:
     """Judge all plans of some folders again; the exit code is 1 if a number differs."""
     found = [one for folder in folders for one in judged_again(opened(folder))]
-    wrong = [one for one in found if one.differences]
+    wrong = [one for one in found if one[1]]
     if as_json:
         print_json(
             [
                 {
-                    "key": one.record.key,
-                    "judged": one.record.plan is not None,
-                    "differences": one.differences,
+                    "key": record.key,
+                    "judged": record.plan is not None,
+                    "differences": differences,
                 }
-                for one in found
+                for record, differences in found
             ]
         )
     else:
         lines = [
             printable(
-                f"{one.record.key} ({one.record.label} on {one.record.instance}, seed"
-                f" {one.record.seed}): {difference}"
+                f"{record.key} ({record.label} on {record.instance}, seed {record.seed}):"
+                f" {difference}"
             )
-            for one in wrong
-            for difference in one.differences
+            for record, differences in wrong
+            for difference in differences
         ]
-        judged = sum(one.record.plan is not None for one in found)
-        lost = sum(one.record.plan is None and one.record.objective is not None for one in found)
+        judged = sum(record.plan is not None for record, _ in found)
+        lost = sum(record.plan is None and record.objective is not None for record, _ in found)
         lines.append(
             f"{judged} of {len(found)} records have a plan; {judged - len(wrong)} agree with the"
             " judge"

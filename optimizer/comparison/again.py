@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from specopt.comparison.cell import Record
 from specopt.comparison.store import Store
@@ -14,35 +14,19 @@ from specopt.models.judge import verify
 from specopt.models.problem import TOLERANCE
 
 
-@dataclass(frozen=True)
-class Judged:
-    """A record and its differences to a new judgement; records without a plan are not judged.
-
-    Parameters
-    ----------
-    record
-        The saved record.
-    differences
-        One sentence for each number that differs.
-    """
-
-    record: Record
-    differences: tuple[str, ...] = ()
-
-
-def judged_again(store: Store) -> list[Judged]:
+def judged_again(store: Store) -> list[tuple[Record, list[str]]]:
     """Judge every plan in a folder from its problem's data alone, and compare the numbers with the
     record.
+
+    Each record is returned with one sentence for each number that differs. Records without a plan
+    are not judged.
     """
-    found = []
-    for record in store.records().values():
-        wrong = () if record.plan is None else tuple(_differences(record, store))
-        found.append(Judged(record, wrong))
-    return found
+    return [(record, _differences(record, store)) for record in store.records().values()]
 
 
 def _differences(record: Record, store: Store) -> list[str]:
-    assert record.plan is not None, "checked by the caller"
+    if record.plan is None:
+        return []
     try:
         problem = store.problem(record)
         report = verify(problem, kind_of(record.kind).plan.from_dict(record.plan))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from specopt.api.functions import MethodLike, is_function, method_of_function
 from specopt.api.solve import check_callback, choose
 from specopt.api.solve import methods as methods_for
-from specopt.comparison.cell import Cell, Record
+from specopt.comparison.cell import FAILED, Cell, Record
 from specopt.comparison.methods import named
 from specopt.comparison.processes import GRACE_SECONDS, Submit, submitting
 from specopt.comparison.sources import sources_of
@@ -112,9 +112,11 @@ def compare(
         written.
     """
     check_callback(callback)
-    cells = _of_shard(
-        cells_of(methods, problems, time_limit=time_limit, gap=gap, seeds=seeds), shard
-    )
+    cells = cells_of(methods, problems, time_limit=time_limit, gap=gap, seeds=seeds)
+    at, of = shard or (1, 1)
+    if not 1 <= at <= of:
+        raise InvalidInput(f"shard: expected i/n with 1 <= i <= n, got {at}/{of}")
+    cells = cells[at - 1 :: of]
     store = None if folder is None else Store(folder)
     known = {} if store is None else store.records()
     records = [
@@ -172,14 +174,6 @@ def _seconds_left(records: Sequence[Record], seconds: float) -> float:
     return seconds * (1.0 - preparing / wall if wall > preparing else 1.0) / len(records)
 
 
-def _of_shard(cells: list[Cell], shard: tuple[int, int] | None) -> list[Cell]:
-    """Return every n-th cell, starting with the i-th, for a shard (i, n); all cells for None."""
-    at, of = shard or (1, 1)
-    if not 1 <= at <= of:
-        raise InvalidInput(f"shard: expected i/n with 1 <= i <= n, got {at}/{of}")
-    return cells[at - 1 :: of]
-
-
 def _record_of(future: Future[Record], cell: Cell) -> tuple[Record, bool]:
     """Return the record of a cell, and whether to save it: failures of the executor are not
     saved.
@@ -187,9 +181,8 @@ def _record_of(future: Future[Record], cell: Cell) -> tuple[Record, bool]:
     try:
         return future.result(), True
     except (Exception, CancelledError) as error:
-        return Record.of(
-            cell, status="failed", error=printable(f"executor: {type(error).__name__}: {error}")
-        ), False
+        reason = printable(f"executor: {type(error).__name__}: {error}")
+        return Record.of(cell, status=FAILED, error=reason), False
 
 
 def _submitted(submit: Submit, cell: Cell) -> Future[Record]:
@@ -245,10 +238,10 @@ def cells_of(
     sources: dict[type[Method], dict[str, str]] = {}
     for name, problem in by_name.items():
         for method in _methods(methods, problem):
-            if type(method) not in sources:
-                sources[type(method)] = sources_of(type(method))
+            source = sources.get(type(method)) or sources_of(type(method))
+            sources[type(method)] = source
             for seed in seeds:
-                cell = Cell.of(name, problem, method, time_limit, gap, seed, sources[type(method)])
+                cell = Cell.of(name, problem, method, time_limit, gap, seed, source)
                 cells.setdefault(cell.key, cell)
     if not cells:
         raise InvalidInput("methods: none of them can solve any of the problems")

@@ -203,17 +203,12 @@ def run_cell(
                 worker.sources = {cell.pickled: cell.sources}
             found = worker.ask((cell, path), limit)
     except TimedOut:
-        found = {
-            "error": (
-                f"killed {limit:.4g} s after its start: it ignored its time limit of"
-                f" {cell.time_limit:g} s"
-            )
-        }
+        ignored = f"it ignored its time limit of {cell.time_limit:g} s"
+        found = {"error": f"killed {limit:.4g} s after its start: {ignored}"}
     except Crashed as crash:
         found = {"error": str(crash)}
-    common = {"wall_seconds": time.monotonic() - begun, "started": started}
-    common["host"] = platform.node()
-    return Record.of(cell, **{"status": FAILED, **found, **common})
+    found |= {"wall_seconds": time.monotonic() - begun, "started": started}
+    return Record.of(cell, **{"status": FAILED, "host": platform.node(), **found})
 
 
 @contextmanager
@@ -241,10 +236,23 @@ def submitting(
         If Dask or Ray is not installed.
     """
     if executor == "local":
-        with _local(jobs) as (threads, workers):
+        workers = Workers()  # only for this comparison; another one in this process has its own
+        threads = ThreadPoolExecutor(jobs or os.cpu_count() or 1, "specopt-compare")
+        try:
             yield lambda cell: threads.submit(run_cell, cell, grace_seconds, workers)
+        finally:
+            threads.shutdown(wait=False, cancel_futures=True)
+            workers.kill()
+            threads.shutdown(wait=True)
+            workers.close()
     elif executor == "ray":
-        with _ray() as remote:
+        ray = library("ray", "ray needs Ray: pip install 'specopt[ray]'")
+        with contextlib.ExitStack() as stack:
+            if not ray.is_initialized():
+                address = os.environ.get("RAY_ADDRESS")
+                ray.init(address=address, log_to_driver=False, include_dashboard=False)
+                stack.callback(ray.shutdown)
+            remote = ray.remote(num_cpus=1)(run_cell).remote
             yield lambda cell: remote(cell, grace_seconds).future()
     elif isinstance(executor, str):
         scheme, _, address = executor.partition("://")
@@ -256,19 +264,6 @@ def submitting(
             yield lambda cell: cluster.submit(run_cell, cell, grace_seconds)
     else:
         yield lambda cell: executor.submit(run_cell, cell, grace_seconds)
-
-
-@contextmanager
-def _local(jobs: int | None) -> Iterator[tuple[Executor, Workers]]:
-    workers = Workers()  # only for this comparison; another one in this process has its own
-    threads = ThreadPoolExecutor(jobs or os.cpu_count() or 1, thread_name_prefix="specopt-compare")
-    try:
-        yield threads, workers
-    finally:
-        threads.shutdown(wait=False, cancel_futures=True)
-        workers.kill()
-        threads.shutdown(wait=True)
-        workers.close()
 
 
 @contextmanager
@@ -286,18 +281,3 @@ def _dask(address: str) -> Iterator[Executor]:
         ) from None
     with contextlib.closing(client):
         yield client.get_executor(pure=False)
-
-
-@contextmanager
-def _ray() -> Iterator[Callable[..., Any]]:
-    ray = library("ray", "ray needs Ray: pip install 'specopt[ray]'")
-    started = not ray.is_initialized()
-    if started:
-        ray.init(
-            address=os.environ.get("RAY_ADDRESS"), log_to_driver=False, include_dashboard=False
-        )
-    try:
-        yield ray.remote(num_cpus=1)(run_cell).remote
-    finally:
-        if started:
-            ray.shutdown()

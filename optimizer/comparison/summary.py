@@ -113,9 +113,7 @@ def summaries(comparison: Comparison) -> list[MethodSummary]:
                     wins=_mean(map(comparison.wins, mine)),
                     mean_gap=_mean(gaps),
                     largest_gap=max(gaps, default=None),
-                    seconds=shifted_geometric_mean([time_of(record) for record in mine])
-                    if mine
-                    else None,
+                    seconds=shifted_geometric_mean([*map(time_of, mine)]) if mine else None,
                     all_cells=len(cells),
                     refused=len(cells) - len(records),
                     failed=sum(record.failed for record in records),

@@ -66,7 +66,7 @@ def load(request: Request) -> None:
 
 
 def answer(request: Request) -> dict[str, Any]:
-    """Solve one cell; a failure is returned as an answer, too."""
+    """Solve a cell and return its record's fields; a failure is also returned as an answer."""
     cell, path = request
     try:
         method, sources = method_of(cell.pickled, tuple(path))

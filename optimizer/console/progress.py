@@ -27,9 +27,7 @@ PLAIN_INTERVAL_SECONDS = 2.0
 """Minimum number of seconds between two lines where stderr is not a terminal."""
 
 MAX_RATIO = 2.0
-"""Ratio of objective and bound above which progress shows no bound: it is farther from the
-objective than 100 % of the smaller of the two.
-"""
+"""Ratio of the larger to the smaller of objective and bound above which progress shows no bound."""
 
 _ERASE = "\r\x1b[2K"
 _lock = threading.Lock()

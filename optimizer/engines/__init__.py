@@ -1,6 +1,4 @@
-"""Configurations of serving engines, with the keys and the rules that are its
-own, a file each.
-"""
+"""Configurations of serving engines. One file per engine contains its keys and its rules."""
 
 from __future__ import annotations
 

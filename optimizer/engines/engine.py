@@ -16,28 +16,30 @@ Config = dict[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """How one engine takes the drafts per batch size.
+    """The form in which an engine accepts draft lengths per batch size.
 
     Parameters
     ----------
     name
         Name on the command line.
     config
-        Function of a schedule and the engine's version that returns the configuration; None: leave
-        speculation out. Raises `InvalidInput` if the engine has no option for the schedule.
+        Function of a schedule and the engine's version that returns the configuration, or None if
+        the engine should not speculate. It raises `InvalidInput` if the engine has no option for
+        the schedule.
     notes
-        Function of the same and the configuration that returns notes for the operator.
+        Function of a schedule, the engine's version and the configuration that returns notes for
+        the operator.
     option
         The engine's option that turns speculation on.
     batch
         The engine's option that limits the batch.
     setup
-        Function of drafter and mode that returns the engine's options for them, in addition to the
-        draft lengths; None: the engine has no option for this mode or for trees.
+        Function of a drafter and its mode that returns the engine's options for them, in addition
+        to the draft lengths, or None if the engine has no option for this mode or for trees.
     single
-        Whether the engine takes one draft length for every batch size.
+        Whether the engine accepts only one draft length for all batch sizes.
     prices
-        Costs of a table.
+        Costs that the engine adds to a speculation table.
     """
 
     name: str
@@ -67,15 +69,15 @@ class Engine:
 
 
 def method(setup: Setup, known: Sequence[str]) -> str | None:
-    """Return the longest of an engine's methods that the name of a drafter begins with; None: it is
-    none of them.
+    """Return the longest name of an engine's methods with which the name of a drafter begins, or
+    None if there is no such method.
     """
     name = setup.drafter.lower().replace("-", "_")
     return max((one for one in known if name.startswith(one.lower())), key=len, default=None)
 
 
 def leave_out(option: str, schedule: Schedule) -> str:
-    """Return the note that speculation does not pay, with the best speed-up."""
+    """Return the note that speculation does not pay off, with the best speed-up."""
     single = schedule.best_single()
     reached = (
         f": the best draft length, {single[0]}, reaches {single[1]:.3f}x of no speculation"
@@ -100,8 +102,8 @@ def by_hand(engine: str, schedule: Schedule, setup: Setup) -> str:
 
 
 def tail(schedule: Schedule) -> str:
-    """Return the note on batches beyond the schedule, for engines that carry the last draft length
-    on.
+    """Return the note on batches larger than those of the schedule, for engines that use the last
+    draft length for them.
     """
     return (
         f"batches beyond {schedule.largest_batch} carry the last draft length,"
@@ -110,7 +112,7 @@ def tail(schedule: Schedule) -> str:
 
 
 def other_rules(known: str, version: str | None) -> tuple[str, ...]:
-    """Return the note on a version whose rules are not those that a file of this package keeps."""
+    """Return the note on a version whose rules may differ from those of the known version."""
     if version is None or version == known:
         return ()
     return (f"the rules are those of {known}; {version} may have others: check its documentation",)

@@ -14,16 +14,16 @@ from specopt.solvers.speculation_table.schedule import Schedule
 RULES = "November 2026"
 MOST, LEAST, CONFIDENCE = "--spec-draft-n-max", "--spec-draft-n-min", "--spec-draft-p-min"
 _CONFIDENCE = re.compile(r"p[-_ ]?min[-_ =:]*(0|1|[01]?\.\d+)", re.IGNORECASE)
-"""Modes that stop drafting below a confidence, such as "p-min 0.60"."""
+"""Pattern of modes that stop drafting below a confidence, such as "p-min 0.60"."""
 
 
-def config(schedule: Schedule, version: str | None = None) -> Config | None:
+def config(schedule: Schedule, version: str | None) -> Config | None:
     """Return the flags with their values.
 
     Raises
     ------
     InvalidInput
-        If there are several lengths and nothing says which one is best for all batch sizes.
+        If there are several lengths, and the speed-ups that determine the best one are missing.
     """
     length = single_length(schedule)
     return None if length is None else {MOST: length, LEAST: 0, CONFIDENCE: 0.0}
@@ -55,7 +55,7 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
 
 
 def single_length(schedule: Schedule) -> int | None:
-    """Return the one length to draft with at every batch size; None: none pays."""
+    """Return the draft length for all batch sizes, or None if no length pays off."""
     if not schedule.speculates:
         return None
     if len(schedule.ranges) == 1:
@@ -69,7 +69,7 @@ def single_length(schedule: Schedule) -> int | None:
 
 
 def setup(drafts: Setup) -> Config | None:
-    """Return the drafter, as it is named, and the confidence below which it stops."""
+    """Return the option for the drafter's name and for the confidence below which it stops."""
     found: Config = {"--spec-type": drafts.drafter} if drafts.drafter else {}
     stops = _CONFIDENCE.fullmatch(drafts.mode)
     if drafts.topk > 1 or not (stops or drafts.mode == "fixed"):

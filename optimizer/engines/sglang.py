@@ -15,8 +15,10 @@ FIXED = ("STANDALONE", "NGRAM")
 ADAPTIVE = "speculative_adaptive_config"
 
 
-def config(schedule: Schedule, version: str | None = None) -> Config | None:
-    """Return the server arguments; one length for all batch sizes needs no adaptive ones."""
+def config(schedule: Schedule, version: str | None) -> Config | None:
+    """Return the server arguments. They are adaptive only if the draft length depends on the batch
+    size.
+    """
     if not schedule.speculates:
         return None
     fixed = {
@@ -26,9 +28,8 @@ def config(schedule: Schedule, version: str | None = None) -> Config | None:
     }
     if len(schedule.ranges) == 1:
         return fixed
-    steps = {
-        str(low): {"candidate_steps": [drafts]} for low, _, drafts in schedule.ranges
-    }  # one candidate: pinned
+    # a single candidate fixes the length
+    steps = {str(low): {"candidate_steps": [drafts]} for low, _, drafts in schedule.ranges}
     return {**fixed, "speculative_adaptive": True, ADAPTIVE: {"strategy": "ema", **steps}}
 
 
@@ -56,14 +57,12 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
 
 
 def setup(drafts: Setup) -> Config | None:
-    """Return the algorithm, where the drafter is named by it, candidates of trees, and adaptive
-    lengths.
+    """Return the options for the algorithm, if the drafter's name contains it, for trees, and for
+    adaptive lengths.
     """
     known = method(drafts, (*ALGORITHMS, "MTP"))
     found: Config = {"speculative_algorithm": "NEXTN" if known == "MTP" else known} if known else {}
-    if (
-        drafts.topk > 1
-    ):  # how many tokens of a tree are verified is as it was measured, and no sweep says it
+    if drafts.topk > 1:  # sweeps do not report how many tokens of a tree are verified
         found |= {"speculative_eagle_topk": drafts.topk, "speculative_num_draft_tokens": None}
     if drafts.mode == "fixed":
         return found

@@ -1,10 +1,10 @@
 """TensorRT-LLM: ``draft_len_schedule`` of its ``speculative_config``, whose keys changed their
 meaning at 1.3.0rc8.
 
-Until 1.3.0rc7, 1.2.x included, a key is the smallest batch size that its length is for, and there
-must be a key 1. From 1.3.0rc8 of 17 March 2026 (pull request 10860) it is the largest one, and
-above the last key nothing is drafted. Either way the smallest key must have the longest drafts,
-``max_draft_len``.
+Until 1.3.0rc7, including 1.2.x, a key is the smallest batch size that uses its length, and key 1 is
+required. From 1.3.0rc8 of 17 March 2026 (pull request 10860), a key is the largest batch size that
+uses its length, and the engine drafts nothing above the last key. In both cases, the smallest key
+must have the longest drafts, ``max_draft_len``.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def _order(version: str) -> tuple[float, ...]:
 
 
 def setup(drafts: Setup) -> Config | None:
-    """Return the decoding type, where the drafter is named by it."""
+    """Return the option for the decoding type, if the drafter's name contains it."""
     if drafts.mode != "fixed" or drafts.topk > 1:
         return None
     known = method(drafts, TYPES)

@@ -11,8 +11,8 @@ METHODS = ("ngram", "draft_model", "eagle", "eagle3", "mtp", "dflash", "dspark",
 TABLE = "num_speculative_tokens_per_batch_size"
 
 
-def config(schedule: Schedule, version: str | None = None) -> Config | None:
-    """Return the part to paste into ``speculative_config``."""
+def config(schedule: Schedule, version: str | None) -> Config | None:
+    """Return the entries to paste into ``speculative_config``."""
     if not schedule.speculates:
         return None
     return {
@@ -39,8 +39,8 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
 
 
 def setup(drafts: Setup) -> Config | None:
-    """Return the method, where the drafter is named by it, and adaptive verification, which DSpark
-    alone has.
+    """Return the option for the method, if the drafter's name contains it, and for adaptive
+    verification, which only DSpark supports.
     """
     known = method(drafts, METHODS)
     found: Config = {"method": known} if known else {}

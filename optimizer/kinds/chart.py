@@ -162,9 +162,8 @@ class Picture:
         parts = [
             {"title": chart.title, "width": self.width, **chart.to_dict()} for chart in self.charts
         ]
-        sliders = [
-            one for part in parts for one in part.pop("params", ())
-        ]  # Vega-Lite expects them in the grid
+        # Vega-Lite expects sliders in the grid
+        sliders = [one for part in parts for one in part.pop("params", ())]
         return {
             **BASE,
             "params": sliders,
@@ -249,7 +248,7 @@ def looks(name: str, values: Sequence[Any], first: Sequence[Any] = ()) -> dict[s
     Lines with similar colours have different dashes, and no two lines share both. Values in `first`
     have the same style in all charts with the same `first`.
     """
-    order = [*first, *(value for value in values if value not in first)]
+    order = list(dict.fromkeys((*first, *values)))
     places = [order.index(value) for value in values]
     colours = [f"var(--series-{i % SERIES})" for i in places]
     dashes = [DASHES[(i + i // SERIES) % len(DASHES)] for i in places]
@@ -257,6 +256,16 @@ def looks(name: str, values: Sequence[Any], first: Sequence[Any] = ()) -> dict[s
         "color": category(name, scale={"domain": values, "range": colours}),
         "strokeDash": category(name, scale={"domain": values, "range": dashes}),
     }
+
+
+def rows_of(number: str, columns: Mapping[str, Any]) -> list[Row]:
+    """Return rows from columns, which are arrays, and the number of each row in a column
+    `number`.
+    """
+    values = zip(*(column.tolist() for column in columns.values()), strict=True)
+    return [
+        {number: place, **dict(zip(columns, row, strict=True))} for place, row in enumerate(values)
+    ]
 
 
 def points(title: str, note: str, rows: Sequence[Row], **encoding: Any) -> Chart:

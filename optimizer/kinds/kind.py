@@ -32,7 +32,6 @@ class Perturbation:
     Parameters
     ----------
     field
-        The problem's field that changes.
         Name of the problem's field that changes.
     unit
         Description of the added unit.
@@ -77,13 +76,16 @@ def faster(field: str, part: str) -> Perturbation:
     return more(field, f"{part} 1 % faster", lambda seconds: FASTER * seconds)
 
 
-def likelier(field: str, largest: float) -> Perturbation:
-    """Return the perturbation that raises acceptance rates by 0.01, but not above `largest`."""
-    return more(
-        field,
+ROUNDS_OF_CLIENTS = (
+    more("budget_tokens", "+1 token verified per round", lambda tokens: tokens + 1),
+    more("max_draft_tokens", "+1 draft token of each client", lambda tokens: tokens + 1),
+    more(
+        "acceptance_rates",
         "+0.01 acceptance rate",
-        lambda rates: np.minimum(rates + 0.01, np.maximum(rates, largest)),
-    )
+        lambda rates: np.minimum(rates + 0.01, np.maximum(rates, 0.999)),
+    ),
+)
+"""Perturbations of the kinds in which clients share the verified tokens of a round."""
 
 
 # --------------------------------------------------------------------------------- for `robustness`
@@ -181,10 +183,10 @@ class Simulator:
 
 def _is_plain(hint: Any) -> bool:
     """Return whether text can express a type."""
-    if get_origin(hint) is Literal or hint in (bool, int, float, str):
+    if get_origin(hint) is Literal or hint in (bool, int, float, str, NoneType):
         return True
     members = get_args(hint)
-    return NoneType in members and all(one is NoneType or _is_plain(one) for one in members)
+    return NoneType in members and all(map(_is_plain, members))
 
 
 # ----------------------------------------------------------------------------------------- the kind

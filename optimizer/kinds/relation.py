@@ -15,10 +15,6 @@ Data = dict[str, Any]
 Change = Callable[[Data, Random], Data | None]
 
 
-def _itself(problem: Problem, objective: float) -> float:
-    return objective
-
-
 @dataclass(frozen=True, kw_only=True)
 class Relation:
     """A relation between the optima of a problem and a changed copy.
@@ -48,7 +44,7 @@ class Relation:
     when: str = "always"
     reason: str
     change: Change
-    implied: Callable[[Any, float], float] = _itself
+    implied: Callable[[Any, float], float] = lambda problem, objective: objective
     equal: bool = False
 
     def changed(self, problem: Problem, seed: int = 0) -> Problem | None:
@@ -88,34 +84,23 @@ class Relation:
         if first is None and not self.equal:
             return True
         second = judged(solver, other)
+        defect = ""
         if first is None or second is None:
             if first is not second:
-                raise self._broken(
-                    problem, f"finds {_shown(first)}, but after the change {_shown(second)}"
+                before, after = ("no plan" if one is None else one for one in (first, second))
+                defect = f"finds {before}, but after the change {after}"
+        else:
+            implied = self.implied(problem, first)
+            ahead = self.equal and is_better(other, second, implied, tolerance)
+            if ahead or is_better(other, implied, second, tolerance):
+                relaxed = "at most" if problem.sense == "minimize" else "at least"
+                how = "exactly" if self.equal else relaxed
+                defect = (
+                    f"reaches {first!r}, thus {how} {implied!r} after the change, but {second!r}"
                 )
-            return True
-        implied = self.implied(problem, first)
-        ahead = self.equal and is_better(other, second, implied, tolerance)
-        if ahead or is_better(other, implied, second, tolerance):
-            how = (
-                "exactly"
-                if self.equal
-                else "at most"
-                if problem.sense == "minimize"
-                else "at least"
-            )
-            raise self._broken(
-                problem,
-                f"reaches {first!r}, thus {how} {implied!r} after the change, but {second!r}",
-            )
+        if defect:
+            raise NotConformant(f"relation {self.name!r} ({self.reason}): {defect}", problem)
         return True
-
-    def _broken(self, problem: Problem, defect: str) -> NotConformant:
-        return NotConformant(f"relation {self.name!r} ({self.reason}): {defect}", problem)
-
-
-def _shown(objective: float | None) -> str:
-    return "no plan" if objective is None else f"{objective!r}"
 
 
 RELAXED = "every plan stays feasible"
@@ -149,12 +134,9 @@ def permuted(*columns: str) -> Change:
             for name in columns
             if isinstance(data.get(name), list)
         }
-        rows = {
-            name: [[row[i] for i in order] for row in data[name]]
-            for name in ("output_samples",)
-            if name in data
-        }
-        return data | found | rows
+        if samples := data.get("output_samples"):
+            found["output_samples"] = [[row[i] for i in order] for row in samples]
+        return data | found
 
     return change
 
@@ -188,9 +170,7 @@ def raised(
         value = data.get(field)
         if value is None or unless(data):
             return None
-        return data | {
-            field: [change(entry) for entry in value] if isinstance(value, list) else change(value)
-        }
+        return data | {field: [*map(change, value)] if isinstance(value, list) else change(value)}
 
     return raised
 
@@ -201,14 +181,15 @@ def one_more(field: str) -> Change:
 
 
 def replaced(field: str, to: Any, among: Sequence[Any] | None = None) -> Change:
-    """Set a field if its value is one of `among`; None: if it is given."""
+    """Set a field if its value is one of `among`, or, if `among` is None, if the field is given."""
 
     def change(data: Data, random: Random) -> Data | None:
         if (field not in data) if among is None else (data.get(field) not in among):
             return None
-        return {name: value for name, value in data.items() if name != field} | (
-            {} if to is None else {field: to}
-        )
+        changed = data | {field: to}
+        if to is None:
+            del changed[field]
+        return changed
 
     return change
 

@@ -32,10 +32,14 @@ def choices(problem: ServingData[Any]) -> list[dict[str, Any]]:
 
 def row(plan: ServingPlan, task: int, batch: int, position: int, length: int) -> Row:
     """Return the row of a task in a batch."""
-    place = {"task": task, "batch": batch, "position": position}
-    mechanism = {} if plan.mechanism is None else {"mechanism": plan.mechanism}
-    share = float(plan.bandwidth_share[task])
-    return {**place, "bandwidth_share": share, "speculation_length": length, **mechanism}
+    found = {
+        "task": task,
+        "batch": batch,
+        "position": position,
+        "bandwidth_share": float(plan.bandwidth_share[task]),
+        "speculation_length": length,
+    }
+    return found if plan.mechanism is None else {**found, "mechanism": plan.mechanism}
 
 
 def longest_output(problem: ServingData[Any]) -> int:

@@ -69,11 +69,11 @@ def result_page(
     result
         The result.
     problem
-        Problem of the result; None: its plan and objective are shown as claimed.
+        Problem of the result. If it is None, plan and objective are shown as claimed.
     sources
         Files of the result and the problem.
     missing
-        Why the problem is None.
+        Reason why the problem is None.
 
     Raises
     ------

@@ -98,5 +98,5 @@ def _page(source: str, result: Result, problems: Sequence[Problem]) -> Page:
 
 
 def _belongs(result: Result, problem: Problem) -> bool:
-    """Return whether a problem is, as far as a result says it, the one that was solved."""
+    """Return whether kind and digest of a result, if it has one, are those of a problem."""
     return problem.kind == result.kind and result.problem_sha256 in ("", problem.sha256)

@@ -52,21 +52,14 @@ def sweep_page(sweep: Sweep, sources: tuple[str, ...]) -> Page:
 
 
 def _ranges(tuning: Tuning) -> list[dict[str, Any]]:
-    found = []
-    for drafted in tuning.schedule.ranges:
-        low, high, drafts = drafted
-        mean, low_gain, high_gain = tuning.worth(drafted)
-        found.append(
-            {
-                "batches from": low,
-                "to": high,
-                "draft tokens": name_of(column_of(drafts)),
-                "speed-up": mean,
-                "at least": low_gain,
-                "at most": high_gain,
-            }
+    names = ("batches from", "to", "draft tokens", "speed-up", "at least", "at most")
+    return [
+        dict(
+            zip(names, (low, high, name_of(column_of(drafts)), *tuning.worth(drafted)), strict=True)
         )
-    return found
+        for drafted in tuning.schedule.ranges
+        for low, high, drafts in [drafted]
+    ]
 
 
 def _by_size(tuning: Tuning) -> tuple[Chart, Chart]:

@@ -55,7 +55,10 @@ def check_method(method: Method, problems: Iterable[Problem] | None = None) -> N
     InvalidInput
         If there is no problem for the check.
     """
-    chosen = problems_of_library(method, "small") if problems is None else list(problems)
+    chosen = larger = list(problems or ())
+    if problems is None:
+        chosen = problems_of_library(method, "small")
+        larger = problems_of_library(method, "paper", "large", "adversarial")
     if not chosen:
         raise InvalidInput(
             f"problems: {method.name} cannot solve any of the default problems; specify some that"
@@ -65,8 +68,8 @@ def check_method(method: Method, problems: Iterable[Problem] | None = None) -> N
     for problem in chosen:
         case = Case(method, problem)
         check_status(case)
-        for other in [other for other in methods(problem) if other.exact][:1]:
-            check_pair(case, Case(other(), problem))
+        if exact := [other for other in methods(problem) if other.exact]:
+            check_pair(case, Case(exact[0](), problem))
         for check in (
             check_seed,
             check_no_time,
@@ -78,9 +81,7 @@ def check_method(method: Method, problems: Iterable[Problem] | None = None) -> N
             check_warm_start,
         ):
             check(case)
-    for problem in (
-        problems_of_library(method, "paper", "large", "adversarial") if problems is None else chosen
-    ):
+    for problem in larger:
         check_limit(Case(method, problem))
 
 
@@ -224,20 +225,16 @@ def check_pair(case: Case, other: Case) -> None:
 
 def check_seed(case: Case) -> None:
     """Check that the same seed gives the same plan twice."""
-    first, second = case.answer, case.solve()
-    same = (first.plan, first.objective, first.bound) == (
-        second.plan,
-        second.objective,
-        second.bound,
+    first, second = (
+        (result.plan, result.objective, result.bound) for result in (case.answer, case.solve())
     )
-    case.expect(same, "gives two answers with one seed")
+    case.expect(first == second, "gives two answers with one seed")
 
 
 def check_no_time(case: Case) -> None:
     """Check that a time limit of 0 gives a quick plan or none, and never a wrong claim."""
-    for _ in range(
-        3
-    ):  # repeated, because the machine may be busy or other threads of the process may compile
+    # repeated, because the machine may be busy or other threads of the process may compile
+    for _ in range(3):
         started = time.process_time()
         result = case.checked(time_limit=0)
         if (seconds := time.process_time() - started) < QUICK_SECONDS:
@@ -340,7 +337,6 @@ def check_warm_start(case: Case) -> None:
     if earlier.objective is None or not case.method.supports_warm_start:
         return
     result = case.checked(warm_start=earlier)
-    near = result.objective is not None and math.isclose(
-        result.objective, earlier.objective, rel_tol=1e-9
-    )
+    reached = math.nan if result.objective is None else result.objective
+    near = math.isclose(reached, earlier.objective, rel_tol=1e-9)
     case.expect(near, "loses the optimum from which it starts")

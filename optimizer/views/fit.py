@@ -38,8 +38,8 @@ def print_fit(name: str, fit: RuntimeFit, out: Console) -> None:
     line(
         out,
         "",
-        f"RMSE {_milliseconds(metrics.rmse_seconds)}, at most"
-        f" {_milliseconds(metrics.max_error_seconds)}; squares of {fit.errors} errors minimised",
+        f"RMSE {1e3 * metrics.rmse_seconds:.4g} ms, at most"
+        f" {1e3 * metrics.max_error_seconds:.4g} ms; squares of {fit.errors} errors minimised",
     )
     taken = f"{origin.rows[1]:,} of {origin.rows[0]:,} rows"
     line(out, "measured", f"{metrics.samples:,} passes from {taken} of {origin.source}")
@@ -84,7 +84,7 @@ def print_measured(name: str, found: MeasuredRuntime, out: Console) -> None:
 
 
 def _print_residuals(fit: RuntimeFit, out: Console) -> None:
-    """Print errors in groups with equal numbers of rows, sorted by work."""
+    """Print the errors of groups of rows. The groups have equal sizes and are sorted by work."""
     x = fit.inputs[:, 0]
     order = np.argsort(x, kind="stable")
     groups = [part for part in np.array_split(order, min(BINS, len(np.unique(x)))) if len(part)]
@@ -109,10 +109,6 @@ def _work(fit: RuntimeFit) -> str:
     if fit.inputs.shape[1] > 1:
         return "new tokens"
     return "tokens" if fit.slope == "seconds_per_token" else "FLOPs"
-
-
-def _milliseconds(seconds: float) -> str:
-    return f"{1e3 * seconds:.4g} ms"
 
 
 # ---------------------------------------------------------------------------- as a picture

@@ -26,14 +26,15 @@ LABELS = {
 
 
 def model_costs(config: ModelConfig) -> dict[str, Any]:
-    """Return what both cost models say of a decoder, or the exact one of a draft head.
+    """Return the costs of a decoder by both cost models, or of a draft head by the exact one.
 
-    A forward pass of m new tokens over t in all costs flops_per_token m + flops_per_token_pair m t
-    + flops_per_logit (positions whose logits are needed) operations. It reads `reads`: dense_bytes,
-    and of each layer with experts those that its tokens are routed to. Bytes of both are at the
-    same bytes per value, quantised weights of the exact one as they are stored; the papers' model
-    itself is at 2. `model` is what `serving-latency` takes; null where the cost model cannot
-    describe the decoder, and `paper` with it. Embeddings behind a projection have no FLOPs either.
+    A forward pass of m new tokens over t tokens in total costs flops_per_token m +
+    flops_per_token_pair m t + flops_per_logit p operations, where p is the number of positions
+    whose logits are needed. The pass reads dense_bytes of `reads`, and in each layer with experts
+    the experts to which its tokens are routed. Both models use the same number of bytes per value,
+    except that the exact model counts quantised weights as they are stored. `model` is the cost
+    model in the form that `serving-latency` accepts. It is null, like `paper`, if the cost model
+    cannot describe the decoder. FLOPs are null if the embeddings are projected.
     """
     size = config.storage.value_bytes
     return {
@@ -106,8 +107,8 @@ def _exact_costs(part: Part, *, flops: bool = True) -> dict[str, Any]:
 
 
 def print_model_costs(config: ModelConfig, dtype: str | None, out: Console) -> None:
-    """Print what a model costs; of dense decoders both cost models, with the papers' difference
-    from the exact one.
+    """Print the costs of a model. For a dense decoder, both cost models are shown, with the
+    difference between the papers' model and the exact one.
     """
     costs = model_costs(config)
     title(
@@ -128,12 +129,10 @@ def print_model_costs(config: ModelConfig, dtype: str | None, out: Console) -> N
             and not exact["routed_expert_parameters"]
         ):
             continue
-        shown = "-" if exact[key] is None else f"{exact[key]:,}"
-        row = (
-            (f"{paper[key]:,}", shown, _difference(paper[key], exact[key]))
-            if key in paper
-            else (shown,)
-        )
+        row = ["-" if exact[key] is None else f"{exact[key]:,}"]
+        if key in paper:
+            difference = f"{(paper[key] - exact[key]) / exact[key]:+.1%}" if exact[key] else "-"
+            row = [f"{paper[key]:,}", *row, difference]
         view.add_row(f"  {label}", *row)
     out.print(view)
     for head in config.heads:
@@ -171,7 +170,3 @@ def _shape(config: ModelConfig) -> str:
     network = f"{'gated' if shape.gated else 'plain'} network of {shape.ffn}"
     vocabulary = f"{shape.vocabulary} tokens, {'tied' if shape.tied else 'untied'}"
     return f"{found} of {shape.hidden}, {grouped}, {network}, {vocabulary}"
-
-
-def _difference(paper: int, exact: int | None) -> str:
-    return "-" if not exact else f"{(paper - exact) / exact:+.1%}"

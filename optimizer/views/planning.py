@@ -1,5 +1,5 @@
-"""What a plan rests on, for the terminal: every value with its source, what plays no part, what to
-measure next.
+"""Values on which a plan is based, for the terminal: their sources, inputs that were not used, and
+advice on what to measure next.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ WIDEST = 70
 
 
 def print_values(target: str, values: Sequence[Value], unused: Sequence[str], out: Console) -> None:
-    """Print the values that a plan rests on, those that are assumed first."""
+    """Print the values on which a plan is based; assumed values come first."""
     count = sum(value.assumed for value in values)
     title(
         out,

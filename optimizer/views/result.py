@@ -1,4 +1,4 @@
-"""Results as text: a single one, the judge's report, and several in a table."""
+"""Results as text: a single result, the judge's report, and a table of several results."""
 
 from __future__ import annotations
 

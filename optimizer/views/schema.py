@@ -13,7 +13,9 @@ WIDTH = 100
 
 
 def table_text(schema: Mapping[str, Any]) -> str:
-    """Return a paragraph per field: name, unit, default and range on one line, and its meaning."""
+    """Return a paragraph per field: a line with its name, unit, default and range, and then its
+    meaning.
+    """
     parts = []
     for row in rows(dict(schema)):
         default = (

@@ -1,4 +1,4 @@
-"""The speculation table for people."""
+"""A speculation table as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def print_speculation_table(
     advice: Sequence[str],
     out: Console,
 ) -> None:
-    """Print acceptance, the ranges with what they are worth, and the engine's configuration."""
+    """Print the acceptance, the draft lengths with their speed-ups, and the engine's
+    configuration.
+    """
     if isinstance(acceptance, PositionAcceptance):
         head, values = (
             f"Acceptance by position{' (the last for all others)' if acceptance.extends else ''}",
@@ -62,7 +64,9 @@ def range_cells(low: int, high: int, drafts: int | None) -> tuple[str, str]:
 def print_configuration(
     config: Mapping[str, Any] | None, notes: Sequence[str], out: Console
 ) -> None:
-    """Print notes, and what an engine takes; None: it is best without speculation."""
+    """Print notes and an engine's configuration, which is None if the engine should not
+    speculate.
+    """
     for note in notes:
         out.print()
         sentence(out, f"Note: {note}.")

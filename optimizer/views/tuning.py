@@ -1,4 +1,4 @@
-"""A tuned speculation table for people."""
+"""A tuned speculation table as text."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ _TABLES = {
     "classes": "Each workload for itself (lost: with the answer for all)",
     "front": "Best in speed or in energy",
 }
-_COLUMNS = 9  # as many fit a terminal; of more, those that were measured or are taken
+_COLUMNS = 9
+"""Number of columns that fit a terminal. If there are more draft lengths, only the measured and
+chosen ones are shown.
+"""
 
 
 def print_tuning(options: Options, data: Mapping[str, Any], unit: str, out: Console) -> None:
-    """Print the ranges with what they are worth, throughput by option, notes and the engine's
-    configuration.
+    """Print the draft lengths with their speed-ups, the throughput by option, notes and the
+    engine's configuration.
     """
     tuning = options.best
     if data["option"]:
@@ -79,7 +82,7 @@ def print_tuning(options: Options, data: Mapping[str, Any], unit: str, out: Cons
 
 
 def _print_break_even(tuning: Tuning, out: Console) -> None:
-    """Print from which acceptance each measured length pays."""
+    """Print the acceptance from which each measured draft length pays off."""
     found = tuning.break_even
     if not found:
         return
@@ -96,7 +99,7 @@ def _print_break_even(tuning: Tuning, out: Console) -> None:
 
 
 def _plain(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows without the columns that say nothing."""
+    """Return the rows without columns that carry no information."""
     kept = [
         key
         for key in rows[0]

@@ -13,7 +13,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from specopt import compare, generate, solve
+from specopt import Problem, compare, generate, solve
 from specopt.measuring.client import PROMPTS
 
 RUNTIME = {
@@ -172,28 +172,29 @@ FAMILIES: dict[str, dict[str, Any]] = {
 }
 
 
+def small(kind: str) -> Problem:
+    """Return a small problem."""
+    family = next(name for name in FAMILIES if name.startswith(kind))
+    return generate(family, **FAMILIES[family])
+
+
 @cache
 def problem(kind: str) -> str:
     """Return a small problem file."""
-    family = next(name for name in FAMILIES if name.startswith(kind))
-    return json.dumps(generate(family, **FAMILIES[family]).to_dict())
+    return json.dumps(small(kind).to_dict())
 
 
 @cache
 def result(kind: str) -> str:
     """Return the result of `problem`, as its default method gives it."""
-    from specopt.models.files import from_dict
-
-    return json.dumps(solve(from_dict(json.loads(problem(kind))), time_limit=2).to_dict())  # type: ignore[arg-type]
+    return json.dumps(solve(small(kind), time_limit=2).to_dict())
 
 
 @cache
 def records() -> str:
     """Return what a comparison of two methods keeps."""
-    from specopt.models.files import from_dict
-
-    found = from_dict(json.loads(problem("draft-allocation")))
-    table = compare(["water-level", "greedy"], [found], jobs=1, time_limit=2)  # type: ignore[list-item]
+    problems = [small("draft-allocation")]
+    table = compare(["water-level", "greedy"], problems, jobs=1, time_limit=2)
     return "".join(json.dumps(record.to_dict()) + "\n" for record in table)
 
 
@@ -318,15 +319,15 @@ INPUT_FILES = (
     ),
     *(
         _file(
-            f"{family.partition('/')[0]}-problem.json",
-            partial(problem, family.partition("/")[0]),
+            f"{kind}-problem.json",
+            partial(problem, kind),
             "evaluate FILE RESULT",
             "report RESULT --problem FILE -o PAGE",
             "solve FILE --time-limit 0",
             "solve FILE --time-limit 0.05 --json",
-            RESULT=partial(result, family.partition("/")[0]),
+            RESULT=partial(result, kind),
         )
-        for family in FAMILIES
+        for kind, _, _ in (family.partition("/") for family in FAMILIES)
     ),
     _file(
         "problem.json",
@@ -348,15 +349,14 @@ INPUT_FILES = (
         f"{_VLLM} RUNTIME --acceptance FILE --mode other --extrapolate",
         f"{_VLLM} RUNTIME --acceptance FILE --mode on-mode",
     ),
-    _file(
-        "own.json",
-        '{"acceptance_lengths": {"1": 1.5, "2": 1.9, "4": 2.4}, "level": 0.9}',
-        f"{_VLLM} RUNTIME --acceptance FILE",
-    ),
-    _file(
-        "bench.json",
-        json.dumps(BENCH),
-        f"{_VLLM} RUNTIME --acceptance FILE",
+    *(
+        _file(name, content, f"{_VLLM} RUNTIME --acceptance FILE")
+        for name, content in (
+            ("own.json", '{"acceptance_lengths": {"1": 1.5, "2": 1.9, "4": 2.4}, "level": 0.9}'),
+            ("bench.json", json.dumps(BENCH)),
+            ("histogram.json", json.dumps(HISTOGRAM)),
+            ("rates.json", json.dumps(PLAIN)),
+        )
     ),
     _file("runs.json", json.dumps([_VLLM_RUN, BENCH]), *_SWEPT),
     _file(
@@ -394,7 +394,7 @@ INPUT_FILES = (
         "evaluate PROBLEM FILE",
         "simulate PROBLEM FILE --replications 2 --iterations 5",
         "export csv FILE",
-        PROBLEM=lambda: problem("draft-control"),
+        PROBLEM=partial(problem, "draft-control"),
     ),
     _file(
         "config.json",
@@ -407,16 +407,6 @@ INPUT_FILES = (
         "runtime.json",
         json.dumps(RUNTIME),
         f"{_VLLM} FILE --acceptance RATES",
-    ),
-    _file(
-        "histogram.json",
-        json.dumps(HISTOGRAM),
-        f"{_VLLM} RUNTIME --acceptance FILE",
-    ),
-    _file(
-        "rates.json",
-        json.dumps(PLAIN),
-        f"{_VLLM} RUNTIME --acceptance FILE",
     ),
     _file(
         "scrape.txt",

@@ -72,26 +72,16 @@ def _hardly_drafting(
 @cache
 def _strategies() -> dict[str, st.SearchStrategy[Problem]]:
     lengths = st.sampled_from([3, 8, 40])
+    sizes: dict[str, Any] = {"tasks": (1, 7), "max_length": 5, "feasible": False}
+    rounds = ("mean", "mean", "slowest")
     served = lengths.flatmap(
-        lambda longest: served_problems(
-            tasks=(1, 7),
-            max_output=longest,
-            max_length=5,
-            feasible=False,
-            rounds=("mean", "mean", "slowest"),
-        )
+        lambda longest: served_problems(max_output=longest, rounds=rounds, **sizes)
     )
     continuous = lengths.flatmap(
-        lambda longest: continuous_serving.problems(
-            tasks=(1, 7),
-            max_output=longest,
-            max_length=5,
-            feasible=False,
-        )
+        lambda longest: continuous_serving.problems(max_output=longest, **sizes)
     )
-    ordered = serving_latency.problems(
-        tasks=(6, 14), max_output=40, max_length=5, mechanisms=("pipelined", "any"), feasible=False
-    )  # too many plans for the exact method to rate all of them
+    many = sizes | {"tasks": (6, 14)}  # too many plans for the exact method to rate all of them
+    ordered = serving_latency.problems(max_output=40, mechanisms=("pipelined", "any"), **many)
     return {
         "serving-latency": st.one_of(served, served, ordered),
         "continuous-serving": continuous,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from specopt.instances.continuous_serving import FAMILIES
 from specopt.instances.continuous_serving.from_trace import FROM_TRACE
 from specopt.instances.runtimes.fields import of_serving_latency
-from specopt.kinds.kind import Interval, Kind, Row, Simulator, Uncertainty
+from specopt.kinds.kind import Kind, Row, Simulator, Uncertainty
 from specopt.kinds.serving import PERTURBATIONS, UNCERTAINTY, choices, row
 from specopt.models.continuous_serving.problem import (
     ContinuousServingPlan,
@@ -28,17 +28,6 @@ def _rows(plan: ContinuousServingPlan) -> Iterator[Row]:
                 yield {"first_step": phase.first_step, **row(plan, task, batch, position, length)}
 
 
-def _worst(
-    problem: ContinuousServingProblem,
-    plan: ContinuousServingPlan,
-    acceptance: Interval,
-    scale: float,
-) -> tuple[list[float], bool]:
-    """Return the ends of the interval, and whether they are certainly the worst."""
-    low, high = acceptance
-    return ([low], True) if problem.mechanism_of(plan) == "autoregressive" else ([low, high], False)
-
-
 KIND = Kind(
     problem=ContinuousServingProblem,
     methods=METHODS,
@@ -54,7 +43,12 @@ KIND = Kind(
         # A step of one task may end before the next task arrives, which then waits less or joins
         # another batch.
         longer_is_worse=lambda problem: problem.arrival_seconds is None,
-        worst=_worst,
+        # The acceptance rate has no effect without drafts.
+        worst=lambda problem, plan, interval, scale: (
+            ([interval[0]], True)
+            if problem.mechanism_of(plan) == "autoregressive"
+            else (list(interval), False)
+        ),
     ),
     simulator=Simulator(
         world=ContinuousServingProblem, module="specopt.solvers.continuous_serving.simulate"

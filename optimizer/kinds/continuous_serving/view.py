@@ -58,18 +58,18 @@ def charts(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> tu
     rows: list[dict[str, Any]] = []
     found = stretches(problem, plan)
     for stretch in found:
-        for place, (size, length) in enumerate(zip(stretch.sizes, stretch.lengths, strict=True)):
-            rows.append(
-                {
-                    "place": place,
-                    "tasks": size,
-                    "draft tokens": length,
-                    "first step": stretch.first_step,
-                    "begin (s)": stretch.start,
-                    "end (s)": stretch.end,
-                    "seconds": stretch.end - stretch.start,
-                }
-            )
+        rows += [
+            {
+                "place": place,
+                "tasks": size,
+                "draft tokens": length,
+                "first step": stretch.first_step,
+                "begin (s)": stretch.start,
+                "end (s)": stretch.end,
+                "seconds": stretch.end - stretch.start,
+            }
+            for place, (size, length) in enumerate(zip(stretch.sizes, stretch.lengths, strict=True))
+        ]
         if len(rows) > MAX_MARKS:
             break
     if not rows:

@@ -20,10 +20,8 @@ from specopt.models.draft_allocation.problem import DraftAllocationProblem
 
 
 def _joined(data: Data, random: Random) -> Data:
-    caps = (
-        {"max_draft_tokens": [*data["max_draft_tokens"], 3]} if "max_draft_tokens" in data else {}
-    )
-    return data | caps | {name: [*data[name], 0.0] for name in ("acceptance_rates", "weights")}
+    entries = {"acceptance_rates": 0.0, "weights": 0.0, "max_draft_tokens": 3}
+    return data | {name: [*data[name], entry] for name, entry in entries.items() if name in data}
 
 
 _keeps = relations_of(DraftAllocationProblem)

@@ -10,6 +10,7 @@ from specopt.kinds.relation import (
     UNITS,
     Data,
     likelier,
+    raised,
     relations_of,
     scaled,
     shuffled,
@@ -28,21 +29,15 @@ def _permuted(data: Data, random: Random) -> Data:
 
 
 def _longer(data: Data, random: Random) -> Data | None:
+    if isinstance(data["verify_seconds"], list):
+        return None
     low, high = data["draft_lengths"]
-    return (
-        None
-        if isinstance(data["verify_seconds"], list)
-        else data | {"draft_lengths": [low, high + 1]}
-    )
+    return data | {"draft_lengths": [low, high + 1]}
 
 
 def _likelier(data: Data, random: Random) -> Data:
-    rates = ([likelier(rate) for rate in state["acceptance_rates"]] for state in data["states"])
-    return data | {
-        "states": [
-            one | {"acceptance_rates": row} for one, row in zip(data["states"], rates, strict=True)
-        ]
-    }
+    change = raised("acceptance_rates", likelier)
+    return data | {"states": [change(state, random) for state in data["states"]]}
 
 
 _keeps = relations_of(DraftControlProblem)

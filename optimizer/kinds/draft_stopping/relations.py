@@ -19,11 +19,9 @@ from specopt.models.draft_stopping.problem import DraftStoppingProblem
 
 def _longer(data: Data, random: Random) -> Data | None:
     lists = [data["round_seconds"], *(one["acceptance_rate"] for one in data["rounds"])]
-    return (
-        None
-        if any(isinstance(value, list) for value in lists)
-        else one_more("max_draft_tokens")(data, random)
-    )
+    if any(isinstance(value, list) for value in lists):
+        return None
+    return one_more("max_draft_tokens")(data, random)
 
 
 def _renamed(data: Data, random: Random) -> Data:

@@ -10,10 +10,10 @@ from specopt.kinds.view import View
 from specopt.models.draft_stopping.problem import STOP, DraftStoppingPlan, DraftStoppingProblem
 
 MAX_SCORES = 8
+"""Maximum number of scores that are printed."""
 
 DRAFTING, STOPPING = "draft another token", "stop and verify"
 """Actions after a score, in the legend of the chart."""
-"""Maximum number of scores that are printed."""
 
 
 def print_plan(problem: DraftStoppingProblem, plan: DraftStoppingPlan, out: Console) -> None:

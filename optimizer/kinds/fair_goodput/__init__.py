@@ -8,7 +8,7 @@ from typing import Any
 
 from specopt.instances.fair_goodput import FAMILIES, WORKLOADS
 from specopt.instances.fair_goodput.from_deployment import fair_goodput
-from specopt.kinds.kind import Kind, Row, Simulator, Uncertainty, faster, likelier, more
+from specopt.kinds.kind import ROUNDS_OF_CLIENTS, Kind, Row, Simulator, Uncertainty, faster
 from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
 from specopt.models.fair_goodput.workload import GoodputWorkload
 from specopt.solvers.fair_goodput import METHODS
@@ -37,9 +37,7 @@ def _vary(
 
 
 PERTURBATIONS = (
-    more("budget_tokens", "+1 token verified per round", lambda tokens: tokens + 1),
-    more("max_draft_tokens", "+1 draft token of each client", lambda tokens: tokens + 1),
-    likelier("acceptance_rates", 0.999),
+    *ROUNDS_OF_CLIENTS,
     faster("draft_seconds_per_token", "drafting"),
     faster("network_seconds", "network"),
     faster("verify_overhead_seconds", "overhead of verification"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 
 from specopt.console.terminal import MAX_ROWS, cut, line, table
-from specopt.kinds.chart import Chart, points, quantity, weight
+from specopt.kinds.chart import Chart, points, quantity, rows_of, weight
 from specopt.kinds.view import View
 from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
 
@@ -45,20 +45,16 @@ def print_plan(problem: FairGoodputProblem, plan: FairGoodputPlan, out: Console)
 def charts(problem: FairGoodputProblem, plan: FairGoodputPlan) -> tuple[Chart, ...]:
     """Return a chart of the clients' rates over their acceptance rates."""
     unit = f"tokens per {problem.per}"
-    columns = (
-        problem.acceptance_rates.tolist(),
-        plan.goodput.tolist(),
-        plan.mean_draft_tokens.tolist(),
-    )
-    rows = [
-        {"client": client, "acceptance rate": rate, unit: goodput, "mean drafts per round": drafts}
-        for client, (rate, goodput, drafts) in enumerate(zip(*columns, strict=True))
-    ]
+    columns = {
+        "acceptance rate": problem.acceptance_rates,
+        unit: plan.goodput,
+        "mean drafts per round": plan.mean_draft_tokens,
+    }
     return (
         points(
             f"Goodput of each client: {unit} over its acceptance rate",
             "Each point is a client; its size is the mean number of drafts.",
-            rows,
+            rows_of("client", columns),
             x=quantity("acceptance rate", scale={"zero": False}),
             y=quantity(unit),
             size=weight("mean drafts per round"),

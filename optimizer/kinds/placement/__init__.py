@@ -18,12 +18,10 @@ from specopt.solvers.placement.milp import FORMULATION
 def _rows(plan: PlacementPlan) -> Iterator[Row]:
     for number, group in enumerate(plan.groups):
         for one in group.clients:
-            drafter = group.beside.drafter if group.beside is not None else one.drafter
+            drafts = group.beside or one
+            drafter = drafts.drafter
             if one.draft_group is not None:
                 drafter = plan.draft_groups[one.draft_group].drafter
-            length = (
-                group.beside.draft_tokens if group.beside is not None else one.draft_tokens or 0
-            )
             yield {
                 "group": number,
                 "verifier": group.verifier,
@@ -32,7 +30,7 @@ def _rows(plan: PlacementPlan) -> Iterator[Row]:
                 "per_unit": one.per_unit,
                 "place": one.place,
                 "drafter": drafter,
-                "draft_tokens": length,
+                "draft_tokens": drafts.draft_tokens or 0,
                 "overlap": one.overlap,
             }
 

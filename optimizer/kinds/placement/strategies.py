@@ -89,17 +89,13 @@ def problems(
     for i, size in enumerate(sizes):
         context = draw(st.sampled_from(contexts))
         needs.append(context + draw(st.integers(0, 2)) + 1)
-        fitting = draw(
-            st.integers(1, 3)
-        )  # number of clients at the first verifier that just reach the rate without drafts
+        # number of clients at the first verifier that just reach the rate without drafts
+        fitting = draw(st.integers(1, 3))
         one = PassPieces.parse(verifiers[0]["passes"], "passes").at(
             fitting, fitting, fitting * context
         )
-        share = draw(
-            st.sampled_from(
-                [1.0, 0.5, 0.1, 0.1] if sought in OBJECTIVES[2:] else [1.0, 0.5, 0.0, 0.0]
-            )
-        )
+        low = 0.1 if sought in OBJECTIVES[2:] else 0.0
+        share = draw(st.sampled_from([1.0, 0.5, low, low]))
         classes.append(
             {
                 "name": f"class {i}",
@@ -172,14 +168,9 @@ def plans(draw: st.DrawFn, problem: PlacementProblem) -> PlacementPlan:
     units = [one for one in data["verifiers"] for _ in range(one["units"])]
     for at, unit in enumerate(units):
         name = unit["name"]
-        able = [one["name"] for one in drafters if name in one.get("beside", {})]
-        beside = (
-            {"drafter": draw(st.sampled_from(able)), "draft_tokens": draw(length)} if able else None
-        )
-        beside = draw(st.sampled_from([None, beside]))
-        own: dict[str, Any] = next(
-            (one for one in drafters if beside and one["name"] == beside["drafter"]), {}
-        )
+        able = [one for one in drafters if name in one.get("beside", {})]
+        own: dict[str, Any] = draw(st.sampled_from([{}, *able]))
+        beside = {"drafter": own["name"], "draft_tokens": draw(length)} if own else None
         room = unit["memory_bytes"] - unit["weights_bytes"] - own.get("weights_bytes", 0.0)
         entries = []
         for client in data["classes"]:
@@ -205,16 +196,12 @@ def plans(draw: st.DrawFn, problem: PlacementProblem) -> PlacementPlan:
             chosen = draw(st.sampled_from(offered))
             tokens = client["max_context_tokens"] + (beside or chosen).get("draft_tokens", 0) + 1
             need = tokens * (unit["kv_bytes_per_token"] + own.get("kv_bytes_per_token", 0.0))
-            rest = left[client["name"]]
-            most = min(rest, max(0, int(room / need)))
-            clients = (
-                most
-                if at == len(units) - 1
-                else draw(st.sampled_from([most, draw(st.integers(0, most))]))
-            )
+            most = min(left[client["name"]], max(0, int(room / need)))
+            is_last = at == len(units) - 1
+            clients = most if is_last else draw(st.just(most) | st.integers(0, most))
             if clients:
                 room -= clients * need
-                left[client["name"]] = rest - clients
+                left[client["name"]] -= clients
                 entries.append({"class": client["name"], "per_unit": clients, **chosen})
         if entries:
             groups.append({"verifier": name, "units": 1, "beside": beside, "clients": entries})

@@ -85,24 +85,19 @@ def chunk_timeline(
     """
     if not plans:
         raise InvalidInput("plans: expected at least one")
-    seconds = {title: problem.evaluate(plan).objective for title, plan in plans.items()}
+    seconds = [problem.evaluate(plan).objective for plan in plans.values()]
     charts = []
-    for title, plan in plans.items():
-        count = len(plan.chunks)
-        words = (
-            f"{title}: {count} chunk{'s' if count != 1 else ''}, first token after"
-            f" {1e3 * seconds[title]:.0f} ms"
-        )
-        first = layer({"type": "rule", "strokeDash": [2, 2]}, x={"datum": seconds[title]})
+    for (title, plan), first in zip(plans.items(), seconds, strict=True):
+        count = f"{len(plan.chunks)} chunk{'s' if len(plan.chunks) != 1 else ''}"
         charts.append(
             gantt(
-                words,
+                f"{title}: {count}, first token after {1e3 * first:.0f} ms",
                 _rows(problem, plan),
                 lane="resource",
                 colour=_COLOUR,
-                end=1.01 * max(seconds.values()),
+                end=1.01 * max(seconds),
                 axis="time since the request arrived",
-                first=first,
+                first=layer({"type": "rule", "strokeDash": [2, 2]}, x={"datum": first}),
             )
         )
     return Picture(charts)

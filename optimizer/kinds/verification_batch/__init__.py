@@ -2,26 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from specopt.instances.runtimes.fields import of_verification_batch
 from specopt.instances.verification_batch import FAMILIES, WORKLOADS
 from specopt.instances.verification_batch.from_deployment import verification_batch
 from specopt.instances.verification_batch.from_trace import FROM_TRACE
-from specopt.kinds.kind import FASTER, Kind, Row, Simulator, faster, more
-from specopt.models.verification_batch.problem import (
-    VerificationBatchPlan,
-    VerificationBatchProblem,
-)
+from specopt.kinds.kind import FASTER, Kind, Simulator, faster, more
+from specopt.models.verification_batch.problem import VerificationBatchProblem
 from specopt.models.verification_batch.workload import VerificationWorkload
 from specopt.solvers.verification_batch import METHODS
 from specopt.solvers.verification_batch.milp import FORMULATION
 from specopt.solvers.verification_batch.policies import POLICIES
-
-
-def _rows(plan: VerificationBatchPlan) -> Iterator[Row]:
-    return ({"position": i, "request": int(request)} for i, request in enumerate(plan.batch))
-
 
 PERTURBATIONS = (
     more("memory_bytes", "+1 GB memory", lambda size: size + 1e9),
@@ -38,7 +28,9 @@ KIND = Kind(
     methods=METHODS,
     formulation=FORMULATION,
     families=FAMILIES,
-    rows=_rows,
+    rows=lambda plan: (
+        {"position": i, "request": request} for i, request in enumerate(plan.batch.tolist())
+    ),
     perturbations=PERTURBATIONS,
     view="specopt.kinds.verification_batch.view",
     strategies="specopt.kinds.verification_batch.strategies",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from specopt.kinds.chart import Chart, category, points, quantity
+import numpy as np
+
+from specopt.kinds.chart import Chart, category, points, quantity, rows_of
 from specopt.kinds.view import View
 from specopt.models.verification_batch.problem import (
     VerificationBatchPlan,
@@ -14,24 +16,15 @@ def charts(problem: VerificationBatchProblem, plan: VerificationBatchPlan) -> tu
     """Return a chart of the requests by expected tokens and deadline, coloured by their membership
     in the batch.
     """
-    chosen = set(plan.batch.tolist())
-    columns = (
-        problem.expected_tokens.tolist(),
-        (problem.deadline_seconds - problem.now_seconds).tolist(),
-        problem.new_tokens.tolist(),
-        problem.cached_tokens.tolist(),
-    )
-    rows = [
-        {
-            "request": request,
-            "taken": "in the batch" if request in chosen else "left out",
-            "expected tokens": expected,
-            "due in (s)": due,
-            "new tokens": new,
-            "cached tokens": cached,
-        }
-        for request, (expected, due, new, cached) in enumerate(zip(*columns, strict=True))
-    ]
+    taken = np.full(problem.requests, "left out", object)
+    taken[plan.batch] = "in the batch"
+    columns = {
+        "taken": taken,
+        "expected tokens": problem.expected_tokens,
+        "due in (s)": problem.deadline_seconds - problem.now_seconds,
+        "new tokens": problem.new_tokens,
+        "cached tokens": problem.cached_tokens,
+    }
     colours = {
         "domain": ["in the batch", "left out"],
         "range": ["var(--series-0)", "var(--series-7)"],
@@ -39,8 +32,8 @@ def charts(problem: VerificationBatchProblem, plan: VerificationBatchPlan) -> tu
     return (
         points(
             "Requests in the batch",
-            f"{len(chosen):,} of {problem.requests:,} requests.",
-            rows,
+            f"{len(plan.batch):,} of {problem.requests:,} requests.",
+            rows_of("request", columns),
             x=quantity("due in (s)"),
             y=quantity("expected tokens"),
             color=category("taken", title=None, scale=colours),

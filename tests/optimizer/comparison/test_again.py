@@ -115,7 +115,7 @@ def test_a_problem_of_another_digest_is_refused(changed: Callable[..., None]) ->
     Path("problems").unlink()
     Path("problems").mkdir()
     save(generate("serving-latency/paper-1", tasks=5, seed=2), f"problems/{digest}.json")
-    said = [one.differences for one in judged_again(Store(".")) if one.differences]
+    said = [wrong for _, wrong in judged_again(Store(".")) if wrong]
     assert len(said) == 1 and "contains another problem, whose digest is" in said[0][0]
 
 

@@ -35,6 +35,13 @@ def small(count: int = 2) -> dict[str, Any]:
     return found
 
 
+def ended(result: Any) -> Future[Any]:
+    """Return a future that has its result."""
+    future: Future[Any] = Future()
+    future.set_result(result)
+    return future
+
+
 def test_every_cell_once_and_resumed(
     in_this_process: list[str], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -151,8 +158,7 @@ def test_a_folder_that_cannot_be_written_is_one_message(
 
     class Here(Executor):
         def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
-            future: Future[Any] = Future()
-            future.set_result(fn(*args, **kwargs))
+            future = ended(fn(*args, **kwargs))
             monkeypatch.setattr(os, "write", full)
             return future
 
@@ -193,9 +199,7 @@ def test_ray_runs_cells(in_this_process: list[str], monkeypatch: pytest.MonkeyPa
             self.function = function
 
         def remote(self, *arguments: Any) -> Any:
-            future: Future[Any] = Future()
-            future.set_result(self.function(*arguments))
-            return SimpleNamespace(future=lambda: future)
+            return SimpleNamespace(future=lambda: ended(self.function(*arguments)))
 
     def remote(num_cpus: int) -> type[Task]:
         calls.append(f"{num_cpus} processor")

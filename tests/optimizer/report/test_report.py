@@ -215,8 +215,7 @@ def test_the_command(cli: CommandLine) -> None:
     problem, plan = problem_and_plan("draft-allocation/paper-5")
     save(problem, "p.json")
     save(result_of(problem, plan), "r.json")
-    cli("report r.json -o page.html")
-    page = check(Path("page.html").read_text())
+    page = page_by("report r.json", cli)
     assert "The claims of the file were not checked" in page.text
     assert "pip install" not in page.text
     said = cli("report r.json --problem p.json -o page.html").err
@@ -228,10 +227,15 @@ def test_the_command(cli: CommandLine) -> None:
     ]
 
 
+def page_by(line: str, cli: CommandLine) -> Page:
+    """Return the page that a command writes."""
+    cli(f"{line} -o page.html")
+    return check(Path("page.html").read_text())
+
+
 def judged(line: str, cli: CommandLine) -> bool:
     """Return whether the page of a command judges the plan."""
-    cli(f"{line} -o page.html")
-    text = check(Path("page.html").read_text()).text
+    text = page_by(line, cli).text
     assert ("Judged again" in text) != ("The claims of the file were not checked" in text)
     return "Judged again" in text
 
@@ -330,40 +334,36 @@ def test_only_files_are_noted(cli: CommandLine) -> None:
 @pytest.mark.usefixtures("plain")
 def test_several_results_make_one_page(cli: CommandLine) -> None:
     """Tests that a page of several results has a row and a part for each, with its own problem."""
-    cli("generate draft-allocation/paper-5 -o a.json")
-    cli("generate prompt-chunking/paper-4 -o b.json")
-    cli("solve a.json -o ra.json")
-    cli("solve b.json -o rb.json")
-    cli("report ra.json rb.json -o page.html")
-    html = Path("page.html").read_text()
-    page = check(html)
+    for name, family in (("a", "draft-allocation/paper-5"), ("b", "prompt-chunking/paper-4")):
+        cli(f"generate {family} -o {name}.json")
+        cli(f"solve {name}.json -o r{name}.json")
+    line = "report ra.json rb.json"
+    page = page_by(line, cli)
     assert page.text.startswith(
         "2 results 2 results 2 of 2 results are proven optimal; not checked: 0."
     )
     assert page.text.count("Judged again") == 2
     names = [name for name, _ in page.elements]
     assert (names.count("article"), names.count("h2"), names.count("h3")) == (2, 2, 6)
+    html = Path("page.html").read_text()
     assert re.findall("<td>(r.).json</td><td>([a-z-]+)</td>", html) == [
         ("ra", "draft-allocation"),
         ("rb", "prompt-chunking"),
     ]
     assert page.text.count("gap (%)") == 1
-    line = "report ra.json rb.json -o page.html --problem"
-    cli(f"{line} a.json")
-    assert check(Path("page.html").read_text()).text.count("Judged again") == 2
+    assert page_by(f"{line} --problem a.json", cli).text.count("Judged again") == 2
     other = json.loads(Path("a.json").read_text()) | {"budget_tokens": 3}
     Path("c.json").write_text(json.dumps(other))
-    cli.refuses(f"{line} c.json", "--problem: belongs to none of the results")
-    cli.refuses("report ra.json rb.json -o b.json", "b.json: would overwrite the input")
+    words = "--problem: belongs to none of the results"
+    cli.refuses(f"{line} --problem c.json -o page.html", words)
+    cli.refuses(f"{line} -o b.json", "b.json: would overwrite the input")
     Path("moved").mkdir()
     for name in ("ra", "rb"):
         Path(f"{name}.json").rename(f"moved/{name}.json")
-    line = "report moved/rb.json moved/ra.json --problem a.json -o page.html"
-    cli(line)
-    text = check(Path("page.html").read_text()).text
-    assert "1 of 2 results are proven optimal; not checked: 1." in text
-    cli(f"{line} --problem b.json")
-    assert check(Path("page.html").read_text()).text.count("Judged again") == 2
+    line = "report moved/rb.json moved/ra.json --problem a.json"
+    words = "1 of 2 results are proven optimal; not checked: 1."
+    assert words in page_by(line, cli).text
+    assert page_by(f"{line} --problem b.json", cli).text.count("Judged again") == 2
 
 
 @pytest.mark.parametrize("rows", [20, 21])
