@@ -82,22 +82,14 @@ def _steps(low: float, high: float) -> list[tuple[float, float]]:
 def _pass_ends(side: Side, fits: int) -> tuple[float, float]:
     """Return the least and the largest time of a pass of one client or more."""
     unit, options = side.unit, side.options
-    most = np.array(
-        [
-            1.0,
-            fits,
-            fits * options["new"].max(),
-            min(fits * options["context"].max(), unit.room / unit.kv),
-        ]
-    )
+    cached = min(fits * options["context"].max(), unit.room / unit.kv)
+    most = np.array([1.0, fits, fits * options["new"].max(), cached])
     shortest, longest = 0.0, float((unit.passes @ most).max())
     for row in unit.passes:
-        shortest = max(
-            shortest,
-            float((row[0] + row[1] + row[2] * options["new"] + row[3] * options["context"]).min()),
-        )
+        own = row[0] + row[1] + row[2] * options["new"] + row[3] * options["context"]
+        shortest = max(shortest, float(own.min()))
     if len(unit.beside):
-        each = np.array([1.0, fits, fits * (unit.length if unit.parallel else 1.0), most[3]])
+        each = np.array([1.0, fits, fits * (unit.length if unit.parallel else 1.0), cached])
         longest += (1.0 if unit.parallel else unit.length) * float((unit.beside @ each).max())
     return shortest / unit.open_share * (1.0 - 1e-9), longest / unit.open_share * (1.0 + 1e-9)
 
@@ -107,9 +99,8 @@ def _light(prepared: Prepared, side: Side, shortest: float) -> tuple[float, list
     full.
     """
     unit, options = side.unit, side.options
-    work = np.column_stack(
-        [np.ones(len(options)), np.ones(len(options)), options["new"], options["context"]]
-    )
+    ones = np.ones(len(options))
+    work = np.column_stack([ones, ones, options["new"], options["context"]])
     alone = (work @ unit.passes.T).max(axis=1) / unit.open_share
     trips = [prepared.trips[o["first"] : o["first"] + o["trips"]] + o["sent"] for o in options]
     soonest = np.array([one.mean() for one in trips])

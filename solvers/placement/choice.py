@@ -10,7 +10,7 @@ import numpy as np
 
 from specopt.models.placement.problem import PlacementProblem
 from specopt.solvers.placement.patterns import Pattern, widest
-from specopt.solvers.placement.prepare import Prepared
+from specopt.solvers.placement.prepare import Prepared, Way
 from specopt.solvers.placement.program import Program
 
 
@@ -64,6 +64,10 @@ class Frame:
     verifiers: range
     drafts: range
 
+    def rows_of(self, way: Way) -> list[int]:
+        """Return the rows in which a client of an option is counted."""
+        return [self.classes[way.cls], *([self.drafts[way.draft]] if way.draft >= 0 else [])]
+
     @classmethod
     def of(
         cls,
@@ -79,13 +83,11 @@ class Frame:
         carried = problem.objective == "capacity"
         clients = [0.0 if carried else float(count) for count in prepared.clients]
         classes = program.rows(clients, [math.inf] * len(clients) if carried else clients)
-        units = list(map(float, all_units(problem)))
-        verifiers = program.rows(
-            list(map(float, least)) or [0.0] * len(units), list(map(float, most)) or units
-        )
+        units = all_units(problem)
+        verifiers = program.rows(least or [0.0] * len(units), most or units)
         drafts = program.rows([-math.inf] * len(prepared.drafts), [0.0] * len(prepared.drafts))
         pools = program.rows(
-            [0.0] * len(problem.draft_pools), [float(one.units) for one in problem.draft_pools]
+            [0.0] * len(problem.draft_pools), [one.units for one in problem.draft_pools]
         )
         for row, draft in zip(drafts, prepared.drafts, strict=True):
             held = {row: -float(draft.most), pools[draft.pool]: 1.0}
@@ -122,21 +124,17 @@ def choose(
         For every client that is left out; 0: none may be.
     """
     problem, frame = prepared.problem, Frame.of(prepared)
-    program = frame.program
+    program, capacity = frame.program, problem.objective == "capacity"
     used = [one.drafted(prepared) for one in patterns]
     met: dict[int, range] = {}
     pooled = [problem.draft_pools[draft.pool].units for draft in prepared.drafts]
     for d in {d for of in used for d in of}:
         # where a type is used, somebody has its context, somebody its length, and all share no
         # fewer on a unit
-        met[d], full = (
-            program.rows([-math.inf] * 3, [0.0] * 3),
-            prepared.drafts[d].least - 1.0 + 1.0 / pooled[d],
-        )
-        program.columns[d] = {
-            **program.columns[d],
-            **dict(zip(met[d], (1.0, 1.0, full), strict=True)),
-        }
+        met[d] = program.rows([-math.inf] * 3, [0.0] * 3)
+        full = prepared.drafts[d].least - 1.0 + 1.0 / pooled[d]
+        own = dict(zip(met[d], (1.0, 1.0, full), strict=True))
+        program.columns[d] = {**program.columns[d], **own}
     first = len(program.costs)
     for one, drafted in zip(patterns, used, strict=True):
         prepared.budget.check()
@@ -148,12 +146,11 @@ def choose(
             context, length = widest(prepared, one, d)
             met_by = -float(pooled[d] * context), -float(pooled[d] * length), -float(count)
             held |= {frame.drafts[d]: float(count), **dict(zip(met[d], met_by, strict=True))}
-        program.column(0.0 if problem.objective == "capacity" else one.value, held, whole=True)
+        program.column(0.0 if capacity else one.value, held, whole=True)
     if penalty:
         for row in frame.classes:
             program.column(-penalty, {row: 1.0})
-    unit = max((abs(one.value) for one in patterns), default=0.0) or 1.0
-    unit = 1.0 if problem.objective == "capacity" else unit
+    unit = (not capacity and max((abs(one.value) for one in patterns), default=0.0)) or 1.0
     # comparing thousands of columns with each other would take longer than solving
     relaxed = replace(program, whole=[]).solve(prepared.budget.remaining, unit=unit, presolve=False)
     prepared.budget.spend(relaxed.work)
@@ -171,12 +168,12 @@ def choose(
     found = program.solve(prepared.budget.remaining, unit=unit, work=left)
     prepared.budget.spend(found.work)
     # a plan is known, or using nothing is one: that there is none cannot be believed
-    feasible = problem.objective == "capacity" or (reached > -math.inf and not losing.size)
+    feasible = capacity or (reached > -math.inf and not losing.size)
     bound = relaxed.bound if feasible and found.bound == -math.inf else found.bound
     bound = max(reached, min(bound, relaxed.bound))
     if found.amounts is None:
         return Choice(None, bound)
-    counts = np.rint(found.amounts[first : first + len(patterns)]).astype(int).tolist()
+    counts = map(round, found.amounts[first:].tolist())  # at last, clients that are left out
     return Choice(
-        [(one, count) for one, count in zip(patterns, counts, strict=True) if count], bound
+        [(one, count) for one, count in zip(patterns, counts, strict=False) if count], bound
     )

@@ -12,9 +12,9 @@ from specopt.solvers.placement.patterns import Pattern, valued
 from specopt.solvers.placement.prepare import Prepared
 from specopt.solvers.placement.rounding import Filling
 
-CLIENTS = 2**40
-"""Maximum number of clients of a unit where the problem does not limit them: more than memory
-holds.
+CLIENTS = 2**60
+"""Maximum number of clients of a class where the problem does not limit them: more than the memory
+of all units holds.
 """
 
 UNITS = 1000
@@ -99,15 +99,13 @@ def filled(prepared: Prepared, place: Place) -> Counter[Pattern]:
     units: Counter[Pattern] = Counter()
     share = problem.objective == "capacity"
     for c in sorted(range(len(problem.classes)), key=lambda c: -problem.classes[c].weight):
-        clients = (
-            sum(one.units for one in problem.verifiers) * CLIENTS if share else prepared.clients[c]
-        )
+        clients = CLIENTS if share else prepared.clients[c]
         full = [
             one
             for index, side in enumerate(prepared.sides)
             for option in side.by_class[c]
             if side.ways[option].place == place
-            and (one := _full_unit(prepared, index, option, clients))
+            and (one := _largest(prepared, index, option, clients))
         ]
         full.sort(key=lambda one: (-one.value / one.entries[0][1], -one.entries[0][1]))
         room = [u // len(problem.classes) if share else u for u in left]
@@ -128,25 +126,22 @@ def filled(prepared: Prepared, place: Place) -> Counter[Pattern]:
     return units
 
 
-def _full_unit(prepared: Prepared, index: int, option: int, clients: int) -> Pattern | None:
-    side = prepared.sides[index]
-    fits = int(max(0.0, side.unit.room) / (side.unit.kv * side.options[option]["memory"]))
-    return _largest(prepared, index, option, min(fits, clients))
-
-
-def _largest(prepared: Prepared, side: int, option: int, most: int) -> Pattern | None:
-    """Return the largest number of clients of an option alone on a unit that keeps the least rate,
-    by halving.
+def _largest(prepared: Prepared, index: int, option: int, clients: int) -> Pattern | None:
+    """Return a unit with the largest number of clients of one option, found by bisection, that
+    memory and the minimum rate allow.
 
     Rates are not monotone in the number of clients, so that a larger one may exist.
     """
     prepared.budget.check()
-    low, best, high = 0, None, most
+    side = prepared.sides[index]
+    fits = int(max(0.0, side.unit.room) / (side.unit.kv * side.options[option]["memory"]))
+    low, best, high = 0, None, min(fits, clients)
+    middle = high
     while low < high:
-        middle = high if best is None and high == most else (low + high + 1) // 2
-        found = valued(prepared, [Pattern(side, ((option, middle),))])
+        found = valued(prepared, [Pattern(index, ((option, middle),))])
         if found:
             low, best = middle, found[0]
         else:
             high = middle - 1
+        middle = (low + high + 1) // 2
     return best

@@ -22,7 +22,7 @@ from specopt.models.result import Conflict, Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
 from specopt.solvers.placement.first_plans import first_plans
-from specopt.solvers.placement.patterns import SLACK, Pattern, count_exact, plan_of
+from specopt.solvers.placement.patterns import SLACK, Pattern, count_exact, plan_of, sign
 from specopt.solvers.placement.prepare import Prepared, most_options, prepare
 
 PLAIN_OPTIONS, PLAIN_PATTERNS = 20_000, 3000
@@ -35,8 +35,10 @@ search.
 
 
 @dataclass(frozen=True)
-class PlacementMethod(Method):
-    """Base of the methods for `placement`."""
+class PlacementSearch(Method):
+    """Base of the methods for `placement`, which return a simple plan if the time limit is reached
+    before they find their own.
+    """
 
     solves = PlacementProblem
     size_unit = "patterns of units"
@@ -50,13 +52,6 @@ class PlacementMethod(Method):
         and their prices.
         """
         return super().bytes_needed(problem) | {"options of clients": 500.0 * most_options(problem)}
-
-
-@dataclass(frozen=True)
-class PlacementSearch(PlacementMethod):
-    """Base of the methods that return a simple plan if the time limit is reached before they find
-    their own.
-    """
 
     def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
         """Search; where the time is up before there is a plan, offer a simple one."""
@@ -136,11 +131,6 @@ def plain(problem: PlacementProblem) -> PlacementProblem:
     return replace(problem, drafters=(), draft_pools=(), classes=tuple(classes))
 
 
-def sign(problem: PlacementProblem) -> float:
-    """Return the factor on the objective that makes more better."""
-    return -1.0 if problem.sense == "minimize" else 1.0
-
-
 def offer(prepared: Prepared, used: Mapping[Pattern, int], budget: Budget) -> PlacementPlan | None:
     """Offer the plan in which patterns are used so often, if it violates nothing; return it
     then.
@@ -160,26 +150,23 @@ def why_infeasible(prepared: Prepared, served: float = math.inf) -> Infeasible:
     served: maximum number of clients that can be served, where no class alone is the reason;
     infinite if unknown.
     """
-    problem = prepared.problem
+    problem, kernels = prepared.problem, prepared.kernels
     for c, of in enumerate(problem.classes):
         best, where = -1.0, ""
         least, room = math.inf, 0.0
-        for index, side in enumerate(prepared.sides):
+        for side in prepared.sides:
+            name, has = problem.verifiers[side.verifier].name, max(0.0, side.unit.room)
             for option in side.by_class[c]:
-                way = side.ways[option]
-                needed, has = (
-                    side.unit.kv * float(side.options[option]["memory"]),
-                    max(0.0, side.unit.room),
-                )
+                needed = side.unit.kv * float(side.options[option]["memory"])
                 if needed > has * (1.0 + SLACK):
                     least, room = min(least, needed), max(room, has)
                     continue
-                rate = rate_alone(prepared, index, option)
+                alone = np.array([option]), np.ones(1, np.int64), math.inf
+                unit = side.unit, side.options, prepared.trips
+                worth = kernels.value(*unit, kernels.GOODPUT, *alone)
+                rate = float(worth / side.options[option]["weight"])
                 if rate > best:
-                    best, where = (
-                        rate,
-                        f"place {way.place}, verifier {problem.verifiers[side.verifier].name!r}",
-                    )
+                    best, where = rate, f"place {side.ways[option].place}, verifier {name!r}"
         if best < 0.0:
             return Infeasible(
                 f"class {of.name!r}: the cache of one client takes at least {least:.4g} bytes,"
@@ -193,21 +180,11 @@ def why_infeasible(prepared: Prepared, served: float = math.inf) -> Infeasible:
                 [Conflict(constraint="rate", index=c, needs=of.min_tokens_per_second, has=best)],
             )
     units, clients = sum(one.units for one in problem.verifiers), sum(prepared.clients)
+    limits = "within memory and minimum rates"
     if served == math.inf:
-        return Infeasible(
-            f"{units} units cannot serve {clients} clients within memory and minimum rates"
-        )
+        return Infeasible(f"{units} units cannot serve {clients} clients {limits}")
+    most = math.floor(served)
     return Infeasible(
-        f"{units} units serve at most {math.floor(served)} of {clients} clients within memory and"
-        " minimum rates",
-        [Conflict(constraint="units", needs=float(clients), has=float(math.floor(served)))],
+        f"{units} units serve at most {most} of {clients} clients {limits}",
+        [Conflict(constraint="units", needs=float(clients), has=float(most))],
     )
-
-
-def rate_alone(prepared: Prepared, side: int, option: int) -> float:
-    """Return the tokens per second of one client alone on a unit."""
-    of = prepared.sides[side]
-    one = np.array([option]), np.ones(1, np.int64)
-    kernels = prepared.kernels
-    worth = kernels.value(of.unit, of.options, prepared.trips, kernels.GOODPUT, *one, math.inf)
-    return float(worth / of.options[option]["weight"])

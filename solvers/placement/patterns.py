@@ -5,10 +5,10 @@ used in a plan.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import islice
+from itertools import islice, repeat
 
 import numpy as np
 
@@ -22,6 +22,12 @@ SLACK = 0.9e-9
 
 SECONDS_PER_PATTERN = 1e-5
 """Work of making a pattern and valuing it."""
+
+
+Use = tuple[tuple[int, ...], tuple[tuple[int, int, bool, bool], ...]]
+"""Clients served by class; and by type of draft units: its index, clients, and whether its largest
+context and its length are reached.
+"""
 
 
 @dataclass(frozen=True)
@@ -49,13 +55,19 @@ class Pattern:
             found[prepared.sides[self.side].ways[option].cls] += count
         return found
 
+    def use(self, prepared: Prepared) -> Use:
+        """Return what a pattern needs of the clients and of the draft units."""
+        drafted = self.drafted(prepared).items()
+        types = sorted((d, count, *widest(prepared, self, d)) for d, count in drafted)
+        return tuple(self.served(prepared)), tuple(types)
+
     def drafted(self, prepared: Prepared) -> dict[int, int]:
         """Return clients by type of draft units."""
-        found: dict[int, int] = {}
+        found: dict[int, int] = defaultdict(int)
         for option, count in self.entries:
             draft = prepared.sides[self.side].ways[option].draft
             if draft >= 0:
-                found[draft] = found.get(draft, 0) + count
+                found[draft] += count
         return found
 
 
@@ -64,17 +76,14 @@ def valued(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
     values.
     """
     if prepared.kernels is None:
-        return [
-            one
-            for one in map(partial(judged, prepared), dict.fromkeys(patterns))
-            if one.value > -math.inf
-        ]
-    by_side: dict[int, dict[tuple[tuple[int, int], ...], None]] = {}
+        every = [judged(prepared, one) for one in dict.fromkeys(patterns)]
+        return [one for one in every if one.value > -math.inf]
+    by_side: dict[int, dict[tuple[tuple[int, int], ...], None]] = defaultdict(dict)
     for one in patterns:
-        by_side.setdefault(one.side, {})[one.entries] = None
+        by_side[one.side][one.entries] = None
     found = []
-    for side, of_side in by_side.items():
-        of, listed = prepared.sides[side], list(of_side)
+    for side, listed in by_side.items():
+        of = prepared.sides[side]
         sizes = np.array([len(one) for one in listed])
         chosen, counts = np.zeros((2, len(listed), int(sizes.max())), np.int64)
         for row, entries in enumerate(listed):
@@ -83,23 +92,16 @@ def valued(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
             for at, (option, count) in enumerate(entries):
                 chosen[row, at], counts[row, at] = option, count
         out = np.empty(len(listed))
-        prepared.kernels.values(
-            of.unit,
-            of.options,
-            prepared.trips,
-            chosen,
-            counts,
-            sizes,
-            prepared.objective,
-            SLACK,
-            out,
-        )
-        found += [
-            Pattern(side, one, v)
-            for one, v in zip(listed, out.tolist(), strict=True)
-            if v > -math.inf
-        ]
+        unit = of.unit, of.options, prepared.trips
+        prepared.kernels.values(*unit, chosen, counts, sizes, prepared.objective, SLACK, out)
+        every = map(Pattern, repeat(side), listed, out.tolist())
+        found += [one for one in every if one.value > -math.inf]
     return found
+
+
+def sign(problem: PlacementProblem) -> float:
+    """Return 1 or -1: times it, a larger objective is a better one."""
+    return -1.0 if problem.sense == "minimize" else 1.0
 
 
 def judged(prepared: Prepared, pattern: Pattern) -> Pattern:
@@ -107,11 +109,9 @@ def judged(prepared: Prepared, pattern: Pattern) -> Pattern:
     prepared.budget.check()
     prepared.budget.spend(1.0)
     plan, problem = plan_of(prepared, {pattern: 1}), prepared.problem
-    sign = -1.0 if problem.sense == "minimize" else 1.0
-    return replace(
-        pattern,
-        value=sign * problem.evaluate(plan).objective if problem.serves(plan) else -math.inf,
-    )
+    if not problem.serves(plan):
+        return replace(pattern, value=-math.inf)
+    return replace(pattern, value=sign(problem) * problem.evaluate(plan).objective)
 
 
 def count_exact(problem: PlacementProblem, enough: int) -> float:
@@ -168,10 +168,7 @@ def undominated(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern
     best: dict[tuple[object, ...], Pattern] = {}
     for one in patterns:
         prepared.budget.check()
-        drafted = sorted(
-            (d, count, *widest(prepared, one, d)) for d, count in one.drafted(prepared).items()
-        )
-        key = (prepared.sides[one.side].verifier, *one.served(prepared), *drafted)
+        key = prepared.sides[one.side].verifier, *one.use(prepared)
         held = best.get(key)
         if held is None or one.value > held.value:
             best[key] = one
@@ -196,10 +193,10 @@ def plan_of(prepared: Prepared, used: Mapping[Pattern, int]) -> PlacementPlan:
     allow.
     """
     problem = prepared.problem
-    held: dict[int, int] = {}
+    held: dict[int, int] = defaultdict(int)
     for pattern, units in used.items():
         for draft, count in pattern.drafted(prepared).items():
-            held[draft] = held.get(draft, 0) + units * count
+            held[draft] += units * count
     index = {draft: at for at, draft in enumerate(held)}
     groups = []
     for pattern, units in used.items():
@@ -228,9 +225,6 @@ def plan_of(prepared: Prepared, used: Mapping[Pattern, int]) -> PlacementPlan:
         of = prepared.drafts[draft]
         number, pool = -(-clients // of.most), problem.draft_pools[of.pool]
         drafter = problem.drafters[of.drafter].name
-        drafts.append(
-            DraftGroup(
-                pool=pool.name, drafter=drafter, units=number, per_unit=-(-clients // number)
-            )
-        )
+        each = -(-clients // number)
+        drafts.append(DraftGroup(pool=pool.name, drafter=drafter, units=number, per_unit=each))
     return PlacementPlan(groups=tuple(groups), draft_groups=tuple(drafts))

@@ -183,20 +183,16 @@ class _Builder:
     def _side(self, v: int, verifier: Verifier, d: int, length: int) -> Side:
         from specopt.solvers.placement.kernels.units import Option, Unit
 
-        beside, drafter, weights, kv = (
-            np.empty((0, 4)),
-            None,
-            verifier.weights_bytes,
-            verifier.kv_bytes_per_token,
-        )
+        beside, drafter = np.empty((0, 4)), None
+        weights, kv = verifier.weights_bytes, verifier.kv_bytes_per_token
         if d >= 0:
             drafter = self.problem.drafters[d]
             assert drafter.beside is not None, "who calls has looked"
-            beside = drafter.beside.values[verifier.name].rows
+            beside = np.array(drafter.beside.values[verifier.name].rows)
             weights, kv = weights + drafter.weights_bytes, kv + drafter.kv_bytes_per_token
         unit = Unit(
             passes=np.array(verifier.passes.rows),
-            beside=np.array(beside),
+            beside=beside,
             length=float(length),
             parallel=bool(drafter and drafter.parallel),
             open_share=1.0 - verifier.reserved_share,
@@ -222,69 +218,49 @@ class _Builder:
         problem = self.problem
         for c, of in enumerate(problem.classes):
             yield self._option(Way(c, "none"), of)
-            trips = (
-                of.round_trip_seconds.values.get(verifier.name) if of.round_trip_seconds else None
-            )
+            trips = of.round_trip_seconds and of.round_trip_seconds.values.get(verifier.name)
             speeds = of.device_seconds_per_token.values if of.device_seconds_per_token else {}
-            for d, drafter in enumerate(problem.drafters):
-                if drafter.name not in of.acceptance.values:
+            bits = problem.bits_per_draft_token / (of.uplink_bits_per_second or math.inf)
+            for d, drafter in enumerate(problem.drafters if trips is not None else ()):
+                if drafter.name not in of.acceptance.values or drafter.name not in speeds:
                     continue
-                if trips is not None and drafter.name in speeds:
-                    each = speeds[drafter.name]
-                    for k in range(1, problem.max_draft_tokens + 1):
-                        one, more = (each, each) if drafter.parallel else (k * each, (k + 1) * each)
-                        sent = (
-                            k
-                            * problem.bits_per_draft_token
-                            / (of.uplink_bits_per_second or math.inf)
-                        )
-                        way = Way(c, "device", d, k)
-                        yield self._option(way, of, trips, sent, (one, one))
-                        if problem.overlap:
-                            ahead = Way(c, "device", d, k, True)
-                            yield self._option(ahead, of, trips, sent, (one, one), more)
+                each = speeds[drafter.name]
+                for k in range(1, problem.max_draft_tokens + 1):
+                    one, more = (each, each) if drafter.parallel else (k * each, (k + 1) * each)
+                    away = of, trips, k * bits, (one, one)
+                    yield self._option(Way(c, "device", d, k), *away)
+                    if problem.overlap:
+                        yield self._option(Way(c, "device", d, k, True), *away, more)
             yield from self._pooled(verifier, c, of)
 
     def _pooled(self, verifier: Verifier, c: int, of: ClientClass) -> Iterator[tuple[Any, ...]]:
         problem = self.problem
         for index, draft in enumerate(self.drafts):
             pool, drafter = problem.draft_pools[draft.pool], problem.drafters[draft.drafter]
-            if (
-                verifier.name not in pool.round_trip_seconds.values
-                or drafter.name not in of.acceptance.values
-            ):
+            trips = pool.round_trip_seconds.values.get(verifier.name)
+            if trips is None or drafter.name not in of.acceptance.values:
                 continue
             if draft.context is not None and of.context_tokens > draft.context:
                 continue
             assert drafter.server is not None, "types are made of such"
-            passes, trips = (
-                drafter.server.values[pool.name],
-                pool.round_trip_seconds.values[verifier.name],
-            )
-            widest = (
-                max(one.context_tokens for one in problem.classes)
-                if draft.context is None
-                else draft.context
-            )
-            for k in range(1, (draft.length or problem.max_draft_tokens) + 1):
+            passes, own, widest = drafter.server.values[pool.name], draft.context, draft.context
+            if draft.context is None:
+                own = of.context_tokens
+                widest = max(one.context_tokens for one in problem.classes)
+            longest = draft.length or problem.max_draft_tokens
+            for k in range(1, longest + 1):
                 held = drafter.kv_bytes_per_token * draft.least * (of.max_context + k)
                 if drafter.weights_bytes + held > pool.memory_bytes * (1.0 + 1e-9):
                     break
-                longest = draft.length or problem.max_draft_tokens
                 times = []
                 for h, x, most in (
-                    (
-                        draft.least,
-                        of.context_tokens if draft.context is None else widest,
-                        draft.length or k,
-                    ),
+                    (draft.least, own, draft.length or k),
                     (draft.most, widest, longest),
                 ):
                     new, number = (h * most, 2.0) if drafter.parallel else (h, k + 1.0)
                     times.append(number * passes.at(h, new, h * x))
-                yield self._option(
-                    Way(c, "pool", draft.drafter, k, draft=index), of, trips, 0.0, tuple(times)
-                )
+                way = Way(c, "pool", draft.drafter, k, draft=index)
+                yield self._option(way, of, trips, 0.0, tuple(times))
 
     def _accepted(self, c: int, d: int) -> tuple[list[float], list[float]]:
         """Return the probability that positions up to one are accepted, and the mean tokens of a
@@ -292,10 +268,8 @@ class _Builder:
         """
         if d < 0:
             return [0.0], [1.0]
-        problem = self.problem
-        held = np.cumprod(
-            problem.classes[c].accepted(problem.drafters[d].name, problem.max_draft_tokens)
-        )
+        name, most = self.problem.drafters[d].name, self.problem.max_draft_tokens
+        held = np.cumprod(self.problem.classes[c].accepted(name, most))
         return held.tolist(), [1.0, *(1.0 + np.cumsum(held)).tolist()]
 
     def _option(
@@ -345,11 +319,10 @@ class _Builder:
                     if self.exact and drafter.parallel
                     else [None]
                 )
-                for (low, high), *more in product(
-                    _ranges(sizes[d].get(p, 0), self.exact), contexts, lengths
-                ):
+                held = _ranges(sizes[d].get(p, 0), self.exact)
+                for ends, *more in product(held, contexts, lengths):
                     self.check()
-                    yield DraftType(p, d, low, high, *more)
+                    yield DraftType(p, d, *ends, *more)
 
 
 def draft_sizes(problem: PlacementProblem, drafter: Drafter) -> dict[int, int]:
@@ -361,15 +334,11 @@ def draft_sizes(problem: PlacementProblem, drafter: Drafter) -> dict[int, int]:
     if not users:
         return found
     context, clients = min(c.max_context for c in users), float(sum(c.clients for c in users))
-    if problem.objective == "capacity":  # as many as the verifiers hold
-        room = (
-            (v.memory_bytes * (1.0 + 1e-9) - v.weights_bytes) / v.kv_bytes_per_token
-            for v in problem.verifiers
-        )
-        clients = sum(
-            v.units * max(0.0, r // (context + 2))
-            for v, r in zip(problem.verifiers, room, strict=True)
-        )
+    if problem.objective == "capacity":  # the number that the verifiers hold
+        clients = 0.0
+        for v in problem.verifiers:
+            room = (v.memory_bytes * (1.0 + 1e-9) - v.weights_bytes) / v.kv_bytes_per_token
+            clients += v.units * max(0.0, room // (context + 2))
     each = drafter.kv_bytes_per_token * (context + 1)
     for p, pool in enumerate(problem.draft_pools):
         if drafter.server is not None and pool.name in drafter.server.values:
@@ -395,9 +364,8 @@ def most_options(problem: PlacementProblem, exact: bool = False) -> float:
     for one in problem.classes:
         device, trips = one.device_seconds_per_token, one.round_trip_seconds
         away = 2 * len(device.values) * len(trips.values) if device and trips else 0
-        found += len(problem.verifiers) + most * (
-            away + sum(of[name] for name in one.acceptance.values)
-        )
+        away += sum(of[name] for name in one.acceptance.values)
+        found += len(problem.verifiers) + most * away
     return found
 
 

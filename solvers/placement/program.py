@@ -98,10 +98,7 @@ class Program:
 
         from specopt.solvers.highs import Highs
 
-        model, kinds = (
-            highspy.HighsLp(),
-            (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger),
-        )
+        model, solver, kinds = highspy.HighsLp(), Highs(), highspy.HighsVarType
         model.num_col_, model.num_row_ = len(self.costs), len(self.lower)
         model.col_cost_, model.col_lower_ = np.array(self.costs) / unit, np.zeros(len(self.costs))
         model.col_upper_ = np.array(self.most)
@@ -113,9 +110,10 @@ class Program:
         model.a_matrix_.value_ = np.array(
             [value for held in self.columns for value in held.values()], np.float64
         )
-        solver = Highs()
         if any(self.whole):
-            model.integrality_ = [kinds[whole] for whole in self.whole]
+            model.integrality_ = [
+                kinds.kInteger if whole else kinds.kContinuous for whole in self.whole
+            ]
         if not presolve or (any(self.whole) and seconds < math.inf):
             solver.setOptionValue("presolve", "off")
         for name, value in (
@@ -126,22 +124,17 @@ class Program:
             ("dual_feasibility_tolerance", TOLERANCE),
             ("time_limit", max(0.01, seconds)),
         ):
-            if math.isfinite(value):
-                solver.setOptionValue(name, value)
+            solver.setOptionValue(name, value)
         if math.isfinite(work):
             solver.setOptionValue("mip_max_nodes", max(0, int(work / SECONDS_PER_NODE)))
         solver.passModel(model)
-        if (
-            solver.run() == highspy.HighsStatus.kError
-        ):  # presolve and the dual method give up on widely spread numbers
+        # presolve and the dual method give up on widely spread numbers
+        if solver.run() == highspy.HighsStatus.kError:
             solver.setOptionValue("presolve", "off")
             solver.setOptionValue("simplex_strategy", 4)
             solver.run()
-        info, found, ended = (
-            solver.getInfo(),
-            solver.getSolution(),
-            termination_of(solver.getModelStatus()),
-        )
+        info, found = solver.getInfo(), solver.getSolution()
+        ended = termination_of(solver.getModelStatus())
         value, bound = info.objective_function_value * unit, math.inf
         work = SECONDS_PER_PROGRAM + SECONDS_PER_STEP * max(0, info.simplex_iteration_count)
         if ended is Termination.INFEASIBLE:

@@ -17,8 +17,8 @@ from specopt.solvers.method import Outcome
 from specopt.solvers.placement.choice import Choice, choose, counted
 from specopt.solvers.placement.first_plans import first_plans, shared
 from specopt.solvers.placement.listing import every
-from specopt.solvers.placement.method import PlacementSearch, offer, plain, sign, why_infeasible
-from specopt.solvers.placement.patterns import Pattern, all_patterns, undominated, valued
+from specopt.solvers.placement.method import PlacementSearch, offer, plain, why_infeasible
+from specopt.solvers.placement.patterns import Pattern, all_patterns, sign, undominated, valued
 from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, most_options, prepare
 from specopt.solvers.placement.relaxation import Duals, Relaxation
 from specopt.solvers.placement.rounding import completed, improved, nearest, whole_units
@@ -86,9 +86,8 @@ class Refined(PlacementSearch):
             small = prepare(simple, budget=budget)
             offer(small, shared(small), budget)
         exact = sum(one.clients for one in problem.classes) <= EXACT_CLIENTS
-        prepared = prepare(
-            problem, exact and most_options(problem, exact=True) <= EXACT_OPTIONS, budget
-        )
+        exact = exact and most_options(problem, exact=True) <= EXACT_OPTIONS
+        prepared = prepare(problem, exact, budget)
         for used in first_plans(prepared):
             offer(prepared, used, budget)
         whole = all(draft.context is not None for draft in prepared.drafts)
@@ -213,12 +212,10 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
     ends: list[float] = []
     while nodes and len(ends) < LEAVES:
         value, least, most = heappop(nodes)
-        top = max(-value, *ends, -math.inf)
-        _improve(budget, top)
-        reached = _reached(budget)
-        enough = (
-            reached + max(budget.gap, 0.5e-9) * abs(reached) if reached > -math.inf else reached
-        )
+        _improve(budget, max(-value, *ends, -math.inf))
+        reached = enough = _reached(budget)
+        if reached > -math.inf:
+            enough += max(budget.gap, 0.5e-9) * abs(reached)
         if (ends and max(ends) >= -value) or -value <= enough:
             ends.append(-value)
             break

@@ -175,7 +175,6 @@ class Relaxation:
         of_classes, of_units, of_drafts = duals
         units = len(problem.verifiers)
         best = np.where(np.array(self.least[:units]) > 0, -np.inf, 0.0)
-        clients = np.array(prepared.clients, np.float64)
         found: list[Column] = []
         for cover in self.covers:
             check()
@@ -190,11 +189,12 @@ class Relaxation:
             for price, few, most in zip(prices, self.least, self.most, strict=True)
         ]
         if not self.capacity:
-            terms += (of_classes * clients).tolist()
+            terms += (of_classes * prepared.clients).tolist()
         for p, pool in enumerate(problem.draft_pools):
-            types = [d for d, one in enumerate(prepared.drafts) if one.pool == p]
             gains = (
-                float(of_drafts[d]) * prepared.drafts[d].most - prepared.price_of(p) for d in types
+                float(price) * one.most - prepared.price_of(p)
+                for price, one in zip(of_drafts, prepared.drafts, strict=True)
+                if one.pool == p
             )
             terms.append(pool.units * max(0.0, *gains, 0.0))
         return math.fsum(terms) + 1e-12 * math.fsum(map(abs, terms)), found
@@ -294,12 +294,7 @@ class Relaxation:
             kinds = counted(prepared.problem, side.verifier, column.is_full)
             sums = {frame.verifiers[kind]: 1.0 for kind in kinds}
             for option, amount in column.amounts:
-                way = side.ways[option]
-                rows = [
-                    frame.classes[way.cls],
-                    *([frame.drafts[way.draft]] if way.draft >= 0 else []),
-                ]
-                for row in rows:
+                for row in frame.rows_of(side.ways[option]):
                     sums[row] = sums.get(row, 0.0) + amount
             program.column(column.value, sums)
         if not self.capacity:
@@ -312,7 +307,7 @@ class Relaxation:
         prepared.budget.spend(found.work)
         if (
             found.amounts is None
-        ):  # clients and units may be missing: HiGHS has given up on numbers that lie too close
+        ):  # units may be missing, so HiGHS has failed: numbers are too close
             prepared.budget.check()
             raise OutOfWork
         self.value = found.value
@@ -321,11 +316,7 @@ class Relaxation:
             for c, a in zip(self.columns, found.amounts[first:].tolist(), strict=False)
             if a > 1e-9
         ]
-        self.missing = (
-            0.0 if self.capacity else float(found.amounts[first + len(self.columns) :].sum())
-        )
-        duals = [
-            found.duals[rows.start : rows.stop]
-            for rows in (frame.classes, frame.verifiers, frame.drafts)
-        ]
-        return duals[0], duals[1], duals[2]
+        missing = found.amounts[first + len(self.columns) :]
+        self.missing = 0.0 if self.capacity else float(missing.sum())
+        duals = found.duals
+        return duals[frame.classes], duals[frame.verifiers], duals[frame.drafts]

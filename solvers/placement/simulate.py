@@ -159,9 +159,8 @@ def _placed(problem: Any, plan: PlacementPlan, spread: Floats) -> Any:
     for group in plan.groups:
         first = len(entries)
         for one in group.clients:
-            entries.append(
-                (*_entry(problem, plan, group, one, trips, chances), spread[len(entries)])
-            )
+            entry = _entry(problem, plan, group, one, trips, chances)
+            entries.append((*entry, spread[len(entries)]))
         verifier, beside = problem.verifier[group.verifier], (0, 0, 0, 0)
         machine = rows(verifier.passes)
         if group.beside is not None:
@@ -195,11 +194,8 @@ def _entry(
     """Return the fields of an entry, all but how its clients' starts are spread; add its trips and
     chances.
     """
-    of, drafter, k = (
-        problem.client_class[one.class_],
-        problem.drafter_of(plan, group, one),
-        problem.length_of(group, one),
-    )
+    drafter, k = problem.drafter_of(plan, group, one), problem.length_of(group, one)
+    of = problem.client_class[one.class_]
     first_trip, first_chance = len(trips), len(chances)
     own_trips, uplink, each, drafting = np.zeros(1), 0.0, 0.0, (0, 0)
     if one.place == "device":

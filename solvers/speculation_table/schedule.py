@@ -94,15 +94,11 @@ class Schedule:
         """
         if drafts is None and not self.speculates:
             return 1.0
-        if self.speedups is None:
-            return None
-        taken = np.array(
-            [self.at(batch) if drafts is None else drafts for batch in self.batches], np.int64
-        )
-        if taken.max() >= self.speedups.shape[1]:
+        taken = [self.at(batch) if drafts is None else drafts for batch in self.batches]
+        if self.speedups is None or max(taken) >= self.speedups.shape[1]:
             return None
         values = self.speedups[np.arange(len(taken)), taken]
-        if not np.isfinite(values).all() or (values <= 0.0).any():
+        if not (np.isfinite(values) & (values > 0.0)).all():
             return None
         return float(np.exp(np.average(np.log(values), weights=self.weights)))
 
@@ -118,4 +114,4 @@ class Schedule:
         lengths = 0 if self.speedups is None else self.speedups.shape[1]
         means = ((k, self.mean_speedup(k)) for k in range(1, lengths))
         known = [(k, mean) for k, mean in means if mean is not None]
-        return max(known, key=lambda pair: (pair[1], -pair[0])) if known else None
+        return max(known, key=lambda pair: pair[1], default=None)

@@ -80,21 +80,19 @@ class SpeculationTable:
     def to_dict(self) -> dict[str, Any]:
         """Return the table and its speed-ups as JSON-like data."""
         limits = self.speedup_limits or ((None, None),) * len(self.ranges)
-        rows = [
-            {
-                "batch": [low, high],
-                "num_speculative_tokens": choice,
-                "speedup": speedup,
-                "speedup_low": limit[0],
-                "speedup_high": limit[1],
-                "largest_loss": loss,
-            }
-            for (low, high, choice), speedup, limit, loss in zip(
-                self.ranges, self.speedup, limits, self.loss, strict=True
-            )
-        ]
+        columns = zip(self.ranges, self.speedup, limits, self.loss, strict=True)
         return {
-            "ranges": rows,
+            "ranges": [
+                {
+                    "batch": batch,
+                    "num_speculative_tokens": choice,
+                    "speedup": speedup,
+                    "speedup_low": least,
+                    "speedup_high": most,
+                    "largest_loss": loss,
+                }
+                for (*batch, choice), speedup, (least, most), loss in columns
+            ],
             "robust": self.robust,
             "max_length": self.most_drafts,
             "notes": list(self.notes),
@@ -124,24 +122,19 @@ def speedups(runtimes: Runtimes, acceptance: Acceptance, requests: int, drafts: 
     InvalidInput
         If a step takes no time.
     """
-    tokens = {
-        which: acceptance.expected_tokens(drafts, which) for which in ("rates", "lower", "upper")
-    }
+    rates, lower, upper = (
+        acceptance.expected_tokens(drafts, which) for which in ("rates", "lower", "upper")
+    )
     alone, speculating = runtimes.seconds(requests, drafts)
     if not (speculating > 0.0).all():
         raise InvalidInput("runtime: a step must take more than 0 seconds, got a step of 0 seconds")
-    fitted = tokens["rates"] * alone.mean(axis=0) / speculating.mean(axis=0)
+    fitted = rates * alone.mean(axis=0) / speculating.mean(axis=0)
     alone_low, fast = runtimes.seconds(requests, drafts, "lower")
     alone_high, slow = runtimes.seconds(requests, drafts, "upper")
-    low = (tokens["lower"] * alone_low / slow).min(axis=0)
-    # where a limit is no time at all, drafts cost nothing at best
-    high = np.divide(
-        tokens["upper"] * alone_high,
-        fast,
-        out=tokens["upper"] * np.ones_like(fast),
-        where=fast > 0.0,
-    )
-    high = high.max(axis=0)
+    low = (lower * alone_low / slow).min(axis=0)
+    # where the lower limit of a step is 0 seconds, drafts cost nothing at best
+    usual = upper * np.ones_like(fast)
+    high = np.divide(upper * alone_high, fast, out=usual, where=fast > 0.0).max(axis=0)
     least, most = runtimes.zero_draft_cost
     low[:, 0], high[:, 0] = 1.0 - most, 1.0 - least  # the same pass in either case
     return Speedups(fitted, np.minimum(low, fitted), np.maximum(high, fitted))
@@ -191,14 +184,14 @@ def speculation_table(
             "neither acceptance nor runtimes have confidence limits, so the worst case equals the"
             " expected case"
         )
-    worth = speedups(runtimes, acceptance, requests, drafts)
-    relative = worth.low if robust else worth.fitted
-    judged = np.where(relative >= 1.0, relative, NEVER) if robust else relative
     if drafts < multiple:
         raise InvalidInput(
             f"max_length: expected at least {multiple}, the number of heads, got {drafts}"
         )
-    judged = np.where(np.arange(drafts + 1) % multiple == 0, judged, NEVER)
+    worth = speedups(runtimes, acceptance, requests, drafts)
+    relative = worth.low if robust else worth.fitted
+    able = np.arange(drafts + 1) % multiple == 0
+    judged = np.where(able & (relative >= 1.0 if robust else True), relative, NEVER)
     ranges = fewest_ranges(judged, loss)
     lost = 1.0 - judged / judged.max(axis=1, keepdims=True)
     found = SpeculationTable(
@@ -234,10 +227,8 @@ def break_even(runtimes: Runtimes, requests: int, drafts: int, multiple: int = 1
     """
 
     def pays(rate: float) -> bool:
-        worth = speedups(runtimes, PositionAcceptance.constant(rate), requests, drafts).fitted[
-            :, ::multiple
-        ]
-        return float(np.log(worth.max(axis=1)).mean()) > 0.0
+        worth = speedups(runtimes, PositionAcceptance.constant(rate), requests, drafts).fitted
+        return float(np.log(worth[:, ::multiple].max(axis=1)).mean()) > 0.0
 
     low, high = 0.0, 1.0
     if not pays(high):
@@ -284,12 +275,10 @@ def _sizes(
     notes: list[str],
 ) -> tuple[int, int]:
     """Return the largest batch and the longest draft within the known range."""
-    for name, value, most in (
-        ("max_batch", max_batch, MAX_REQUESTS),
-        ("max_length", max_length, MAX_DRAFTS),
-    ):
-        if value is not None:
-            integer(name, value, 1, most)
+    if max_batch is not None:
+        integer("max_batch", max_batch, 1, MAX_REQUESTS)
+    if max_length is not None:
+        integer("max_length", max_length, 1, MAX_DRAFTS)
     known = acceptance.max_drafts
     drafts = (known or DEFAULT_DRAFTS) if max_length is None else max_length
     if known is not None and drafts > known:

@@ -4,15 +4,14 @@ table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass
 
 import numpy as np
 
 from specopt.models.fields import Floats
 from specopt.solvers.speculation_table.ranges import fewest_ranges
 from specopt.solvers.speculation_table.schedule import Range, Schedule
-from specopt.solvers.speculation_table.tuning.capacity import Capacity, Latency, carried
+from specopt.solvers.speculation_table.tuning.capacity import Capacity, Latency
 from specopt.solvers.speculation_table.tuning.goal import Goal
 from specopt.solvers.speculation_table.tuning.grid import Grid, column_of, name_of
 
@@ -37,10 +36,8 @@ class Answers:
 
         Ranges with drafts end where they do not hold (`robust`) or do not fit in memory.
         """
-        sizes = self.grid.sizes
-        fitting = len(sizes)
-        if self.goal.room is not None:
-            fitting = int((np.array(sizes) <= self.goal.room[1]).sum())
+        sizes, room = self.grid.sizes, self.goal.room
+        fitting = sum(room is None or size <= room[1] for size in sizes)
         found: list[Ranges] = [] if self.relative else [((1, sizes[-1], None),)]
         holds = np.cumprod(self.value[:fitting] > 0.0, axis=0).sum(axis=0)
         known = range(1, self.value.shape[1])
@@ -50,15 +47,19 @@ class Answers:
             return found
         left = self.kept[0] if self.goal.robust else self.kept[1]
         value = self._between_measured() * left[:, None]
-        value = np.where(value >= 1.0, value, 0.0) if self.goal.robust else value
+        if self.goal.robust:
+            value[value < 1.0] = 0.0
         value[:, : self.goal.prices.shortest] = 0.0
         holding = int(np.cumprod(value[:fitting].max(axis=1) > 0.0).sum())
         if holding:
             rows = fewest_ranges(np.maximum(value[:holding], 1e-300), self.goal.loss)
-            ends = [1, *(sizes[low - 1] for low, _, _ in rows[1:]), sizes[holding - 1] + 1]
             table = tuple(
-                (low, after - 1, k)
-                for (low, after), (*_, k) in zip(pairwise(ends), rows, strict=True)
+                (
+                    sizes[low - 1] if low > 1 else 1,
+                    sizes[high] - 1 if high < holding else sizes[high - 1],
+                    k,
+                )
+                for low, high, k in rows
             )
             if len(table) > 1:
                 found.append(table)
@@ -109,17 +110,18 @@ class Answers:
         return self.schedule(ranges, judged=True).mean_speedup() or 0.0
 
     def capacity(self, ranges: Ranges, times: Latency) -> Capacity:
-        """Return how many requests an answer carries."""
-        sizes, schedule = np.array(self.grid.sizes), Schedule(ranges=ranges)
-        columns = np.array(
-            [
-                column_of(schedule.at(size)) if size <= ranges[-1][1] else -1
-                for size in self.grid.sizes
-            ]
-        )
-        kept = self.kept if len(ranges) > 1 else (np.ones(len(sizes)),) * 3
-        name = name_of(ranges)
-        target, room = self.goal.tpot_seconds or np.inf, self.goal.room
-        found = carried(self.grid, times, columns, name, target, kept)
-        full = room is not None and found.concurrency >= room[name != "none"]
-        return replace(found, at_least=found.at_least and not full)
+        """Return how many requests an answer serves in time and in memory."""
+        grid, schedule, name = self.grid, Schedule(ranges=ranges), name_of(ranges)
+        sizes, rows = np.array(grid.sizes), np.arange(len(grid.sizes))
+        columns = np.array([column_of(schedule.at(size)) for size in grid.sizes])
+        able = (sizes <= ranges[-1][1]) & ~times.late[rows, columns]
+        longest = (self.goal.tpot_seconds or np.inf) * (1 + 1e-12)
+        base = sizes * times.share[rows, columns]
+        speeds = np.stack([of[rows, columns] for of in (grid.low, grid.mean, grid.high)])
+        if len(ranges) > 1:
+            speeds *= self.kept
+        counts = np.cumprod(able & (base / speeds <= longest), axis=1).sum(axis=1).tolist()
+        low, most, high = (grid.sizes[count - 1] if count else 0 for count in counts)
+        full = self.goal.room is not None and most >= self.goal.room[name != "none"]
+        speed = float(speeds[1, counts[1] - 1]) if most else 0.0
+        return Capacity(name, most, low, high, counts[1] == len(sizes) and not full, speed)

@@ -81,18 +81,15 @@ class Goal:
             integer("max_batch", self.max_batch, 1, MAX_CONCURRENCY)
         if self.max_length is not None:
             integer("max_length", self.max_length, 1, MAX_DRAFTS)
-        if self.tpot_seconds is not None:
-            positive("tpot", self.tpot_seconds)
         if self.tpot_of not in TPOT:
             raise InvalidInput(
                 f"tpot: expected one of {', '.join(TPOT)}, got {describe(self.tpot_of)}"
             )
-        if self.ttft_seconds is not None:
-            positive("ttft", self.ttft_seconds)
-            if self.tpot_seconds is None:
-                raise InvalidInput(
-                    "ttft: a target for the time per output token is required as well"
-                )
+        for name, target in (("tpot", self.tpot_seconds), ("ttft", self.ttft_seconds)):
+            if target is not None:
+                positive(name, target)
+        if self.ttft_seconds is not None and self.tpot_seconds is None:
+            raise InvalidInput("ttft: a target for the time per output token is required as well")
         number("loss", self.loss, 0, below=1)
         for concurrency, weight in (self.weights or {}).items():
             number(f"weights[{concurrency}]", weight, 0)
@@ -104,7 +101,7 @@ class Goal:
         if self.weights is None:
             return None
         weights = np.array([float(self.weights.get(c, 0.0)) for c in concurrencies])
-        if not weights.sum() > 0.0:
+        if not weights.any():
             raise InvalidInput(
                 "weights: expected a positive weight up to the largest batch, got none"
             )
@@ -124,8 +121,8 @@ def cases_of(predictor: Predictor, goal: Goal) -> list[Case]:
     named = [name for name in known if name != WHOLE or len(known) == 1]
     shares = goal.mix or dict.fromkeys(named if goal.workload is None else [goal.workload], 1.0)
     found, total, context = [], sum(shares.values()), goal.context_tokens
+    conditions = predictor.sweep.conditions
     for name, share in shares.items():
-        conditions = predictor.sweep.conditions
         own = sorted({one.context_tokens for one in conditions if one.workload == name})
         parts = np.ones(len(own)) / len(own)
         if context is not None:

@@ -85,12 +85,11 @@ def grid_of(
     """Return the throughput of no speculation and of draft lengths; speeds of cases add
     harmonically.
     """
-    shape = len(sizes), lengths[-1] + 2
-    parts = np.zeros((6, *shape))
-    measured, slower = np.ones(shape, bool), np.zeros(shape, bool)
     idle = 0 in predictor.sweep.draft_lengths
     options = [None, *(length for length in lengths if length or idle)]
-    taken = [*map(column_of, options)]
+    taken, shape = [*map(column_of, options)], (len(sizes), lengths[-1] + 2)
+    parts, (measured, slower) = np.full((6, *shape), np.nan), np.zeros((2, *shape), bool)
+    parts[:, :, taken], measured[:, taken] = 0.0, True
     compared = [predictor.sweep.relative, *options[1:]]
     for workload, context, share in cases:
         points = [
@@ -112,9 +111,6 @@ def grid_of(
         parts[:, :, taken] += np.reshape(widths, (6, *every)) * (share / speed)
         measured[:, taken] &= seen
         slower[:, taken] |= seen & seen[:, :1] & (speed < speed[:, :1])
-    absent = np.setdiff1d(np.arange(shape[1]), taken)
-    parts[0][:, absent] = np.nan
-    measured[:, absent] = False
     mean = 1.0 / parts[0]
     if len(cases) == 1:
         mean[:, taken] = speed  # to the last digit

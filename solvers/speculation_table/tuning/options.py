@@ -42,13 +42,13 @@ class Options:
         """Tune every setup of a sweep; an engine's own modes and trees have no table."""
         tuners = {}
         for setup in sweep.setups:
-            own = sweep.of(setup)
-            if setup.mode != "fixed" or setup.topk > 1:
+            own, wanted, fixed = sweep.of(setup), goal, setup.mode != "fixed" or setup.topk > 1
+            if fixed:
                 measured = tuple(k for k in own.draft_lengths if k)
-                fixed = replace(goal, single=True, draft_lengths=measured)
-                tuners[setup] = Tuner.from_sweep(own, fixed, regret, confidence)
-            else:
-                tuners[setup] = Tuner.from_sweep(own, goal, regret, confidence, asking=asking)
+                wanted = replace(goal, single=True, draft_lengths=measured)
+            tuners[setup] = Tuner.from_sweep(
+                own, wanted, regret, confidence, asking=asking and not fixed
+            )
         tunings = {setup: replace(tuner.result(), setup=setup) for setup, tuner in tuners.items()}
         return cls(tuners, tunings)
 
@@ -92,7 +92,7 @@ class Options:
                     for row in own[setup][key]
                     if row["draft_length"] != "none" or setup == best.setup
                 ]
-            base = self._mean_none(best)
+            base = np.log(self._none(best)).mean()
             data["options"] = [
                 {
                     **named(setup),
@@ -109,7 +109,8 @@ class Options:
             ]
             if best.relative:
                 data["notes"].append(
-                    f"all speed-ups are relative to {_label(best.setup)} with"
+                    f"all speed-ups are relative to"
+                    f" {best.setup.drafter or f'mode {best.setup.mode}'} with"
                     f" {self.tuners[best.setup].predictor.sweep.relative} drafts"
                 )
         if len(self._by_class) > 1:
@@ -134,10 +135,9 @@ class Options:
     @property
     def regret_bound(self) -> float:
         """The largest share that may be lost at a load to any answer that may be better."""
-        others = [
-            float(lost.max()) for setup, lost in self.doubtful.items() if setup != self.best.setup
-        ]
-        return max([self.best.regret_bound, *others])
+        best = self.best
+        others = (float(lost.max()) for setup, lost in self.doubtful.items() if setup != best.setup)
+        return max(best.regret_bound, *others, 0.0)
 
     def ask(self, budget: int) -> list[tuple[Setup, Point]]:
         """Return the next points to measure, of the best setup and of those that may be better."""
@@ -157,7 +157,7 @@ class Options:
                 "workload": name,
                 **named(one.setup),
                 "draft_length": one.name,
-                "speedup": float(np.exp(self._mean(one) - self._mean_none(shown))),
+                "speedup": float(np.exp(self._mean(one) - np.log(self._none(shown)).mean())),
                 "lost": float(1.0 - np.exp(np.log(shared / self._speeds(one)).mean())),
             }
             for name, (shared, every) in self._by_class.items()
@@ -173,10 +173,9 @@ class Options:
         shared = np.array([own for own, _ in self._by_class.values()])
         shares = np.array([(self.best.goal.mix or {}).get(name, 1.0) for name in self._by_class])
         found = []
+        answers = [one for _, every in self._by_class.values() for one in every]
         for setup in self.ranked:
-            mine = [
-                one for _, every in self._by_class.values() for one in every if one.setup == setup
-            ]
+            mine = [one for one in answers if one.setup == setup]
             if len(mine) < len(shared):
                 continue
             for answer in [self.tunings[setup], *mine]:
@@ -199,39 +198,28 @@ class Options:
         """By workload: speeds with the answer for all, and each setup's own answer."""
         best, found = self.best, {}
         names = list(best.goal.mix or self.tuners[best.setup].workloads)
-        names = [name for name in names if name != WHOLE or len(names) == 1]
-        for name in names:
-            every = [
-                replace(
-                    decide(tuner.predictor, replace(tuner.goal, workload=name, mix=None)),
-                    setup=setup,
-                )
-                for setup, tuner in self.tuners.items()
-                if name in tuner.workloads
-            ]
-            every = [one for one in every if one.grid.sizes == best.grid.sizes]
-            own = next((one for one in every if one.setup == best.setup), None)
-            if own is not None:
-                found[name] = (
-                    self._speeds(replace(own, schedule=best.schedule, kept=best.kept)),
-                    every,
-                )
+        for name in [name for name in names if name != WHOLE or len(names) == 1]:
+            every = []
+            for setup, tuner in self.tuners.items():
+                if name in tuner.workloads:
+                    own = decide(tuner.predictor, replace(tuner.goal, workload=name, mix=None))
+                    if own.grid.sizes == best.grid.sizes:
+                        every.append(replace(own, setup=setup))
+            for own in every:
+                if own.setup == best.setup:
+                    shared = replace(own, schedule=best.schedule, kept=best.kept)
+                    found[name] = self._speeds(shared), every
         return found
 
-    def _mean_none(self, tuning: Tuning) -> float:
-        return float(np.log([tuning.grid.mean[tuning.grid.row(c), 0] for c in self.loads]).mean())
+    def _none(self, tuning: Tuning) -> Floats:
+        return tuning.grid.mean[[tuning.grid.row(c) for c in self.loads], 0]
 
     def _mean(self, tuning: Tuning) -> float:
         return float(np.log(self._speeds(tuning)).mean())
 
     def _speeds(self, tuning: Tuning) -> Floats:
         """Return the throughput of a choice at the common loads, prices and waiting included."""
-        none = [tuning.grid.mean[tuning.grid.row(c), 0] for c in self.loads]
-        return np.asarray(np.array([tuning.speedup(c) for c in self.loads]) * none)
-
-
-def _label(setup: Setup) -> str:
-    return setup.drafter or f"mode {setup.mode}"
+        return np.array([tuning.speedup(c) for c in self.loads]) * self._none(tuning)
 
 
 def named(setup: Setup) -> dict[str, Any]:

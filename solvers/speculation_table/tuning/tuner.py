@@ -189,20 +189,15 @@ class Tuner:
         """
         lengths = [length for length in self.draft_lengths if length]
         ends = sorted({self.concurrencies[0], self.concurrencies[-1]})
-        options = [None, lengths[len(lengths) // 2]]
-        return [
-            *(
-                Point(Condition(c, *case), option)
-                for case in self.cases
-                for option in options
-                for c in ends
-            ),
-            # every length in question is to lie between measured ones
-            *(
-                Point(Condition(ends[0], *self.cases[0]), option)
-                for option in sorted({lengths[0], lengths[-1]})
-            ),
+        found = [
+            Point(Condition(c, *case), option)
+            for case in self.cases
+            for option in (None, lengths[len(lengths) // 2])
+            for c in ends
         ]
+        # every length in question is to lie between measured ones
+        outer = sorted({lengths[0], lengths[-1]})
+        return found + [Point(Condition(ends[0], *self.cases[0]), option) for option in outer]
 
     def _most_useful(
         self, tuning: Tuning, known: Sequence[Measurement], asked: Sequence[Point]
@@ -224,11 +219,9 @@ class Tuner:
             if not columns and grid.mean[row, taken] >= (1.0 - self.regret) * grid.mean[row, rival]:
                 columns = [taken, rival]
             for column in sorted(columns, key=lambda k: (-float(grid.mean[row, k]), k)):
-                points = [
-                    Point(Condition(concurrency, *case), column - 1 if column else None)
-                    for case in self.cases
-                ]
-                point = min(points, key=lambda point: runs[point])
+                option = column - 1 if column else None
+                points = [Point(Condition(concurrency, *case), option) for case in self.cases]
+                point = min(points, key=runs.__getitem__)
                 if runs[point] < _RUNS and point not in asked:
                     return point
         return None

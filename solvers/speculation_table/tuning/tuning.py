@@ -148,17 +148,14 @@ class Tuning:
         limits.
         """
         low, high, _ = drafted
-        inside = [k for k, size in enumerate(self.grid.sizes) if low <= size <= high] or [0]
-        taken, grid = self.option(low), self.grid
-        limits = (
-            (grid.mean / grid.mean[:, :1], self.kept[1]),
-            (grid.least, self.kept[0]),
-            (grid.most, self.kept[2]),
+        grid, (dear, usual, cheap) = self.grid, self.kept
+        inside = [k for k, size in enumerate(grid.sizes) if low <= size <= high] or [0]
+        taken = inside, self.option(low)
+        return (
+            geometric_mean((grid.mean[taken] / grid.mean[inside, 0]) * usual[inside]),
+            geometric_mean(grid.least[taken] * dear[inside]),
+            geometric_mean(grid.most[taken] * cheap[inside]),
         )
-        mean, least, most = (
-            geometric_mean(of[inside, taken] * kept[inside]) for of, kept in limits
-        )
-        return mean, least, most
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result of `specopt tune` as JSON-like data, without the engine's
@@ -190,7 +187,7 @@ class Tuning:
                 for c, row in rows
                 for k in columns
             ],
-            **({"capacity": [one.to_dict() for one in self.capacity]} if self.capacity else {}),
+            **({"capacity": [dict(vars(one)) for one in self.capacity]} if self.capacity else {}),
             "break_even": list(self.break_even),
             "notes": list(self.notes),
         }
