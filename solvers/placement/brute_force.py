@@ -37,7 +37,7 @@ class BruteForcePlacement(PlacementSearch):
     size_hint = "fewer clients, drafters or tokens"
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Add a unit at a time to all states of served clients."""
+        """Extend all states of served clients, one unit at a time."""
         prepared = prepare(problem, True, budget)
         patterns = undominated(prepared, valued(prepared, list(all_patterns(prepared))))
         nobody: Use = ((0,) * len(problem.classes), ())
@@ -85,7 +85,7 @@ def _joined(state: Use, use: Use) -> Use:
 
 
 def _total(prepared: Prepared, state: Use, value: float) -> float:
-    """Return the value of a state with its draft units; -inf where clients are left, or pools are
+    """Return the value of a state including its draft units; -inf if clients are left or a pool is
     too small.
     """
     problem = prepared.problem

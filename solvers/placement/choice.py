@@ -16,14 +16,14 @@ from specopt.solvers.placement.program import Program
 
 @dataclass(frozen=True)
 class Choice:
-    """The solution of HiGHS.
+    """The choice of patterns by HiGHS.
 
     Parameters
     ----------
     used
-        Patterns and units of each; None without a feasible choice.
+        Patterns with their numbers of units; None without a feasible choice.
     bound
-        On the value of every choice, as something to maximise; -inf: there is none.
+        Upper bound on the value of every choice; -inf if no choice is feasible.
     """
 
     used: list[tuple[Pattern, int]] | None
@@ -31,15 +31,15 @@ class Choice:
 
 
 def all_units(problem: PlacementProblem) -> list[int]:
-    """Return the units of every verifier, and of all; and the same again, of those that are always
-    busy.
+    """Return the numbers of units of every verifier and in total, followed by the same numbers for
+    units that are always busy.
     """
     units = [one.units for one in problem.verifiers]
     return 2 * [*units, sum(units)]
 
 
 def counted(problem: PlacementProblem, verifier: int, is_full: bool = False) -> list[int]:
-    """Return where in `all_units` a unit counts."""
+    """Return the positions in `all_units` at which a unit is counted."""
     kinds = 1 + len(problem.verifiers)
     once = [verifier, kinds - 1]
     return once + [kinds + kind for kind in once] * is_full
@@ -47,15 +47,15 @@ def counted(problem: PlacementProblem, verifier: int, is_full: bool = False) -> 
 
 @dataclass(frozen=True)
 class Frame:
-    """A program with the rows that every plan keeps, and columns of draft units and of the share
-    that is carried.
+    """A program with the rows that every plan satisfies, and with columns for draft units and for
+    the share of clients that is served.
 
     Parameters
     ----------
     program
         The program.
     classes, verifiers, drafts
-        Rows of clients of every class, of units (see `counted`), and of clients of every type of
+        Rows that count clients of every class, units (see `counted`), and clients of every type of
         draft units.
     """
 
@@ -76,8 +76,9 @@ class Frame:
         most: Sequence[int] = (),
         whole: bool = True,
     ) -> Frame:
-        """Return the frame of a problem; least, most: units (see `counted`), by default none and
-        all.
+        """Return the frame of a problem.
+
+        `least` and `most` limit the numbers of units (see `counted`), by default 0 and all.
         """
         problem, program = prepared.problem, Program()
         carried = problem.objective == "capacity"
@@ -108,11 +109,11 @@ def choose(
     reached: float = -math.inf,
     penalty: float = 0.0,
 ) -> Choice:
-    """Return the most valuable use of some patterns that places every client (for capacity: the
-    most of each class).
+    """Return the best choice of patterns that serves every client, or for capacity the largest
+    share of each class.
 
-    The linear program comes first: its bound is known soon, and a choice that is better than a
-    known plan uses no pattern that loses the difference to that bound.
+    The linear program is solved first. A choice that is better than a known plan uses no pattern
+    whose reduced cost exceeds the difference between that bound and the plan.
 
     Parameters
     ----------
@@ -121,7 +122,7 @@ def choose(
     reached
         Value of the known plan; no choice is returned if it is not better.
     penalty
-        For every client that is left out; 0: none may be.
+        Cost of every client that is left out; 0 if all clients must be served.
     """
     problem, frame = prepared.problem, Frame.of(prepared)
     program, capacity = frame.program, problem.objective == "capacity"

@@ -18,7 +18,7 @@ of all units holds.
 """
 
 UNITS = 1000
-"""Maximum number of units that share all clients evenly."""
+"""Maximum number of units for the plan in which all units share the clients evenly."""
 
 STEPS = 300
 """Maximum number of groups of clients that are placed one by one; with more clients, groups are
@@ -27,8 +27,8 @@ larger.
 
 
 def first_plans(prepared: Prepared) -> Iterator[Counter[Pattern]]:
-    """Give the simple plans that there are, the quickest first; with many clients not the one
-    client by client.
+    """Yield simple plans, the quickest first. With many clients, the plan that places them one by
+    one is left out.
     """
     yield shared(prepared)
     for place in PLACES[:3]:
@@ -39,8 +39,8 @@ def first_plans(prepared: Prepared) -> Iterator[Counter[Pattern]]:
 
 
 def shared(prepared: Prepared) -> Counter[Pattern]:
-    """Return patterns with which all units serve as many clients, class after class, without
-    drafts; none with more than `UNITS` units.
+    """Return patterns without drafts in which all units serve the same number of clients; empty
+    with more than `UNITS` units.
     """
     units = [0, *accumulate(one.units for one in prepared.problem.verifiers)]
     ends, found = [0, *accumulate(prepared.clients)], Counter[Pattern]()
@@ -55,11 +55,11 @@ def shared(prepared: Prepared) -> Counter[Pattern]:
 
 
 def one_by_one(prepared: Prepared) -> Counter[Pattern]:
-    """Return patterns that serve all clients, each on the unit and with the option that gain most;
-    empty if some fail.
+    """Return patterns that serve all clients, each on the unit and with the option that gains most;
+    empty if some client cannot be placed.
 
-    Classes take turns, first the one of which the smallest share is placed. For capacity clients
-    are placed while any fit.
+    The class with the smallest share of placed clients comes next. For capacity, clients are placed
+    until none fits.
     """
     total, free = sum(prepared.clients), prepared.problem.objective == "capacity"
     size = max(1, total // STEPS)
@@ -87,12 +87,11 @@ def one_by_one(prepared: Prepared) -> Counter[Pattern]:
 
 
 def filled(prepared: Prepared, place: Place) -> Counter[Pattern]:
-    """Return patterns that serve all clients from one place, each class alone on units filled as
-    far as they go.
+    """Return patterns that serve all clients with drafts from one place, each class alone on full
+    units; empty if clients are left.
 
-    Classes come in order of weight; each takes the verifier and option that are worth most per
-    client on a full unit. Empty where clients are left; for capacity the classes share the units as
-    far as they go.
+    Classes are placed in order of weight. Each uses the verifier and option with the largest value
+    per client on a full unit. For capacity, the classes share the units equally.
     """
     problem = prepared.problem
     left = [one.units for one in problem.verifiers]

@@ -29,9 +29,7 @@ PLAIN_OPTIONS, PLAIN_PATTERNS = 20_000, 3000
 """Maximum number of options, and of patterns that are judged, for plans without compiled code."""
 
 PLAIN_SECONDS = 0.02
-"""Seconds after which no further simple plan is sought, where there is one and no time is left to
-search.
-"""
+"""Seconds after which the search for simple plans stops, if one was found and the time is up."""
 
 
 @dataclass(frozen=True)
@@ -48,13 +46,11 @@ class PlacementSearch(Method):
         return count_exact(problem, self.max_size or 0)
 
     def bytes_needed(self, problem: PlacementProblem) -> dict[str, float]:
-        """Return the bytes of a problem's arrays, too: rows of options, their fields in a plan,
-        and their prices.
-        """
+        """Return the memory of the method, in bytes by purpose, including that of the options."""
         return super().bytes_needed(problem) | {"options of clients": 500.0 * most_options(problem)}
 
     def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Search; where the time is up before there is a plan, offer a simple one."""
+        """Search for a plan; if the time is up before one is found, offer a simple one."""
         try:
             return self.search(problem, budget)
         except OutOfTime:
@@ -64,17 +60,17 @@ class PlacementSearch(Method):
 
     @abstractmethod
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Solve within a budget, as `run` of other methods does."""
+        """Solve a problem within a budget; the counterpart of `run` in other methods."""
 
     def plans(self, prepared: Prepared) -> Iterator[Counter[Pattern]]:
-        """Give the patterns of plans that are quickly found."""
+        """Yield the patterns of plans that are found quickly."""
         return first_plans(prepared)
 
     def offer_plain(self, problem: PlacementProblem, budget: Budget) -> None:
-        """Offer the best of the simple plans that are found at once; after `PLAIN_SECONDS` the
-        first one is offered.
+        """Offer the best of the simple plans that are found within `PLAIN_SECONDS`, or the first
+        one.
 
-        The judge values patterns where the kernel that does is still to be compiled.
+        The judge evaluates the patterns if the kernel for this is not compiled yet.
         """
         from specopt.solvers.placement.kernels.units import values
 
@@ -100,20 +96,20 @@ class PlacementSearch(Method):
 
 @dataclass(frozen=True)
 class SimplePlacement(PlacementSearch):
-    """Base of the methods that fill units once."""
+    """Base of the methods that build one plan by a simple rule."""
 
     may_fail = True
 
     @abstractmethod
     def patterns(self, prepared: Prepared) -> Counter[Pattern]:
-        """Return patterns that serve all clients; none where clients are left."""
+        """Return patterns that serve all clients; empty if the rule cannot place some client."""
 
     def plans(self, prepared: Prepared) -> Iterator[Counter[Pattern]]:
-        """Give the patterns of the method's only plan."""
+        """Yield the patterns of the method's only plan."""
         yield self.patterns(prepared)
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Offer the plan of these patterns."""
+        """Offer the plan that the patterns of the method form."""
         prepared = prepare(problem, budget=budget)
         plan = offer(prepared, self.patterns(prepared), budget)
         said = self.guarantee if plan is None else None
@@ -121,7 +117,7 @@ class SimplePlacement(PlacementSearch):
 
 
 def plain(problem: PlacementProblem) -> PlacementProblem:
-    """Return a problem itself, or without drafts where it has too many options for a quick plan."""
+    """Return the problem, without drafts if it has too many options for a quick plan."""
     if most_options(problem) <= PLAIN_OPTIONS:
         return problem
     classes = (
@@ -132,8 +128,8 @@ def plain(problem: PlacementProblem) -> PlacementProblem:
 
 
 def offer(prepared: Prepared, used: Mapping[Pattern, int], budget: Budget) -> PlacementPlan | None:
-    """Offer the plan in which patterns are used so often, if it violates nothing; return it
-    then.
+    """Offer the plan that uses each pattern the given number of times and return it; return None if
+    it is infeasible.
     """
     if not used and prepared.problem.objective != "capacity":
         return None
@@ -145,7 +141,7 @@ def offer(prepared: Prepared, used: Mapping[Pattern, int], budget: Budget) -> Pl
 
 
 def why_infeasible(prepared: Prepared, served: float = math.inf) -> Infeasible:
-    """Return the proof that there is no plan: the class and the constraint that stand in the way.
+    """Return the proof that no plan exists, with the class and the constraint that rule it out.
 
     served: maximum number of clients that can be served, where no class alone is the reason;
     infinite if unknown.

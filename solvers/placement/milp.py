@@ -30,7 +30,9 @@ from specopt.solvers.pyomo_program import ByProgram, run_program
 MAX_PATTERNS = 10_000
 
 UNITS = 100.0
-"""The most valuable pattern in the program's own unit: the tolerances of HiGHS are absolute."""
+"""Value of the most valuable pattern in the program. Values are scaled to it because the tolerances
+of HiGHS are absolute.
+"""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class MilpPlacement(ByProgram, PlacementSearch):
     size_hint = "fewer clients, drafters or tokens"
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """State the program, solve it, and read the plan."""
+        """Build the program, solve it, and return the plan."""
         formulation = replace(FORMULATION, state=partial(formulate, budget=budget))
         outcome = run_program(problem, formulation, budget, solver=self.solver)
         if outcome.plan is None and outcome.termination is Termination.INFEASIBLE:
@@ -55,8 +57,7 @@ class MilpPlacement(ByProgram, PlacementSearch):
 
 
 def formulate(problem: PlacementProblem, budget: Budget | None = None) -> Any:
-    """Return the program as a Pyomo model, over all patterns, within the budget of a solve if there
-    is one.
+    """Return the program over all patterns as a Pyomo model; `budget` limits the time to build it.
 
     Raises
     ------

@@ -17,11 +17,12 @@ from specopt.models.placement.problem import PlacementProblem
 from specopt.solvers.placement.prepare import Prepared, most_options, prepare
 
 SLACK = 0.9e-9
-"""Relative: by how much patterns may miss memory and least rates; the judge allows a little more.
+"""Relative tolerance of patterns for memory and minimum rates; that of the judge is slightly
+larger.
 """
 
 SECONDS_PER_PATTERN = 1e-5
-"""Work of making a pattern and valuing it."""
+"""Work of building and evaluating one pattern, in seconds."""
 
 
 Use = tuple[tuple[int, ...], tuple[tuple[int, int, bool, bool], ...]]
@@ -37,11 +38,11 @@ class Pattern:
     Parameters
     ----------
     side
-        Index of the unit with its drafter beside it.
+        Index of the verifier with the drafter next to it (see `Side`).
     entries
-        Options and how many clients of each, by increasing option.
+        Pairs of an option and its number of clients, by increasing option.
     value
-        Its part of the objective, as something to maximise.
+        Contribution of the unit to the objective, which is maximised.
     """
 
     side: int
@@ -49,7 +50,7 @@ class Pattern:
     value: float = 0.0
 
     def served(self, prepared: Prepared) -> list[int]:
-        """Return clients by class."""
+        """Return the number of clients of every class."""
         found = [0] * len(prepared.clients)
         for option, count in self.entries:
             found[prepared.sides[self.side].ways[option].cls] += count
@@ -62,7 +63,7 @@ class Pattern:
         return tuple(self.served(prepared)), tuple(types)
 
     def drafted(self, prepared: Prepared) -> dict[int, int]:
-        """Return clients by type of draft units."""
+        """Return the number of clients by type of draft units."""
         found: dict[int, int] = defaultdict(int)
         for option, count in self.entries:
             draft = prepared.sides[self.side].ways[option].draft
@@ -72,7 +73,7 @@ class Pattern:
 
 
 def valued(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
-    """Return those of some patterns that keep memory and least rates, each once, with their
+    """Return the patterns that satisfy memory and minimum rates, without repetitions and with their
     values.
     """
     if prepared.kernels is None:
@@ -105,7 +106,7 @@ def sign(problem: PlacementProblem) -> float:
 
 
 def judged(prepared: Prepared, pattern: Pattern) -> Pattern:
-    """Return a pattern with its value by the judge; -inf if it misses memory or least rates."""
+    """Return a pattern with its value according to the judge; -inf if it is infeasible."""
     prepared.budget.check()
     prepared.budget.spend(1.0)
     plan, problem = plan_of(prepared, {pattern: 1}), prepared.problem
@@ -115,8 +116,8 @@ def judged(prepared: Prepared, pattern: Pattern) -> Pattern:
 
 
 def count_exact(problem: PlacementProblem, enough: int) -> float:
-    """Return how many patterns memory holds, rates aside, with all sizes of draft units
-    distinguished; infinity for over `enough`.
+    """Return the number of patterns that fit in memory, whatever their rates; infinity if it
+    exceeds `enough`. Draft units with different numbers of clients are distinguished.
     """
     if (
         most_options(problem, exact=True) > 10 * enough
@@ -128,8 +129,8 @@ def count_exact(problem: PlacementProblem, enough: int) -> float:
 
 
 def most_clients(prepared: Prepared) -> list[int]:
-    """Return how many clients of each class a unit may serve: all of them, or those that memory
-    holds if they are free.
+    """Return the maximum number of clients of each class on one unit: all clients, or for the
+    objective "capacity" as many as fit in memory.
     """
     if prepared.problem.objective != "capacity":
         return prepared.clients
@@ -142,7 +143,7 @@ def most_clients(prepared: Prepared) -> list[int]:
 
 
 def all_patterns(prepared: Prepared) -> Iterator[Pattern]:
-    """Give every pattern that serves anybody and that memory holds, rates aside."""
+    """Yield every pattern with at least one client that fits in memory, whatever its rates."""
     for index, side in enumerate(prepared.sides):
         needs = (side.unit.kv * side.options["memory"]).tolist()
         stack: list[tuple[tuple[tuple[int, int], ...], int, float, list[int]]]
@@ -162,8 +163,8 @@ def all_patterns(prepared: Prepared) -> Iterator[Pattern]:
 
 
 def undominated(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
-    """Return the most valuable pattern of those with the same verifier, clients of every class and
-    draft units.
+    """Of the patterns that agree in verifier, clients of every class and draft units, return only
+    the most valuable.
     """
     best: dict[tuple[object, ...], Pattern] = {}
     for one in patterns:
@@ -189,8 +190,8 @@ def widest(prepared: Prepared, pattern: Pattern, draft: int) -> tuple[bool, bool
 
 
 def plan_of(prepared: Prepared, used: Mapping[Pattern, int]) -> PlacementPlan:
-    """Return the plan in which patterns are used so often, with as few draft units as their types
-    allow.
+    """Return the plan that uses each pattern the given number of times, with the minimum number of
+    draft units.
     """
     problem = prepared.problem
     held: dict[int, int] = defaultdict(int)

@@ -20,29 +20,29 @@ from specopt.models.placement.problem import ClientClass, Drafter, PlacementProb
 from specopt.solvers.budget import Budget
 
 OBJECTIVES = ("goodput", "fair", "capacity", "cost", "energy")
-"""In the order of the kernels' numbers."""
+"""Names of the objectives; the kernels use their positions as numbers."""
 
 EXACT_SIZES = 8
-"""Clients of a draft unit up to which every size is a type of its own; beyond, a type has a range
-of sizes.
+"""Number of clients of a draft unit up to which every number has its own type. A type of larger
+units covers a range of numbers.
 """
 
 RANGE = 1.25
-"""Ratio of the ends of these ranges."""
+"""Ratio of the ends of a range of client numbers that one type of larger draft units covers."""
 
 
 @dataclass(frozen=True)
 class DraftType:
-    """Draft units of one pool that hold so many clients with one drafter.
+    """Draft units of one pool that run one drafter for a certain number of clients.
 
     Parameters
     ----------
     pool, drafter
-        Their indices.
+        Indices of the pool and of the drafter.
     least, most
-        Clients that a unit holds: from `least` to `most`.
+        Minimum and maximum number of clients of a unit.
     context, length
-        The largest context and draft length of those it holds; None: not decided.
+        Largest context and largest draft length of its clients; None if the type leaves it open.
     """
 
     pool: int
@@ -55,7 +55,7 @@ class DraftType:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """An option as a plan has it."""
+    """An option in the terms of a plan: a class, and where and how its drafts are made."""
 
     cls: int
     place: Place
@@ -67,18 +67,18 @@ class Way:
 
 @dataclass(frozen=True)
 class Side:
-    """A verifier's units with one thing, or nothing, drafting beside them.
+    """A verifier's units, with one drafter or none running next to them.
 
     Parameters
     ----------
     verifier
-        Index.
+        Index of the verifier.
     drafter, length
-        Drafter and draft length beside the verifier; -1 and 0: none.
+        Index of the drafter next to the verifier and its draft length; -1 and 0 without one.
     unit
-        As kernels take it.
+        Record of the unit for the kernels.
     options, ways
-        The choices of clients there, for kernels and for plans.
+        Options of clients on these units, as records for the kernels and as parts of a plan.
     """
 
     verifier: int
@@ -90,7 +90,7 @@ class Side:
 
     @cached_property
     def by_class(self) -> defaultdict[int, list[int]]:
-        """The options of every class."""
+        """Indices of the options of every class."""
         found = defaultdict(list)
         for option, way in enumerate(self.ways):
             found[way.cls].append(option)
@@ -99,18 +99,18 @@ class Side:
 
 @dataclass(frozen=True)
 class Prepared:
-    """Arrays of a problem.
+    """The arrays of a problem.
 
     Parameters
     ----------
     problem
         The problem.
     objective
-        Its number for kernels.
+        Number of the objective in the kernels.
     sides
-        All units with their drafters beside them.
+        Every verifier alone, and with each drafter and draft length next to it.
     trips
-        Round trips of all options, end to end.
+        Concatenated round trips of all options, in seconds.
     drafts
         Types of draft units.
     budget
@@ -130,7 +130,7 @@ class Prepared:
 
     @cached_property
     def clients(self) -> list[int]:
-        """Clients of every class."""
+        """Number of clients of every class."""
         return [one.clients for one in self.problem.classes]
 
     def price_of(self, index: int) -> float:
@@ -143,10 +143,10 @@ class Prepared:
 def prepare(
     problem: PlacementProblem, exact: bool = False, budget: Budget | None = None
 ) -> Prepared:
-    """Return the arrays of a problem; where `exact`, types of draft units say their largest context
-    and length.
+    """Return the arrays of a problem.
 
-    budget: the budget of the solve; by default one without limits.
+    If `exact`, the types of draft units distinguish their largest context and draft length.
+    `budget` is the budget of the solve; by default it has no limits.
     """
     budget = budget or Budget(problem)
     kernels = budget.load("placement.units")
@@ -167,9 +167,7 @@ class _Builder:
         self.drafts = list(self._draft_types())
 
     def sides(self) -> Iterator[Side]:
-        """Give every verifier's units without anything beside, and with every drafter and draft
-        length.
-        """
+        """Yield every verifier alone, and with each drafter and draft length next to it."""
         problem = self.problem
         for v, verifier in enumerate(problem.verifiers):
             yield self._side(v, verifier, -1, 0)
@@ -263,8 +261,8 @@ class _Builder:
                 yield self._option(way, of, trips, 0.0, tuple(times))
 
     def _accepted(self, c: int, d: int) -> tuple[list[float], list[float]]:
-        """Return the probability that positions up to one are accepted, and the mean tokens of a
-        round, by length.
+        """Return, by draft length, the probability that all drafts are accepted, and the mean
+        number of tokens per round.
         """
         if d < 0:
             return [0.0], [1.0]
@@ -326,9 +324,7 @@ class _Builder:
 
 
 def draft_sizes(problem: PlacementProblem, drafter: Drafter) -> dict[int, int]:
-    """Return how many clients a draft unit holds at most, by the pool that runs a drafter: all, or
-    as memory allows.
-    """
+    """Return the maximum number of clients of a draft unit with a drafter, by index of the pool."""
     users = [c for c in problem.classes if drafter.name in c.acceptance.values]
     found: dict[int, int] = {}
     if not users:
@@ -348,7 +344,7 @@ def draft_sizes(problem: PlacementProblem, drafter: Drafter) -> dict[int, int]:
 
 
 def most_options(problem: PlacementProblem, exact: bool = False) -> float:
-    """Return how many options there are at most, without making any."""
+    """Return an upper bound on the number of options, without building them."""
     most, contexts = problem.max_draft_tokens, len({one.context_tokens for one in problem.classes})
     of: dict[str, int] = {}
     for drafter in problem.drafters:
@@ -370,7 +366,7 @@ def most_options(problem: PlacementProblem, exact: bool = False) -> float:
 
 
 def _ranges(most: int, exact: bool) -> Iterator[tuple[int, int]]:
-    """Give ranges of sizes that cover 1 to `most`."""
+    """Yield ranges of client numbers that cover 1 to `most`."""
     low = 1
     while low <= most:
         high = low if exact or low <= EXACT_SIZES else min(most, int(low * RANGE))

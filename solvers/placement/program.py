@@ -13,10 +13,10 @@ from specopt.models.result import Termination
 from specopt.solvers.solver_status import termination_of
 
 SECONDS_PER_PROGRAM, SECONDS_PER_STEP, SECONDS_PER_NODE = 1e-3, 2e-4, 1e-2
-"""Work of a program, of a step of the simplex method, and of a node: their number is limited."""
+"""Work of a program, of a step of the simplex method, and of a node, in seconds."""
 
 TOLERANCE = 1e-9
-"""By how much HiGHS may miss rows, and reduced costs their sign."""
+"""Feasibility tolerance of HiGHS for rows and reduced costs."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class Solution:
     Parameters
     ----------
     amounts
-        Of every column; None without a feasible point.
+        Value of every column; None without a feasible point.
     duals, losses
         Dual value of every row, and reduced cost of every column, of a linear program.
     value, bound
-        Of the point, and on all points; -inf where there are none.
+        Objective of the point, and upper bound on the objective of all points; -inf if infeasible.
     work
-        Seconds that the steps of the simplex method take, by a fixed rate.
+        Work of the steps of the simplex method, in seconds at a fixed rate.
     """
 
     amounts: Floats | None
@@ -52,8 +52,8 @@ class Program:
     lower, upper
         Limits of the rows.
     costs, most, whole, columns
-        Of every column: its value, its upper end, whether it is a whole number, and its
-        entries by row.
+        For every column, its objective coefficient, its upper bound, whether it is an integer, and
+        its entries by row.
     """
 
     lower: list[float] = field(default_factory=list)
@@ -88,11 +88,11 @@ class Program:
         presolve: bool = True,
         work: float = math.inf,
     ) -> Solution:
-        """Return the solution; `unit`: the divisor of objectives for HiGHS, whose tolerances
-        are absolute.
+        """Return the solution.
 
-        presolve: whether to presolve. Integer programs are not where time is limited: it may take
-        many times as long. work: limit on the nodes, by a fixed rate.
+        The objective is divided by `unit` for HiGHS, whose tolerances are absolute. `presolve`
+        allows presolving, except for integer programs with a time limit, because it may exceed
+        that. `work` limits the number of nodes, in seconds at a fixed rate.
         """
         import highspy
 

@@ -19,17 +19,17 @@ from specopt.solvers.placement.prepare import Prepared
 from specopt.solvers.placement.relaxation import Column, Duals, Relaxation
 
 OPTIONS = 6
-"""Options of a class in a box, beside those that patterns use, at most."""
+"""Maximum number of options per class and box, in addition to those that patterns use."""
 
 
 def whole_units(
     relaxation: Relaxation, duals: Duals, boxes: int, seconds: float
 ) -> Counter[Pattern]:
-    """Return patterns of units that nearly serve all clients.
+    """Return patterns of units that serve nearly all clients.
 
-    An integer program says how many units run in each of the `boxes` best boxes, and how many
-    clients (a real number) each option serves there. The units of a box then share them evenly,
-    rounded down.
+    An integer program decides how many units run in each of the `boxes` best boxes, and how many
+    clients (a real number) each option serves there. The units of a box then share the clients
+    evenly, rounded down.
     """
     prepared = relaxation.prepared
     frame = Frame.of(prepared)
@@ -70,7 +70,7 @@ Key = tuple[int, tuple[bool, float, float, float, float]]
 def _groups(
     relaxation: Relaxation, duals: Duals, boxes: int
 ) -> Iterator[tuple[int, Ints, Floats, Floats, Floats, float]]:
-    """Give the linear programs of the best boxes, with the options that matter there."""
+    """Yield the linear programs of the best boxes, with the most valuable options only."""
     prepared, kernels = relaxation.prepared, relaxation.prepared.kernels
     covers = {cover.side: cover for cover in relaxation.covers}
     of_sides = [relaxation.prices(side, duals) for side in prepared.sides]
@@ -109,8 +109,8 @@ def _groups(
 
 
 def nearest(relaxation: Relaxation) -> list[Pattern]:
-    """Return the patterns of the master program with whole clients: rounded down, to the nearest,
-    and up.
+    """Return the patterns of the master program with their numbers of clients rounded down, to the
+    nearest integer, and up.
     """
     found: dict[Pattern, None] = {}
     for column in relaxation.columns:
@@ -122,7 +122,7 @@ def nearest(relaxation: Relaxation) -> list[Pattern]:
 
 
 def spread(shared: dict[int, int], units: int) -> Counter[tuple[tuple[int, int], ...]]:
-    """Return the entries of so many units that share clients of some options evenly."""
+    """Return the entries of units that share the clients of some options evenly."""
     found = Counter[tuple[tuple[int, int], ...]]()
     if not units:
         return found
@@ -152,11 +152,10 @@ class Filling:
         self.best = cache(self._best)
 
     def move(self, now: Counter[Pattern], cls: int, step: int) -> int:
-        """Make the best move of one unit, or of one more; by one client where none can make it by
-        more.
+        """Add clients of a class to the unit that gains most, or to an unused one.
 
-        step: clients of the class that are added, or taken away where it is below 0. Returns what
-        was, or 0.
+        `step` is the number of clients, negative if they are removed. If no unit can change by it,
+        one client is moved. Returns the number of clients that were moved.
         """
         sides, used = self.prepared.sides, Counter[int]()
         for one, number in now.items():
@@ -193,11 +192,10 @@ class Filling:
 
 
 def completed(prepared: Prepared, units: Counter[Pattern]) -> Counter[Pattern]:
-    """Return patterns of units that serve every client once, from some that nearly do; none where
-    that fails.
+    """Return patterns of units that serve every client exactly once, starting from patterns that
+    nearly do; empty if that fails.
 
-    Clients that are too many are taken away, and those that are left out are added, where it costs
-    least.
+    Surplus clients are removed and missing ones are added where it costs least.
     """
     now: Counter[Pattern] = Counter()
     for one, number in units.items():
