@@ -284,7 +284,7 @@ class Relaxation:
     # ------------------------------------------------------------------ the master program
 
     def _master(self) -> Duals:
-        """Solve the master program, store its value and the patterns in use, and return the prices."""
+        """Solve the master program, store its value and used patterns, and return the prices."""
         prepared = self.prepared
         frame = Frame.of(prepared, self.least, self.most, whole=False)
         program = frame.program

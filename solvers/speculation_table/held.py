@@ -31,25 +31,23 @@ LOADS = (1, 2, 4, 8, 16, 32, 64)
 """Loads that are considered where no others are given."""
 
 ROUGH = 0.02
-"""How far a measured log may lie off a corrected one."""
+"""Standard deviation of the log of a measured value about the corrected prediction."""
 
 LEANS = np.array([1.0, 0.3, 0.1, 0.3, 0.1, 0.05])
-"""How far log seconds of steps may be off, in standard deviations: all, and by each term of
-`_leans`.
-"""
+"""Standard deviations of the corrections to the log seconds of steps, by term of `_leans`."""
 
 LEVEL = 0.9
 """Coverage of all bands and intervals."""
 
 BANDS: tuple[tuple[str, Which], ...] = (("rates", "fitted"), ("lower", "upper"), ("upper", "lower"))
-"""Acceptance and passes of an expected output, and of the ends of its band."""
+"""Which acceptance and passes give the expected throughput, and the two ends of its band."""
 
 SHORTEST = 1e-12
-"""Seconds of a step at the least, where a limit of passes is no time at all."""
+"""Minimum time of a step in seconds, used if a lower limit of the passes is 0."""
 
 HOLD = ROUGH / 0.5
-"""How much factors on passes, and the overhead as a share of a pass, are held: they may be off by
-half.
+"""Weight that holds factors on passes, and the overhead as a share of a pass, near their predicted
+values. They may be off by one half.
 """
 
 COLUMNS = (
@@ -217,10 +215,10 @@ Prediction = OfSweep | OfPasses
 
 
 def misses(prediction: Prediction, seen: Sequence[Seen]) -> Floats:
-    """Return logs of measured over predicted tokens and seconds of steps, and shifts of the logit
-    of acceptance.
+    """Return the logs of the ratios of measured to predicted tokens and seconds per step, and the
+    shifts of the logit of acceptance.
 
-    Tokens of a step that are not known, of the prediction or of the server, count as right.
+    Tokens per step that are unknown for the prediction or the server are taken to agree.
     """
     found = []
     for one in seen:
@@ -250,8 +248,8 @@ def _scaled(data: Any, factor: float, timed: bool = False) -> Any:
 
 
 def _acceptance(seen: Sequence[Seen]) -> dict[str, Any] | None:
-    """Return acceptance by position of the longest drafts, from the engine's counters; None: it has
-    none.
+    """Return acceptance by position of the longest drafts, from the engine's counters; None without
+    counters.
     """
     counts = [one.load.counted for one in seen if any(one.load.counted)]
     longest = max(map(len, counts), default=0)

@@ -1,4 +1,4 @@
-"""The runtimes that a speculation table is computed from, and how files say them."""
+"""The runtimes from which a speculation table is computed, and their form in files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ZERO_DRAFT_COST = (IDLE.least[0], IDLE.most[-1])
 
 @dataclass(frozen=True, eq=False)
 class Runtimes:
-    """Times of a step's parts.
+    """Times of the parts of a step.
 
     Parameters
     ----------
@@ -43,12 +43,12 @@ class Runtimes:
     verify
         Passes of the verify model.
     contexts
-        Cached tokens per request that count, each alike.
+        Numbers of cached tokens per request, weighted equally.
     step_overhead_seconds
-        Of every step, whatever the drafts: scheduling, sampling.
+        Fixed time of every step, such as scheduling and sampling.
     zero_draft_cost
-        Least and largest share of throughput that an engine which speculates loses in steps without
-        drafts, against one that does not.
+        Minimum and maximum share of throughput that an engine which speculates loses in steps
+        without drafts, compared with one that does not.
     notes
         Notes for the reader.
     """
@@ -116,7 +116,7 @@ class Runtimes:
         return replace(found, contexts=(float(context),))
 
     def _at_every_context(self) -> Self:
-        """Return the runtimes with all contexts that passes of both models were measured with."""
+        """Return the runtimes with all contexts at which passes of both models were measured."""
         tables = [of for of in (self.verify.contexts, self.drafter.contexts) if of]
         if not tables:
             return self

@@ -35,21 +35,16 @@ class SpeculationTable:
         First and last batch size, both included, and drafts per step; or one range for all with
         None: speculation is best not configured at all.
     speedup
-        By range: mean over its batch sizes of the goodput relative to no speculation.
+        Mean over the batch sizes of a range of the goodput relative to no speculation, by range.
     speedup_limits
-        By range: lowest and highest mean inside the limits of acceptance and runtimes; None without
-        any.
+        Lowest and highest mean within the limits of acceptance and runtimes, by range; None without
+        limits.
     loss
-        By range: the largest share of goodput lost against the best length of a batch size.
-    most_drafts
-        Longest draft that was considered.
-    robust
-        Whether the lengths are best in the worst case within the limits.
-    relative
-        Shape (B, K + 1): goodput at every batch size with 0..K drafts relative to no speculation;
-        in the worst case if `robust`.
-    notes
-        Notes for the reader.
+        Largest share of goodput that is lost compared with the best length of a batch size, by
+        range. most_drafts Longest draft that was considered. robust Whether the lengths are best in
+        the worst case within the limits. relative Shape (B, K + 1): goodput at every batch size
+        with 0..K drafts relative to no speculation; in the worst case if `robust`. notes Notes for
+        the reader.
     """
 
     ranges: tuple[Range, ...]
@@ -101,9 +96,7 @@ class SpeculationTable:
 
 @dataclass(frozen=True, eq=False)
 class Speedups:
-    """Goodput relative to that without speculation, shape (B, K + 1): expected over the contexts,
-    and its limits.
-    """
+    """Goodput relative to that without speculation and its limits, each of shape (B, K + 1)."""
 
     fitted: Floats
     low: Floats
@@ -114,8 +107,7 @@ def speedups(runtimes: Runtimes, acceptance: Acceptance, requests: int, drafts: 
     """Return the speed-ups of 1..B requests with 0..K drafts each.
 
     A step of b requests with K drafts each yields b E[N_K] tokens; without speculation a step
-    yields b. Every pass may lie anywhere within its limits whatever the others do: forms miss each
-    pass by another amount.
+    yields b. Each pass may lie anywhere within its limits, independently of the others.
 
     Raises
     ------
@@ -156,20 +148,21 @@ def speculation_table(
     Parameters
     ----------
     runtimes, acceptance
-        Of the two models.
+        Runtimes of the two models, and acceptance of the drafts.
     max_batch
-        Largest batch; None: as far as passes were measured, at most 256.
+        Largest batch; None for the largest measured one, up to 256.
     max_length
-        Longest draft; None: as far as the acceptance is known and passes were measured, or 8.
+        Longest draft; None for the longest with known acceptance and measured passes, or 8.
     loss
-        Share of the best goodput that a batch size may lose to make ranges fewer.
+        Share of the best goodput that a batch size may lose so that there are fewer ranges.
     robust
-        Take the length whose speed-up over no speculation is best in the worst case within the
-        limits, and none at all where any batch size may be slower than without speculation.
+        Choose the length with the best speed-up in the worst case within the limits. Do not
+        speculate at all if any batch size may then be slower than without speculation.
     extrapolate
         Whether to go beyond the measured range.
     multiple
-        Of which every draft length is one, as engines demand of heads that predict several tokens.
+        Number of which every draft length is a multiple. Engines require this for heads that
+        predict several tokens.
 
     Raises
     ------
@@ -222,8 +215,8 @@ def speculation_table(
 
 
 def break_even(runtimes: Runtimes, requests: int, drafts: int, multiple: int = 1) -> float | None:
-    """Return the constant acceptance rate from which drafts pay on average over 1..B requests;
-    None: they never do.
+    """Return the constant acceptance rate above which drafts pay off on average over 1..B requests;
+    None if they never do.
     """
 
     def pays(rate: float) -> bool:
@@ -244,7 +237,7 @@ def _means(values: Floats, ranges: list[tuple[int, int, int]]) -> tuple[float, .
 
 
 def _against(worth: Speedups, found: SpeculationTable) -> str:
-    """Return why it is best not to set up an engine to speculate; empty: it is not."""
+    """Return why an engine should not be set up to speculate; empty if it should."""
     speculates = any(drafts for *_, drafts in found.ranges)
     if not found.robust:
         logs = [np.log(worth.fitted[low - 1 : high, k or 0]) for low, high, k in found.ranges]
@@ -317,5 +310,5 @@ def _sizes(
 
 
 def _leading(truths: Any) -> int:
-    """Return how many entries come before the first that does not hold."""
+    """Return the number of entries before the first False."""
     return int(np.cumprod(truths).sum())

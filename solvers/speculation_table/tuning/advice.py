@@ -21,8 +21,8 @@ from specopt.solvers.speculation_table.tuning.tuning import Tuning
 def break_even(
     predictor: Predictor, answers: Answers, cases: Sequence[Case]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the acceptance length from which each measured draft length pays at each load, if steps
-    take as long as measured.
+    """Yield, for each load and measured draft length, the acceptance length above which it pays off
+    if steps take as long as measured.
     """
     grid = answers.grid
     for c in () if answers.relative else answers.concurrencies:
@@ -109,8 +109,8 @@ def _words(name: int | str) -> str:
 def _unmeasured(
     predictor: Predictor, answers: Answers, cases: Sequence[Case], tuning: Tuning
 ) -> Iterator[str]:
-    """Yield notes on the best length that was not measured, and on longer ones than the longest if
-    that is taken.
+    """Yield notes on the best length that was not measured, and on the next longer one if the
+    longest measured length is chosen.
     """
     measured = [length for length in predictor.sweep.draft_lengths if length]
     goal, loads = answers.goal, tuning.concurrencies
@@ -143,7 +143,7 @@ def _unmeasured(
 def _flip(
     predictor: Predictor, answers: Answers, every: Sequence[Ranges], worth: Sequence[float]
 ) -> str:
-    """Return at which price the best table and the best answer without one are worth the same."""
+    """Return a note on the cost at which a table is as good as the best answer without one."""
     prices, grid = answers.goal.prices, answers.grid
     table, other = every[-1], max(range(len(every) - 1), key=lambda i: worth[i])
     free = replace(answers, kept=(np.ones(len(grid.sizes)),) * 3).score(table)
@@ -179,7 +179,7 @@ def _flip(
 def _contexts(
     predictor: Predictor, answers: Answers, cases: Sequence[Case], schedule: Schedule
 ) -> Iterator[str]:
-    """Yield a note where drafts pay at one context and not at another."""
+    """Yield a note if drafts pay off at one context and not at another."""
     contexts = sorted({case[1] for case in cases})
     measured = [length for length in predictor.sweep.draft_lengths if length]
     if len(contexts) < 2 or answers.goal.context_tokens is not None:

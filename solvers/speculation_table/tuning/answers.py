@@ -20,7 +20,7 @@ Ranges = tuple[Range, ...]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Answers:
-    """Possible configurations of an engine: none, a constant length, a table."""
+    """Possible configurations of an engine: no speculation, a constant draft length, or a table."""
 
     grid: Grid
     goal: Goal
@@ -32,9 +32,10 @@ class Answers:
     relative: bool
 
     def all(self) -> list[Ranges]:
-        """Return the ranges of every answer, none first and the table last.
+        """Return the ranges of every answer, no speculation first and the table last.
 
-        Ranges with drafts end where they do not hold (`robust`) or do not fit in memory.
+        Ranges with drafts end at the load from which on they are not safe (`robust`) or do not fit
+        in memory.
         """
         sizes, room = self.grid.sizes, self.goal.room
         fitting = sum(room is None or size <= room[1] for size in sizes)
@@ -66,8 +67,8 @@ class Answers:
         return found
 
     def _between_measured(self) -> Floats:
-        """Return the value as a table takes it: between two measured loads the best length of the
-        nearer one, whatever is predicted there.
+        """Return the values from which a table is built. Between two measured loads, only the best
+        length of the nearer one is allowed.
         """
         grid, value = self.grid, self.value.copy()
         seen = np.flatnonzero(grid.measured[:, 1:].any(axis=1))
@@ -80,8 +81,8 @@ class Answers:
         return value
 
     def schedule(self, ranges: Ranges, *, judged: bool = False) -> Schedule:
-        """Return ranges with their speed-ups at the loads, prices and waiting included; judged: as
-        they are chosen.
+        """Return ranges with their speed-ups at the loads, including prices and waiting. If
+        `judged`, speed-ups are those by which answers are compared.
         """
         grid, cap = self.grid, ranges[-1][1]
         worth = (
@@ -106,7 +107,7 @@ class Answers:
         )
 
     def score(self, ranges: Ranges) -> float:
-        """Return the geometric mean that an answer is chosen by."""
+        """Return the geometric mean by which answers are compared."""
         return self.schedule(ranges, judged=True).mean_speedup() or 0.0
 
     def capacity(self, ranges: Ranges, times: Latency) -> Capacity:

@@ -1,9 +1,9 @@
-"""How many requests at a time an option serves in time and in memory.
+"""Number of concurrent requests that an option serves in time and in memory.
 
-The time per output token is the run's own where the sweep says it, else concurrency over throughput
-less the wait for the first token, else concurrency over throughput, an upper bound of its mean. The
-ratio of a run's own time to concurrency over throughput is interpolated over the load, and bands
-are those of the throughput.
+The time per output token is that of the run if the sweep contains it. Otherwise it is concurrency
+over throughput, less the wait for the first token if that is known; without it, this is an upper
+bound on the mean. The ratio of a run's own time to concurrency over throughput is interpolated over
+the load, and bands are those of the throughput.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class Latency:
     Parameters
     ----------
     share
-        Of concurrency over throughput.
+        Time per output token as a share of concurrency over throughput.
     late
-        Where requests queue or wait too long for the first token.
+        Whether requests queue or wait too long for the first token.
     notes
         Notes for the reader.
     """
@@ -43,9 +43,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Capacity:
-    """The largest load up to which an option meets the target, with its limits, and the throughput
-    there.
-    """
+    """The largest load up to which an option meets the target, with limits and throughput."""
 
     draft_length: int | str
     concurrency: int
@@ -126,8 +124,8 @@ def latency(
 
 
 def _seconds(runs: Sequence[Measurement], statistic: str) -> tuple[float, float, float, float]:
-    """Return, of runs of one point, concurrency over throughput, mean time per token, that asked
-    for, and wait.
+    """Return concurrency over throughput, the mean and the requested time per token, and the wait
+    for the first token, from the runs of one point.
     """
 
     def mean(name: str) -> float:

@@ -25,7 +25,7 @@ _SIZES = 256  # batch sizes up to which each is looked at; beyond, this many and
 
 
 def decide(predictor: Predictor, goal: Goal) -> Tuning:
-    """Return the schedule that a goal asks for.
+    """Return the best schedule for a goal.
 
     Guarantee: neither a constant length nor no speculation has a larger (weighted) geometric mean
     over the loads than the choice, including the usual cost of a table. With ``robust``, the
@@ -138,7 +138,7 @@ def _chosen(
 
 
 def _lengths(known: Sequence[int], goal: Goal) -> tuple[int, ...]:
-    """Return the draft lengths in question: 0, and all up to the longest measured, or those that
+    """Return the draft lengths to consider: 0, and all up to the longest measured one or those that
     may be measured.
     """
     if not known:
@@ -166,10 +166,11 @@ def _sizes(first: int, largest: int, concurrencies: Sequence[int]) -> tuple[int,
 
 
 def _value(grid: Grid, goal: Goal, lengths: Collection[int], loads: tuple[int, int]) -> Floats:
-    """Return the speed-up with 0, 1, ... drafts by batch size as it is judged; 0: not to be taken.
+    """Return the speed-up by which answers are compared, by batch size and number of drafts; 0 if a
+    length must not be used.
 
-    Speed-ups that were not measured count less, by a part of their doubt. Points outside the
-    measured draft lengths and loads are not taken, or, if extrapolation is allowed, count by the
+    Speed-ups that were not measured are reduced by a part of their doubt. Points outside the
+    measured draft lengths and loads are excluded or, if extrapolation is allowed, valued at the
     lower end of their bands.
     """
     column, size = np.arange(grid.mean.shape[1] - 1), np.array(grid.sizes)[:, None]

@@ -22,14 +22,14 @@ from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """The choice with each setup, and the best of them.
+    """The choice for each setup, and the best choice overall.
 
     Parameters
     ----------
     tuners
-        By setup.
+        Tuner of each setup.
     tunings
-        Their choices, by setup.
+        Choice of each setup.
     """
 
     tuners: Mapping[Setup, Tuner]
@@ -39,7 +39,9 @@ class Options:
     def of(
         cls, sweep: Sweep, goal: Goal, regret: float, confidence: float, *, asking: bool = False
     ) -> Options:
-        """Tune every setup of a sweep; an engine's own modes and trees have no table."""
+        """Tune every setup of a sweep. Tables are only considered for the mode "fixed" without
+        trees.
+        """
         tuners = {}
         for setup in sweep.setups:
             own, wanted, fixed = sweep.of(setup), goal, setup.mode != "fixed" or setup.topk > 1
@@ -54,7 +56,7 @@ class Options:
 
     @cached_property
     def loads(self) -> list[int]:
-        """Loads at which all setups are known."""
+        """Loads that were measured for all setups."""
         found = sorted(set.intersection(*(set(one.concurrencies) for one in self.tunings.values())))
         if not found:
             raise InvalidInput(
@@ -64,7 +66,7 @@ class Options:
 
     @cached_property
     def ranked(self) -> list[Setup]:
-        """Setups, the best first: by requests carried, then by the geometric mean."""
+        """Setups by decreasing capacity, then by decreasing geometric mean of the throughput."""
         return sorted(
             self.tunings,
             key=lambda one: (-self.tunings[one].carries, -self._mean(self.tunings[one])),
@@ -72,7 +74,7 @@ class Options:
 
     @property
     def best(self) -> Tuning:
-        """The choice."""
+        """The best choice over all setups."""
         return self.tunings[self.ranked[0]]
 
     def to_dict(self) -> dict[str, Any]:
@@ -121,8 +123,8 @@ class Options:
 
     @cached_property
     def doubtful(self) -> dict[Setup, Floats]:
-        """By setup that may be better than the best one over the common loads: the largest shares
-        lost to it there.
+        """The largest shares of throughput that may be lost at the common loads to each setup that
+        may be better than the best one.
         """
         best, found = self.best, {}
         low = np.array([best.grid.low[best.row(c), best.option(c)] for c in self.loads])
@@ -149,8 +151,8 @@ class Options:
 
     @cached_property
     def classes(self) -> list[dict[str, Any]]:
-        """The best answer of every workload for itself, and the share that it loses with the answer
-        for all.
+        """The best answer for each workload alone, and the share of throughput that the workload
+        loses with the answer for all.
         """
         return [
             {
@@ -195,7 +197,7 @@ class Options:
 
     @cached_property
     def _by_class(self) -> dict[str, tuple[Floats, list[Tuning]]]:
-        """By workload: speeds with the answer for all, and each setup's own answer."""
+        """Throughput with the answer for all, and the answers of the setups, by workload."""
         best, found = self.best, {}
         names = list(best.goal.mix or self.tuners[best.setup].workloads)
         for name in [name for name in names if name != WHOLE or len(names) == 1]:
@@ -218,7 +220,7 @@ class Options:
         return float(np.log(self._speeds(tuning)).mean())
 
     def _speeds(self, tuning: Tuning) -> Floats:
-        """Return the throughput of a choice at the common loads, prices and waiting included."""
+        """Return the throughput of a choice at the common loads, including prices and waiting."""
         return np.array([tuning.speedup(c) for c in self.loads]) * self._none(tuning)
 
 

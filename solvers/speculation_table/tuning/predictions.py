@@ -37,10 +37,9 @@ class Predictions:
     mean, low, high
         Tokens per second, and the limits of the band.
     less, more
-        How far the band of the log speed-up against no speculation reaches below its mean, and
-        above.
+        Distance of the ends of the band of the log speed-up from its mean, below and above.
     doubt
-        Half the width of the band of the log speed-up that is to hold half of all points.
+        Half the width of the band of the log speed-up with a coverage of 50 %.
     measured
         Whether the point was measured itself.
     """
@@ -62,7 +61,7 @@ class Predictor:
     sweep
         Runs with and without speculation.
     confidence
-        Share of runs that the bands are to hold.
+        Nominal coverage of the bands.
 
     Raises
     ------

@@ -27,12 +27,12 @@ _RUNS = 3  # of a point at most: from then on noise is estimated from repetition
 
 
 class Tuner:
-    """Ask for points to measure, and tell their results.
+    """Choose the points to measure next, and store the results.
 
     Parameters
     ----------
     concurrencies, draft_lengths
-        The loads and the draft lengths that may be measured; no speculation may be, anyway.
+        Loads and draft lengths that may be measured, in addition to no speculation.
     cases
         Workloads with their contexts, to be served at every load.
     goal
@@ -158,8 +158,8 @@ class Tuner:
         return decide(self.predictor, self.goal)
 
     def ask(self, count: int = 1) -> list[Point]:
-        """Return up to `count` points to measure next; none if the regret is certified to be small
-        enough.
+        """Return up to `count` points to measure next; an empty list once the certified regret is
+        small enough.
         """
         integer("count", count, 1)
         asked: list[Point] = []
@@ -229,7 +229,9 @@ class Tuner:
     def _imagined(
         self, point: Point, predictor: Predictor | None, known: Sequence[Measurement]
     ) -> Measurement:
-        """Return a measurement as it is predicted, or any where nothing can be predicted yet."""
+        """Return the predicted measurement of a point, or a placeholder if nothing can be
+        predicted.
+        """
         try:
             predictor = predictor or self._predictor(known)
         except InvalidInput:
