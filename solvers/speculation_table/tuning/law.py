@@ -119,8 +119,8 @@ class Law:
                 break
         self._left: dict[Place, dict[float, dict[int | None, float]]] = defaultdict(dict)
         for point, left in zip(speeds, y - self._expected(list(speeds))[1], strict=True):
-            row = self._left[place_of(point)].setdefault(math.log(point.condition.concurrency), {})
-            row[point.draft_length] = left
+            known = self._left[place_of(point)]
+            known.setdefault(math.log(point.condition.concurrency), {})[point.draft_length] = left
 
     def at(self, points: Sequence[Point]) -> Floats:
         """Return the log throughput of a request at points of known places."""
