@@ -95,8 +95,8 @@ def valued(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
         out = np.empty(len(listed))
         unit = of.unit, of.options, prepared.trips
         prepared.kernels.values(*unit, chosen, counts, sizes, prepared.objective, SLACK, out)
-        every = map(Pattern, repeat(side), listed, out.tolist())
-        found += [one for one in every if one.value > -math.inf]
+        priced = map(Pattern, repeat(side), listed, out.tolist())
+        found += [one for one in priced if one.value > -math.inf]
     return found
 
 

@@ -216,16 +216,18 @@ class _Builder:
         problem = self.problem
         for c, of in enumerate(problem.classes):
             yield self._option(Way(c, "none"), of)
-            trips = of.round_trip_seconds and of.round_trip_seconds.values.get(verifier.name)
+            trips = (
+                of.round_trip_seconds.values.get(verifier.name) if of.round_trip_seconds else None
+            )
             speeds = of.device_seconds_per_token.values if of.device_seconds_per_token else {}
-            bits = problem.bits_per_draft_token / (of.uplink_bits_per_second or math.inf)
+            uplink = of.uplink_bits_per_second or math.inf
             for d, drafter in enumerate(problem.drafters if trips is not None else ()):
                 if drafter.name not in of.acceptance.values or drafter.name not in speeds:
                     continue
                 each = speeds[drafter.name]
                 for k in range(1, problem.max_draft_tokens + 1):
                     one, more = (each, each) if drafter.parallel else (k * each, (k + 1) * each)
-                    away = of, trips, k * bits, (one, one)
+                    away = of, trips, k * problem.bits_per_draft_token / uplink, (one, one)
                     yield self._option(Way(c, "device", d, k), *away)
                     if problem.overlap:
                         yield self._option(Way(c, "device", d, k, True), *away, more)
@@ -241,10 +243,11 @@ class _Builder:
             if draft.context is not None and of.context_tokens > draft.context:
                 continue
             assert drafter.server is not None, "types are made of such"
-            passes, own, widest = drafter.server.values[pool.name], draft.context, draft.context
-            if draft.context is None:
-                own = of.context_tokens
+            passes, own, widest = drafter.server.values[pool.name], of.context_tokens, draft.context
+            if widest is None:
                 widest = max(one.context_tokens for one in problem.classes)
+            else:
+                own = widest
             longest = draft.length or problem.max_draft_tokens
             for k in range(1, longest + 1):
                 held = drafter.kv_bytes_per_token * draft.least * (of.max_context + k)

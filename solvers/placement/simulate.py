@@ -157,8 +157,8 @@ def _placed(problem: Any, plan: PlacementPlan, spread: Floats) -> Any:
     for group in plan.groups:
         first = len(entries)
         for one in group.clients:
-            entry = _entry(problem, plan, group, one, trips, chances)
-            entries.append((*entry, spread[len(entries)]))
+            fields = _entry(problem, plan, group, one, trips, chances)
+            entries.append((*fields, spread[len(entries)]))
         verifier, beside = problem.verifier[group.verifier], (0, 0, 0, 0)
         machine = rows(verifier.passes)
         if group.beside is not None:

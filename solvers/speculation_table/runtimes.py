@@ -161,7 +161,7 @@ class Runtimes:
         inside = np.ones((context.size, batch.size, drafts.size), np.bool_)
         inside &= self.verify.covers(batch, 1.0 + drafts, context)
         inside[..., 1:] &= self.drafter.covers(batch, drafts[..., 1:], context)
-        return inside.all(axis=0)
+        return np.asarray(inside.all(axis=0))
 
     def seconds(
         self, most_requests: int, most_drafts: int, which: Which = "fitted"
