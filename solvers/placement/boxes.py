@@ -21,26 +21,27 @@ from specopt.solvers.placement.patterns import most_clients
 from specopt.solvers.placement.prepare import Prepared, Side
 
 RATIO = 1.3
-"""Of the ends of the first boxes: wider ones bound worse, narrower ones take longer."""
+"""Ratio of the ends of the first boxes. Wider boxes give weaker bounds; narrower ones take longer.
+"""
 
 LOADS = (0.0, 1.0, 1.2, 1.6, 2.5, 5.0, 1e300)
-"""Ends of the first boxes of loads; beyond 1 batches are rarely not full."""
+"""Ends of the first boxes of loads. With a load above 1, nearly all batches are full."""
 
 Ends = tuple[bool, float, float, float, float]
 
 
 @dataclass(frozen=True)
 class Cover:
-    """Boxes that hold every pattern of one side.
+    """Boxes that together contain every pattern of one side.
 
     Parameters
     ----------
     side
-        Its index.
+        Index of the side.
     boxes
-        As the kernel takes them.
+        Records of the boxes for the kernels.
     base, floor
-        Least time from pass to pass without waits, and least pass of a client or more.
+        Minimum time between the passes of a client without waits, and minimum time of a pass.
     """
 
     side: int
@@ -50,7 +51,7 @@ class Cover:
 
 
 def covers(prepared: Prepared) -> Iterator[Cover]:
-    """Give the boxes of every side that can serve anybody."""
+    """Yield the boxes of every side that can serve at least one client."""
     most = most_clients(prepared)
     for index, side in enumerate(prepared.sides):
         fits = int(
@@ -80,36 +81,27 @@ def _steps(low: float, high: float) -> list[tuple[float, float]]:
 
 
 def _pass_ends(side: Side, fits: int) -> tuple[float, float]:
-    """Return the least and the largest time of a pass of one client or more."""
+    """Return the minimum and maximum time of a pass with at least one client."""
     unit, options = side.unit, side.options
-    most = np.array(
-        [
-            1.0,
-            fits,
-            fits * options["new"].max(),
-            min(fits * options["context"].max(), unit.room / unit.kv),
-        ]
-    )
+    cached = min(fits * options["context"].max(), unit.room / unit.kv)
+    most = np.array([1.0, fits, fits * options["new"].max(), cached])
     shortest, longest = 0.0, float((unit.passes @ most).max())
     for row in unit.passes:
-        shortest = max(
-            shortest,
-            float((row[0] + row[1] + row[2] * options["new"] + row[3] * options["context"]).min()),
-        )
+        own = row[0] + row[1] + row[2] * options["new"] + row[3] * options["context"]
+        shortest = max(shortest, float(own.min()))
     if len(unit.beside):
-        each = np.array([1.0, fits, fits * (unit.length if unit.parallel else 1.0), most[3]])
+        each = np.array([1.0, fits, fits * (unit.length if unit.parallel else 1.0), cached])
         longest += (1.0 if unit.parallel else unit.length) * float((unit.beside @ each).max())
     return shortest / unit.open_share * (1.0 - 1e-9), longest / unit.open_share * (1.0 + 1e-9)
 
 
 def _light(prepared: Prepared, side: Side, shortest: float) -> tuple[float, list[Ends]]:
-    """Return the least time from pass to pass without waits, and the boxes of batches that are not
-    full.
+    """Return the minimum time between the passes of a client without waits, and the boxes of
+    batches that are not full.
     """
     unit, options = side.unit, side.options
-    work = np.column_stack(
-        [np.ones(len(options)), np.ones(len(options)), options["new"], options["context"]]
-    )
+    ones = np.ones(len(options))
+    work = np.column_stack([ones, ones, options["new"], options["context"]])
     alone = (work @ unit.passes.T).max(axis=1) / unit.open_share
     trips = [prepared.trips[o["first"] : o["first"] + o["trips"]] + o["sent"] for o in options]
     soonest = np.array([one.mean() for one in trips])
@@ -129,7 +121,7 @@ def _light(prepared: Prepared, side: Side, shortest: float) -> tuple[float, list
 
 
 def width(prepared: Prepared, classes: int) -> int:
-    """Return the most rows that a pattern keeps in a box."""
+    """Return the maximum number of rows in the linear program of a box."""
     later = len(prepared.kernels.LATER)
     pieces = max(
         len(side.unit.passes) * (len(side.unit.beside) or 1 + later) for side in prepared.sides

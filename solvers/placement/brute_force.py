@@ -7,18 +7,21 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass
+from operator import sub
 
 from specopt.models.placement.problem import PlacementProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.placement.method import PlacementSearch, offer, sign, why_infeasible
-from specopt.solvers.placement.patterns import Pattern, all_patterns, undominated, valued, widest
+from specopt.solvers.placement.method import PlacementSearch, offer, why_infeasible
+from specopt.solvers.placement.patterns import (
+    Pattern,
+    Use,
+    all_patterns,
+    sign,
+    undominated,
+    valued,
+)
 from specopt.solvers.placement.prepare import Prepared, prepare
-
-State = tuple[tuple[int, ...], tuple[tuple[int, int, bool, bool], ...]]
-"""Clients served by class; and of draft units by type: clients, and whether its largest context and
-length are met.
-"""
 
 
 @dataclass(frozen=True)
@@ -34,14 +37,14 @@ class BruteForcePlacement(PlacementSearch):
     size_hint = "fewer clients, drafters or tokens"
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Add a unit at a time to all states of served clients."""
+        """Extend all states of served clients, one unit at a time."""
         prepared = prepare(problem, True, budget)
         patterns = undominated(prepared, valued(prepared, list(all_patterns(prepared))))
-        nobody: State = ((0,) * len(problem.classes), ())
-        states: dict[State, tuple[float, tuple[Pattern, ...]]] = {nobody: (0.0, ())}
+        nobody: Use = ((0,) * len(problem.classes), ())
+        states: dict[Use, tuple[float, tuple[Pattern, ...]]] = {nobody: (0.0, ())}
         for v, verifier in enumerate(problem.verifiers):
             mine = [
-                (one, _use(prepared, one))
+                (one, one.use(prepared))
                 for one in patterns
                 if prepared.sides[one.side].verifier == v
             ]
@@ -52,10 +55,8 @@ class BruteForcePlacement(PlacementSearch):
                     budget.hold("states of what is served", 1000.0 * len(after))
                     for one, use in mine:
                         to = _joined(state, use)
-                        if problem.objective != "capacity" and any(
-                            count > most
-                            for count, most in zip(to[0], prepared.clients, strict=True)
-                        ):
+                        left = map(sub, prepared.clients, to[0])
+                        if problem.objective != "capacity" and min(left) < 0:
                             continue
                         if to not in after or value + one.value > after[to][0]:
                             after[to] = value + one.value, (*units, one)
@@ -74,12 +75,7 @@ class BruteForcePlacement(PlacementSearch):
         )
 
 
-def _use(prepared: Prepared, one: Pattern) -> State:
-    drafted = ((d, count, *widest(prepared, one, d)) for d, count in one.drafted(prepared).items())
-    return tuple(one.served(prepared)), tuple(sorted(drafted))
-
-
-def _joined(state: State, use: State) -> State:
+def _joined(state: Use, use: Use) -> Use:
     served = tuple(map(sum, zip(state[0], use[0], strict=True)))
     drafted = {d: (count, context, length) for d, count, context, length in state[1]}
     for d, count, context, length in use[1]:
@@ -88,8 +84,8 @@ def _joined(state: State, use: State) -> State:
     return served, tuple(sorted((d, *of) for d, of in drafted.items()))
 
 
-def _total(prepared: Prepared, state: State, value: float) -> float:
-    """Return the value of a state with its draft units; -inf where clients are left, or pools are
+def _total(prepared: Prepared, state: Use, value: float) -> float:
+    """Return the value of a state including its draft units; -inf if clients are left or a pool is
     too small.
     """
     problem = prepared.problem

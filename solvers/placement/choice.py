@@ -10,20 +10,20 @@ import numpy as np
 
 from specopt.models.placement.problem import PlacementProblem
 from specopt.solvers.placement.patterns import Pattern, widest
-from specopt.solvers.placement.prepare import Prepared
+from specopt.solvers.placement.prepare import Prepared, Way
 from specopt.solvers.placement.program import Program
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The solution of HiGHS.
+    """The choice of patterns by HiGHS.
 
     Parameters
     ----------
     used
-        Patterns and units of each; None without a feasible choice.
+        Patterns with their numbers of units; None without a feasible choice.
     bound
-        On the value of every choice, as something to maximise; -inf: there is none.
+        Upper bound on the value of every choice; -inf if no choice is feasible.
     """
 
     used: list[tuple[Pattern, int]] | None
@@ -31,15 +31,15 @@ class Choice:
 
 
 def all_units(problem: PlacementProblem) -> list[int]:
-    """Return the units of every verifier, and of all; and the same again, of those that are always
-    busy.
+    """Return the numbers of units of every verifier and in total, followed by the same numbers for
+    units that are always busy.
     """
     units = [one.units for one in problem.verifiers]
     return 2 * [*units, sum(units)]
 
 
 def counted(problem: PlacementProblem, verifier: int, is_full: bool = False) -> list[int]:
-    """Return where in `all_units` a unit counts."""
+    """Return the positions in `all_units` at which a unit is counted."""
     kinds = 1 + len(problem.verifiers)
     once = [verifier, kinds - 1]
     return once + [kinds + kind for kind in once] * is_full
@@ -47,15 +47,15 @@ def counted(problem: PlacementProblem, verifier: int, is_full: bool = False) -> 
 
 @dataclass(frozen=True)
 class Frame:
-    """A program with the rows that every plan keeps, and columns of draft units and of the share
-    that is carried.
+    """A program with the rows that every plan satisfies, and with columns for draft units and for
+    the share of clients that is served.
 
     Parameters
     ----------
     program
         The program.
     classes, verifiers, drafts
-        Rows of clients of every class, of units (see `counted`), and of clients of every type of
+        Rows that count clients of every class, units (see `counted`), and clients of every type of
         draft units.
     """
 
@@ -63,6 +63,10 @@ class Frame:
     classes: range
     verifiers: range
     drafts: range
+
+    def rows_of(self, way: Way) -> list[int]:
+        """Return the rows in which a client of an option is counted."""
+        return [self.classes[way.cls], *([self.drafts[way.draft]] if way.draft >= 0 else [])]
 
     @classmethod
     def of(
@@ -72,20 +76,19 @@ class Frame:
         most: Sequence[int] = (),
         whole: bool = True,
     ) -> Frame:
-        """Return the frame of a problem; least, most: units (see `counted`), by default none and
-        all.
+        """Return the frame of a problem.
+
+        `least` and `most` limit the numbers of units (see `counted`), by default 0 and all.
         """
         problem, program = prepared.problem, Program()
         carried = problem.objective == "capacity"
         clients = [0.0 if carried else float(count) for count in prepared.clients]
         classes = program.rows(clients, [math.inf] * len(clients) if carried else clients)
-        units = list(map(float, all_units(problem)))
-        verifiers = program.rows(
-            list(map(float, least)) or [0.0] * len(units), list(map(float, most)) or units
-        )
+        units = all_units(problem)
+        verifiers = program.rows(least or [0.0] * len(units), most or units)
         drafts = program.rows([-math.inf] * len(prepared.drafts), [0.0] * len(prepared.drafts))
         pools = program.rows(
-            [0.0] * len(problem.draft_pools), [float(one.units) for one in problem.draft_pools]
+            [0.0] * len(problem.draft_pools), [one.units for one in problem.draft_pools]
         )
         for row, draft in zip(drafts, prepared.drafts, strict=True):
             held = {row: -float(draft.most), pools[draft.pool]: 1.0}
@@ -106,11 +109,11 @@ def choose(
     reached: float = -math.inf,
     penalty: float = 0.0,
 ) -> Choice:
-    """Return the most valuable use of some patterns that places every client (for capacity: the
-    most of each class).
+    """Return the best choice of patterns that serves every client, or for capacity the largest
+    share of each class.
 
-    The linear program comes first: its bound is known soon, and a choice that is better than a
-    known plan uses no pattern that loses the difference to that bound.
+    The linear program is solved first. A choice that is better than a known plan uses no pattern
+    whose reduced cost exceeds the difference between that bound and the plan.
 
     Parameters
     ----------
@@ -119,24 +122,20 @@ def choose(
     reached
         Value of the known plan; no choice is returned if it is not better.
     penalty
-        For every client that is left out; 0: none may be.
+        Cost of every client that is left out; 0 if all clients must be served.
     """
     problem, frame = prepared.problem, Frame.of(prepared)
-    program = frame.program
+    program, capacity = frame.program, problem.objective == "capacity"
     used = [one.drafted(prepared) for one in patterns]
     met: dict[int, range] = {}
     pooled = [problem.draft_pools[draft.pool].units for draft in prepared.drafts]
     for d in {d for of in used for d in of}:
         # where a type is used, somebody has its context, somebody its length, and all share no
         # fewer on a unit
-        met[d], full = (
-            program.rows([-math.inf] * 3, [0.0] * 3),
-            prepared.drafts[d].least - 1.0 + 1.0 / pooled[d],
-        )
-        program.columns[d] = {
-            **program.columns[d],
-            **dict(zip(met[d], (1.0, 1.0, full), strict=True)),
-        }
+        met[d] = program.rows([-math.inf] * 3, [0.0] * 3)
+        full = prepared.drafts[d].least - 1.0 + 1.0 / pooled[d]
+        own = dict(zip(met[d], (1.0, 1.0, full), strict=True))
+        program.columns[d] = {**program.columns[d], **own}
     first = len(program.costs)
     for one, drafted in zip(patterns, used, strict=True):
         prepared.budget.check()
@@ -148,12 +147,11 @@ def choose(
             context, length = widest(prepared, one, d)
             met_by = -float(pooled[d] * context), -float(pooled[d] * length), -float(count)
             held |= {frame.drafts[d]: float(count), **dict(zip(met[d], met_by, strict=True))}
-        program.column(0.0 if problem.objective == "capacity" else one.value, held, whole=True)
+        program.column(0.0 if capacity else one.value, held, whole=True)
     if penalty:
         for row in frame.classes:
             program.column(-penalty, {row: 1.0})
-    unit = max((abs(one.value) for one in patterns), default=0.0) or 1.0
-    unit = 1.0 if problem.objective == "capacity" else unit
+    unit = (not capacity and max((abs(one.value) for one in patterns), default=0.0)) or 1.0
     # comparing thousands of columns with each other would take longer than solving
     relaxed = replace(program, whole=[]).solve(prepared.budget.remaining, unit=unit, presolve=False)
     prepared.budget.spend(relaxed.work)
@@ -171,12 +169,12 @@ def choose(
     found = program.solve(prepared.budget.remaining, unit=unit, work=left)
     prepared.budget.spend(found.work)
     # a plan is known, or using nothing is one: that there is none cannot be believed
-    feasible = problem.objective == "capacity" or (reached > -math.inf and not losing.size)
+    feasible = capacity or (reached > -math.inf and not losing.size)
     bound = relaxed.bound if feasible and found.bound == -math.inf else found.bound
     bound = max(reached, min(bound, relaxed.bound))
     if found.amounts is None:
         return Choice(None, bound)
-    counts = np.rint(found.amounts[first : first + len(patterns)]).astype(int).tolist()
+    counts = map(round, found.amounts[first:].tolist())  # at last, clients that are left out
     return Choice(
-        [(one, count) for one, count in zip(patterns, counts, strict=True) if count], bound
+        [(one, count) for one, count in zip(patterns, counts, strict=False) if count], bound
     )

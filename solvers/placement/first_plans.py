@@ -12,13 +12,13 @@ from specopt.solvers.placement.patterns import Pattern, valued
 from specopt.solvers.placement.prepare import Prepared
 from specopt.solvers.placement.rounding import Filling
 
-CLIENTS = 2**40
-"""Maximum number of clients of a unit where the problem does not limit them: more than memory
-holds.
+CLIENTS = 2**60
+"""Maximum number of clients of a class where the problem does not limit them: more than the memory
+of all units holds.
 """
 
 UNITS = 1000
-"""Maximum number of units that share all clients evenly."""
+"""Maximum number of units for the plan in which all units share the clients evenly."""
 
 STEPS = 300
 """Maximum number of groups of clients that are placed one by one; with more clients, groups are
@@ -27,8 +27,8 @@ larger.
 
 
 def first_plans(prepared: Prepared) -> Iterator[Counter[Pattern]]:
-    """Give the simple plans that there are, the quickest first; with many clients not the one
-    client by client.
+    """Yield simple plans, the quickest first. With many clients, the plan that places them one by
+    one is left out.
     """
     yield shared(prepared)
     for place in PLACES[:3]:
@@ -39,8 +39,8 @@ def first_plans(prepared: Prepared) -> Iterator[Counter[Pattern]]:
 
 
 def shared(prepared: Prepared) -> Counter[Pattern]:
-    """Return patterns with which all units serve as many clients, class after class, without
-    drafts; none with more than `UNITS` units.
+    """Return patterns without drafts in which all units serve the same number of clients; empty
+    with more than `UNITS` units.
     """
     units = [0, *accumulate(one.units for one in prepared.problem.verifiers)]
     ends, found = [0, *accumulate(prepared.clients)], Counter[Pattern]()
@@ -55,11 +55,11 @@ def shared(prepared: Prepared) -> Counter[Pattern]:
 
 
 def one_by_one(prepared: Prepared) -> Counter[Pattern]:
-    """Return patterns that serve all clients, each on the unit and with the option that gain most;
-    empty if some fail.
+    """Return patterns that serve all clients, each on the unit and with the option that gains most;
+    empty if some client cannot be placed.
 
-    Classes take turns, first the one of which the smallest share is placed. For capacity clients
-    are placed while any fit.
+    The class with the smallest share of placed clients comes next. For capacity, clients are placed
+    until none fits.
     """
     total, free = sum(prepared.clients), prepared.problem.objective == "capacity"
     size = max(1, total // STEPS)
@@ -87,27 +87,24 @@ def one_by_one(prepared: Prepared) -> Counter[Pattern]:
 
 
 def filled(prepared: Prepared, place: Place) -> Counter[Pattern]:
-    """Return patterns that serve all clients from one place, each class alone on units filled as
-    far as they go.
+    """Return patterns that serve all clients with drafts from one place, each class alone on full
+    units; empty if clients are left.
 
-    Classes come in order of weight; each takes the verifier and option that are worth most per
-    client on a full unit. Empty where clients are left; for capacity the classes share the units as
-    far as they go.
+    Classes are placed in order of weight. Each uses the verifier and option with the largest value
+    per client on a full unit. For capacity, the classes share the units equally.
     """
     problem = prepared.problem
     left = [one.units for one in problem.verifiers]
     units: Counter[Pattern] = Counter()
     share = problem.objective == "capacity"
     for c in sorted(range(len(problem.classes)), key=lambda c: -problem.classes[c].weight):
-        clients = (
-            sum(one.units for one in problem.verifiers) * CLIENTS if share else prepared.clients[c]
-        )
+        clients = CLIENTS if share else prepared.clients[c]
         full = [
             one
             for index, side in enumerate(prepared.sides)
             for option in side.by_class[c]
             if side.ways[option].place == place
-            and (one := _full_unit(prepared, index, option, clients))
+            and (one := _largest(prepared, index, option, clients))
         ]
         full.sort(key=lambda one: (-one.value / one.entries[0][1], -one.entries[0][1]))
         room = [u // len(problem.classes) if share else u for u in left]
@@ -128,25 +125,22 @@ def filled(prepared: Prepared, place: Place) -> Counter[Pattern]:
     return units
 
 
-def _full_unit(prepared: Prepared, index: int, option: int, clients: int) -> Pattern | None:
-    side = prepared.sides[index]
-    fits = int(max(0.0, side.unit.room) / (side.unit.kv * side.options[option]["memory"]))
-    return _largest(prepared, index, option, min(fits, clients))
-
-
-def _largest(prepared: Prepared, side: int, option: int, most: int) -> Pattern | None:
-    """Return the largest number of clients of an option alone on a unit that keeps the least rate,
-    by halving.
+def _largest(prepared: Prepared, index: int, option: int, clients: int) -> Pattern | None:
+    """Return a unit with the largest number of clients of one option, found by bisection, that
+    memory and the minimum rate allow.
 
     Rates are not monotone in the number of clients, so that a larger one may exist.
     """
     prepared.budget.check()
-    low, best, high = 0, None, most
+    side = prepared.sides[index]
+    fits = int(max(0.0, side.unit.room) / (side.unit.kv * side.options[option]["memory"]))
+    low, best, high = 0, None, min(fits, clients)
+    middle = high
     while low < high:
-        middle = high if best is None and high == most else (low + high + 1) // 2
-        found = valued(prepared, [Pattern(side, ((option, middle),))])
+        found = valued(prepared, [Pattern(index, ((option, middle),))])
         if found:
             low, best = middle, found[0]
         else:
             high = middle - 1
+        middle = (low + high + 1) // 2
     return best

@@ -14,15 +14,17 @@ from specopt.solvers.placement.patterns import SLACK, Pattern, most_clients, und
 from specopt.solvers.placement.prepare import Prepared
 
 MAX_KEPT, MAX_ENTRIES = 2**15, 64
-"""Maximum number of patterns of one side that are kept, and of their entries; with more the list is
-given up.
+"""Maximum number of kept patterns per side, and of entries per pattern. If a side has more, listing
+stops without a result.
 """
 
 CHUNK = 10_000
-"""Patterns that are valued between two looks at the clock; many more are only counted."""
+"""Number of patterns that are evaluated between two checks of the clock. If patterns are only
+counted, it is 100 times as large.
+"""
 
 SECONDS_PER_PATTERN = 3e-6
-"""Work of valuing a pattern; to count it takes a hundredth."""
+"""Work of evaluating a pattern, in seconds; counting it takes a hundredth of that."""
 
 
 class Lister:
@@ -33,7 +35,7 @@ class Lister:
     prepared
         The problem.
     most
-        Maximum number of patterns that are seen.
+        Maximum number of patterns to enumerate.
     """
 
     def __init__(self, prepared: Prepared, most: int) -> None:
@@ -50,10 +52,9 @@ class Lister:
         boxes: Any,
         is_valued: bool = True,
     ) -> list[Pattern] | None:
-        """Return the patterns of some boxes of a side, as the kernel `near` lists them; None if
-        there are too many.
+        """Return the patterns of some boxes of a side; None if there are too many.
 
-        is_valued: whether they are wanted, or only counted.
+        If `is_valued` is False, patterns are only counted, and the list is empty.
         """
         prepared, kernels, side = self.prepared, self.kernels, self.prepared.sides[index]
         options, rows = len(side.options), 1 + width(prepared, sizes.classes)
@@ -92,8 +93,8 @@ class Lister:
 
 
 def every(prepared: Prepared, most: int) -> list[Pattern] | None:
-    """Return all patterns that memory holds, of those with the same verifier, clients and draft
-    units the most valuable; None if there are more than `most`.
+    """Return all patterns that fit in memory; None if there are more than `most`. Of patterns with
+    the same verifier, clients and draft units, only the most valuable is returned.
     """
     clients, found = np.array(most_clients(prepared), np.float64), list[Pattern]()
     for is_valued in (False, True):

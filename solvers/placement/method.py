@@ -22,21 +22,21 @@ from specopt.models.result import Conflict, Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
 from specopt.solvers.placement.first_plans import first_plans
-from specopt.solvers.placement.patterns import SLACK, Pattern, count_exact, plan_of
+from specopt.solvers.placement.patterns import SLACK, Pattern, count_exact, plan_of, sign
 from specopt.solvers.placement.prepare import Prepared, most_options, prepare
 
 PLAIN_OPTIONS, PLAIN_PATTERNS = 20_000, 3000
 """Maximum number of options, and of patterns that are judged, for plans without compiled code."""
 
 PLAIN_SECONDS = 0.02
-"""Seconds after which no further simple plan is sought, where there is one and no time is left to
-search.
-"""
+"""Seconds after which the search for simple plans stops, if one was found and the time is up."""
 
 
 @dataclass(frozen=True)
-class PlacementMethod(Method):
-    """Base of the methods for `placement`."""
+class PlacementSearch(Method):
+    """Base of the methods for `placement`, which return a simple plan if the time limit is reached
+    before they find their own.
+    """
 
     solves = PlacementProblem
     size_unit = "patterns of units"
@@ -46,20 +46,11 @@ class PlacementMethod(Method):
         return count_exact(problem, self.max_size or 0)
 
     def bytes_needed(self, problem: PlacementProblem) -> dict[str, float]:
-        """Return the bytes of a problem's arrays, too: rows of options, their fields in a plan,
-        and their prices.
-        """
+        """Return the memory of the method, in bytes by purpose, including that of the options."""
         return super().bytes_needed(problem) | {"options of clients": 500.0 * most_options(problem)}
 
-
-@dataclass(frozen=True)
-class PlacementSearch(PlacementMethod):
-    """Base of the methods that return a simple plan if the time limit is reached before they find
-    their own.
-    """
-
     def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Search; where the time is up before there is a plan, offer a simple one."""
+        """Search for a plan; if the time is up before one is found, offer a simple one."""
         try:
             return self.search(problem, budget)
         except OutOfTime:
@@ -69,17 +60,17 @@ class PlacementSearch(PlacementMethod):
 
     @abstractmethod
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Solve within a budget, as `run` of other methods does."""
+        """Solve a problem within a budget; the counterpart of `run` in other methods."""
 
     def plans(self, prepared: Prepared) -> Iterator[Counter[Pattern]]:
-        """Give the patterns of plans that are quickly found."""
+        """Yield the patterns of plans that are found quickly."""
         return first_plans(prepared)
 
     def offer_plain(self, problem: PlacementProblem, budget: Budget) -> None:
-        """Offer the best of the simple plans that are found at once; after `PLAIN_SECONDS` the
-        first one is offered.
+        """Offer the best of the simple plans that are found within `PLAIN_SECONDS`, or the first
+        one.
 
-        The judge values patterns where the kernel that does is still to be compiled.
+        The judge evaluates the patterns if the kernel for this is not compiled yet.
         """
         from specopt.solvers.placement.kernels.units import values
 
@@ -105,20 +96,20 @@ class PlacementSearch(PlacementMethod):
 
 @dataclass(frozen=True)
 class SimplePlacement(PlacementSearch):
-    """Base of the methods that fill units once."""
+    """Base of the methods that build one plan by a simple rule."""
 
     may_fail = True
 
     @abstractmethod
     def patterns(self, prepared: Prepared) -> Counter[Pattern]:
-        """Return patterns that serve all clients; none where clients are left."""
+        """Return patterns that serve all clients; empty if the rule cannot place some client."""
 
     def plans(self, prepared: Prepared) -> Iterator[Counter[Pattern]]:
-        """Give the patterns of the method's only plan."""
+        """Yield the patterns of the method's only plan."""
         yield self.patterns(prepared)
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Offer the plan of these patterns."""
+        """Offer the plan that the patterns of the method form."""
         prepared = prepare(problem, budget=budget)
         plan = offer(prepared, self.patterns(prepared), budget)
         said = self.guarantee if plan is None else None
@@ -126,7 +117,7 @@ class SimplePlacement(PlacementSearch):
 
 
 def plain(problem: PlacementProblem) -> PlacementProblem:
-    """Return a problem itself, or without drafts where it has too many options for a quick plan."""
+    """Return the problem, without drafts if it has too many options for a quick plan."""
     if most_options(problem) <= PLAIN_OPTIONS:
         return problem
     classes = (
@@ -136,14 +127,9 @@ def plain(problem: PlacementProblem) -> PlacementProblem:
     return replace(problem, drafters=(), draft_pools=(), classes=tuple(classes))
 
 
-def sign(problem: PlacementProblem) -> float:
-    """Return the factor on the objective that makes more better."""
-    return -1.0 if problem.sense == "minimize" else 1.0
-
-
 def offer(prepared: Prepared, used: Mapping[Pattern, int], budget: Budget) -> PlacementPlan | None:
-    """Offer the plan in which patterns are used so often, if it violates nothing; return it
-    then.
+    """Offer the plan that uses each pattern the given number of times and return it; return None if
+    it is infeasible.
     """
     if not used and prepared.problem.objective != "capacity":
         return None
@@ -155,31 +141,28 @@ def offer(prepared: Prepared, used: Mapping[Pattern, int], budget: Budget) -> Pl
 
 
 def why_infeasible(prepared: Prepared, served: float = math.inf) -> Infeasible:
-    """Return the proof that there is no plan: the class and the constraint that stand in the way.
+    """Return the proof that no plan exists, with the class and the constraint that rule it out.
 
     served: maximum number of clients that can be served, where no class alone is the reason;
     infinite if unknown.
     """
-    problem = prepared.problem
+    problem, kernels = prepared.problem, prepared.kernels
     for c, of in enumerate(problem.classes):
         best, where = -1.0, ""
         least, room = math.inf, 0.0
-        for index, side in enumerate(prepared.sides):
+        for side in prepared.sides:
+            name, has = problem.verifiers[side.verifier].name, max(0.0, side.unit.room)
             for option in side.by_class[c]:
-                way = side.ways[option]
-                needed, has = (
-                    side.unit.kv * float(side.options[option]["memory"]),
-                    max(0.0, side.unit.room),
-                )
+                needed = side.unit.kv * float(side.options[option]["memory"])
                 if needed > has * (1.0 + SLACK):
                     least, room = min(least, needed), max(room, has)
                     continue
-                rate = rate_alone(prepared, index, option)
+                alone = np.array([option]), np.ones(1, np.int64), math.inf
+                unit = side.unit, side.options, prepared.trips
+                worth = kernels.value(*unit, kernels.GOODPUT, *alone)
+                rate = float(worth / side.options[option]["weight"])
                 if rate > best:
-                    best, where = (
-                        rate,
-                        f"place {way.place}, verifier {problem.verifiers[side.verifier].name!r}",
-                    )
+                    best, where = rate, f"place {side.ways[option].place}, verifier {name!r}"
         if best < 0.0:
             return Infeasible(
                 f"class {of.name!r}: the cache of one client takes at least {least:.4g} bytes,"
@@ -193,21 +176,11 @@ def why_infeasible(prepared: Prepared, served: float = math.inf) -> Infeasible:
                 [Conflict(constraint="rate", index=c, needs=of.min_tokens_per_second, has=best)],
             )
     units, clients = sum(one.units for one in problem.verifiers), sum(prepared.clients)
+    limits = "within memory and minimum rates"
     if served == math.inf:
-        return Infeasible(
-            f"{units} units cannot serve {clients} clients within memory and minimum rates"
-        )
+        return Infeasible(f"{units} units cannot serve {clients} clients {limits}")
+    most = math.floor(served)
     return Infeasible(
-        f"{units} units serve at most {math.floor(served)} of {clients} clients within memory and"
-        " minimum rates",
-        [Conflict(constraint="units", needs=float(clients), has=float(math.floor(served)))],
+        f"{units} units serve at most {most} of {clients} clients {limits}",
+        [Conflict(constraint="units", needs=float(clients), has=float(most))],
     )
-
-
-def rate_alone(prepared: Prepared, side: int, option: int) -> float:
-    """Return the tokens per second of one client alone on a unit."""
-    of = prepared.sides[side]
-    one = np.array([option]), np.ones(1, np.int64)
-    kernels = prepared.kernels
-    worth = kernels.value(of.unit, of.options, prepared.trips, kernels.GOODPUT, *one, math.inf)
-    return float(worth / of.options[option]["weight"])

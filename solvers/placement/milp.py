@@ -15,15 +15,24 @@ from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Outcome
-from specopt.solvers.placement.method import PlacementSearch, sign, why_infeasible
-from specopt.solvers.placement.patterns import all_patterns, count_exact, plan_of, valued, widest
+from specopt.solvers.placement.method import PlacementSearch, why_infeasible
+from specopt.solvers.placement.patterns import (
+    all_patterns,
+    count_exact,
+    plan_of,
+    sign,
+    valued,
+    widest,
+)
 from specopt.solvers.placement.prepare import prepare
 from specopt.solvers.pyomo_program import ByProgram, run_program
 
 MAX_PATTERNS = 10_000
 
 UNITS = 100.0
-"""The most valuable pattern in the program's own unit: the tolerances of HiGHS are absolute."""
+"""Value of the most valuable pattern in the program. Values are scaled to it because the tolerances
+of HiGHS are absolute.
+"""
 
 
 @dataclass(frozen=True)
@@ -37,7 +46,7 @@ class MilpPlacement(ByProgram, PlacementSearch):
     size_hint = "fewer clients, drafters or tokens"
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """State the program, solve it, and read the plan."""
+        """Build the program, solve it, and return the plan."""
         formulation = replace(FORMULATION, state=partial(formulate, budget=budget))
         outcome = run_program(problem, formulation, budget, solver=self.solver)
         if outcome.plan is None and outcome.termination is Termination.INFEASIBLE:
@@ -48,8 +57,7 @@ class MilpPlacement(ByProgram, PlacementSearch):
 
 
 def formulate(problem: PlacementProblem, budget: Budget | None = None) -> Any:
-    """Return the program as a Pyomo model, over all patterns, within the budget of a solve if there
-    is one.
+    """Return the program over all patterns as a Pyomo model; `budget` limits the time to build it.
 
     Raises
     ------
@@ -66,9 +74,8 @@ def formulate(problem: PlacementProblem, budget: Budget | None = None) -> Any:
     patterns = valued(prepared, list(all_patterns(prepared)))
     program = pyo.ConcreteModel()
     program.prepared, program.patterns, program.offset = prepared, patterns, 0.0
-    program.unit = unit = (
-        sign(problem) * (max((abs(one.value) for one in patterns), default=0.0) or 1.0) / UNITS
-    )
+    unit = (max((abs(one.value) for one in patterns), default=0.0) or 1.0) / UNITS
+    program.unit = sign(problem) * unit
     program.number = pyo.RangeSet(0, len(patterns) - 1)
     program.used = pyo.Var(program.number, domain=pyo.NonNegativeIntegers)  # units with a pattern
     program.types = pyo.RangeSet(0, len(prepared.drafts) - 1)
@@ -83,14 +90,11 @@ def formulate(problem: PlacementProblem, budget: Budget | None = None) -> Any:
         program.unit = 1.0
         program.worth = pyo.Objective(expr=1.0 * program.share, sense=pyo.maximize)
     else:
-        program.worth = pyo.Objective(
-            expr=sum(one.value / abs(unit) * program.used[k] for k, one in enumerate(patterns))
-            - sum(
-                prepared.price_of(of_pool[d]) / abs(unit) * program.drafting[d]
-                for d in program.types
-            ),
-            sense=pyo.maximize,
+        gained = sum(one.value / unit * program.used[k] for k, one in enumerate(patterns))
+        paid = sum(
+            prepared.price_of(of_pool[d]) / unit * program.drafting[d] for d in program.types
         )
+        program.worth = pyo.Objective(expr=gained - paid, sense=pyo.maximize)
     served = [one.served(prepared) for one in patterns]
 
     # Every client is placed once; for capacity, as many of every class as its share says.

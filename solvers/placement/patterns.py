@@ -5,10 +5,10 @@ used in a plan.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
-from itertools import islice
+from itertools import islice, repeat
 
 import numpy as np
 
@@ -17,11 +17,18 @@ from specopt.models.placement.problem import PlacementProblem
 from specopt.solvers.placement.prepare import Prepared, most_options, prepare
 
 SLACK = 0.9e-9
-"""Relative: by how much patterns may miss memory and least rates; the judge allows a little more.
+"""Relative tolerance of patterns for memory and minimum rates; that of the judge is slightly
+larger.
 """
 
 SECONDS_PER_PATTERN = 1e-5
-"""Work of making a pattern and valuing it."""
+"""Work of building and evaluating one pattern, in seconds."""
+
+
+Use = tuple[tuple[int, ...], tuple[tuple[int, int, bool, bool], ...]]
+"""Clients served by class; and by type of draft units: its index, clients, and whether its largest
+context and its length are reached.
+"""
 
 
 @dataclass(frozen=True)
@@ -31,11 +38,11 @@ class Pattern:
     Parameters
     ----------
     side
-        Index of the unit with its drafter beside it.
+        Index of the verifier with the drafter next to it (see `Side`).
     entries
-        Options and how many clients of each, by increasing option.
+        Pairs of an option and its number of clients, by increasing option.
     value
-        Its part of the objective, as something to maximise.
+        Contribution of the unit to the objective, which is maximised.
     """
 
     side: int
@@ -43,38 +50,41 @@ class Pattern:
     value: float = 0.0
 
     def served(self, prepared: Prepared) -> list[int]:
-        """Return clients by class."""
+        """Return the number of clients of every class."""
         found = [0] * len(prepared.clients)
         for option, count in self.entries:
             found[prepared.sides[self.side].ways[option].cls] += count
         return found
 
+    def use(self, prepared: Prepared) -> Use:
+        """Return what a pattern needs of the clients and of the draft units."""
+        drafted = self.drafted(prepared).items()
+        types = sorted((d, count, *widest(prepared, self, d)) for d, count in drafted)
+        return tuple(self.served(prepared)), tuple(types)
+
     def drafted(self, prepared: Prepared) -> dict[int, int]:
-        """Return clients by type of draft units."""
-        found: dict[int, int] = {}
+        """Return the number of clients by type of draft units."""
+        found: dict[int, int] = defaultdict(int)
         for option, count in self.entries:
             draft = prepared.sides[self.side].ways[option].draft
             if draft >= 0:
-                found[draft] = found.get(draft, 0) + count
+                found[draft] += count
         return found
 
 
 def valued(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
-    """Return those of some patterns that keep memory and least rates, each once, with their
+    """Return the patterns that satisfy memory and minimum rates, without repetitions and with their
     values.
     """
     if prepared.kernels is None:
-        return [
-            one
-            for one in map(partial(judged, prepared), dict.fromkeys(patterns))
-            if one.value > -math.inf
-        ]
-    by_side: dict[int, dict[tuple[tuple[int, int], ...], None]] = {}
+        every = [judged(prepared, one) for one in dict.fromkeys(patterns)]
+        return [one for one in every if one.value > -math.inf]
+    by_side: dict[int, dict[tuple[tuple[int, int], ...], None]] = defaultdict(dict)
     for one in patterns:
-        by_side.setdefault(one.side, {})[one.entries] = None
+        by_side[one.side][one.entries] = None
     found = []
-    for side, of_side in by_side.items():
-        of, listed = prepared.sides[side], list(of_side)
+    for side, listed in by_side.items():
+        of = prepared.sides[side]
         sizes = np.array([len(one) for one in listed])
         chosen, counts = np.zeros((2, len(listed), int(sizes.max())), np.int64)
         for row, entries in enumerate(listed):
@@ -83,40 +93,31 @@ def valued(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
             for at, (option, count) in enumerate(entries):
                 chosen[row, at], counts[row, at] = option, count
         out = np.empty(len(listed))
-        prepared.kernels.values(
-            of.unit,
-            of.options,
-            prepared.trips,
-            chosen,
-            counts,
-            sizes,
-            prepared.objective,
-            SLACK,
-            out,
-        )
-        found += [
-            Pattern(side, one, v)
-            for one, v in zip(listed, out.tolist(), strict=True)
-            if v > -math.inf
-        ]
+        unit = of.unit, of.options, prepared.trips
+        prepared.kernels.values(*unit, chosen, counts, sizes, prepared.objective, SLACK, out)
+        priced = map(Pattern, repeat(side), listed, out.tolist())
+        found += [one for one in priced if one.value > -math.inf]
     return found
 
 
+def sign(problem: PlacementProblem) -> float:
+    """Return 1 or -1: times it, a larger objective is a better one."""
+    return -1.0 if problem.sense == "minimize" else 1.0
+
+
 def judged(prepared: Prepared, pattern: Pattern) -> Pattern:
-    """Return a pattern with its value by the judge; -inf if it misses memory or least rates."""
+    """Return a pattern with its value according to the judge; -inf if it is infeasible."""
     prepared.budget.check()
     prepared.budget.spend(1.0)
     plan, problem = plan_of(prepared, {pattern: 1}), prepared.problem
-    sign = -1.0 if problem.sense == "minimize" else 1.0
-    return replace(
-        pattern,
-        value=sign * problem.evaluate(plan).objective if problem.serves(plan) else -math.inf,
-    )
+    if not problem.serves(plan):
+        return replace(pattern, value=-math.inf)
+    return replace(pattern, value=sign(problem) * problem.evaluate(plan).objective)
 
 
 def count_exact(problem: PlacementProblem, enough: int) -> float:
-    """Return how many patterns memory holds, rates aside, with all sizes of draft units
-    distinguished; infinity for over `enough`.
+    """Return the number of patterns that fit in memory, whatever their rates; infinity if it
+    exceeds `enough`. Draft units with different numbers of clients are distinguished.
     """
     if (
         most_options(problem, exact=True) > 10 * enough
@@ -128,8 +129,8 @@ def count_exact(problem: PlacementProblem, enough: int) -> float:
 
 
 def most_clients(prepared: Prepared) -> list[int]:
-    """Return how many clients of each class a unit may serve: all of them, or those that memory
-    holds if they are free.
+    """Return the maximum number of clients of each class on one unit: all clients, or for the
+    objective "capacity" as many as fit in memory.
     """
     if prepared.problem.objective != "capacity":
         return prepared.clients
@@ -142,7 +143,7 @@ def most_clients(prepared: Prepared) -> list[int]:
 
 
 def all_patterns(prepared: Prepared) -> Iterator[Pattern]:
-    """Give every pattern that serves anybody and that memory holds, rates aside."""
+    """Yield every pattern with at least one client that fits in memory, whatever its rates."""
     for index, side in enumerate(prepared.sides):
         needs = (side.unit.kv * side.options["memory"]).tolist()
         stack: list[tuple[tuple[tuple[int, int], ...], int, float, list[int]]]
@@ -162,16 +163,13 @@ def all_patterns(prepared: Prepared) -> Iterator[Pattern]:
 
 
 def undominated(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
-    """Return the most valuable pattern of those with the same verifier, clients of every class and
-    draft units.
+    """Of the patterns that agree in verifier, clients of every class and draft units, return only
+    the most valuable.
     """
     best: dict[tuple[object, ...], Pattern] = {}
     for one in patterns:
         prepared.budget.check()
-        drafted = sorted(
-            (d, count, *widest(prepared, one, d)) for d, count in one.drafted(prepared).items()
-        )
-        key = (prepared.sides[one.side].verifier, *one.served(prepared), *drafted)
+        key = prepared.sides[one.side].verifier, *one.use(prepared)
         held = best.get(key)
         if held is None or one.value > held.value:
             best[key] = one
@@ -192,14 +190,14 @@ def widest(prepared: Prepared, pattern: Pattern, draft: int) -> tuple[bool, bool
 
 
 def plan_of(prepared: Prepared, used: Mapping[Pattern, int]) -> PlacementPlan:
-    """Return the plan in which patterns are used so often, with as few draft units as their types
-    allow.
+    """Return the plan that uses each pattern the given number of times, with the minimum number of
+    draft units.
     """
     problem = prepared.problem
-    held: dict[int, int] = {}
+    held: dict[int, int] = defaultdict(int)
     for pattern, units in used.items():
         for draft, count in pattern.drafted(prepared).items():
-            held[draft] = held.get(draft, 0) + units * count
+            held[draft] += units * count
     index = {draft: at for at, draft in enumerate(held)}
     groups = []
     for pattern, units in used.items():
@@ -228,9 +226,6 @@ def plan_of(prepared: Prepared, used: Mapping[Pattern, int]) -> PlacementPlan:
         of = prepared.drafts[draft]
         number, pool = -(-clients // of.most), problem.draft_pools[of.pool]
         drafter = problem.drafters[of.drafter].name
-        drafts.append(
-            DraftGroup(
-                pool=pool.name, drafter=drafter, units=number, per_unit=-(-clients // number)
-            )
-        )
+        each = -(-clients // number)
+        drafts.append(DraftGroup(pool=pool.name, drafter=drafter, units=number, per_unit=each))
     return PlacementPlan(groups=tuple(groups), draft_groups=tuple(drafts))

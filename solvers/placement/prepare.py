@@ -20,29 +20,29 @@ from specopt.models.placement.problem import ClientClass, Drafter, PlacementProb
 from specopt.solvers.budget import Budget
 
 OBJECTIVES = ("goodput", "fair", "capacity", "cost", "energy")
-"""In the order of the kernels' numbers."""
+"""Names of the objectives; the kernels use their positions as numbers."""
 
 EXACT_SIZES = 8
-"""Clients of a draft unit up to which every size is a type of its own; beyond, a type has a range
-of sizes.
+"""Number of clients of a draft unit up to which every number has its own type. A type of larger
+units covers a range of numbers.
 """
 
 RANGE = 1.25
-"""Ratio of the ends of these ranges."""
+"""Ratio of the ends of a range of client numbers that one type of larger draft units covers."""
 
 
 @dataclass(frozen=True)
 class DraftType:
-    """Draft units of one pool that hold so many clients with one drafter.
+    """Draft units of one pool that run one drafter for a certain number of clients.
 
     Parameters
     ----------
     pool, drafter
-        Their indices.
+        Indices of the pool and of the drafter.
     least, most
-        Clients that a unit holds: from `least` to `most`.
+        Minimum and maximum number of clients of a unit.
     context, length
-        The largest context and draft length of those it holds; None: not decided.
+        Largest context and largest draft length of its clients; None if the type leaves it open.
     """
 
     pool: int
@@ -55,7 +55,7 @@ class DraftType:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """An option as a plan has it."""
+    """An option in the terms of a plan: a class, and where and how its drafts are made."""
 
     cls: int
     place: Place
@@ -67,18 +67,18 @@ class Way:
 
 @dataclass(frozen=True)
 class Side:
-    """A verifier's units with one thing, or nothing, drafting beside them.
+    """A verifier's units, with one drafter or none running next to them.
 
     Parameters
     ----------
     verifier
-        Index.
+        Index of the verifier.
     drafter, length
-        Drafter and draft length beside the verifier; -1 and 0: none.
+        Index of the drafter next to the verifier and its draft length; -1 and 0 without one.
     unit
-        As kernels take it.
+        Record of the unit for the kernels.
     options, ways
-        The choices of clients there, for kernels and for plans.
+        Options of clients on these units, as records for the kernels and as parts of a plan.
     """
 
     verifier: int
@@ -90,7 +90,7 @@ class Side:
 
     @cached_property
     def by_class(self) -> defaultdict[int, list[int]]:
-        """The options of every class."""
+        """Indices of the options of every class."""
         found = defaultdict(list)
         for option, way in enumerate(self.ways):
             found[way.cls].append(option)
@@ -99,18 +99,18 @@ class Side:
 
 @dataclass(frozen=True)
 class Prepared:
-    """Arrays of a problem.
+    """The arrays of a problem.
 
     Parameters
     ----------
     problem
         The problem.
     objective
-        Its number for kernels.
+        Number of the objective in the kernels.
     sides
-        All units with their drafters beside them.
+        Every verifier alone, and with each drafter and draft length next to it.
     trips
-        Round trips of all options, end to end.
+        Concatenated round trips of all options, in seconds.
     drafts
         Types of draft units.
     budget
@@ -130,7 +130,7 @@ class Prepared:
 
     @cached_property
     def clients(self) -> list[int]:
-        """Clients of every class."""
+        """Number of clients of every class."""
         return [one.clients for one in self.problem.classes]
 
     def price_of(self, index: int) -> float:
@@ -143,10 +143,10 @@ class Prepared:
 def prepare(
     problem: PlacementProblem, exact: bool = False, budget: Budget | None = None
 ) -> Prepared:
-    """Return the arrays of a problem; where `exact`, types of draft units say their largest context
-    and length.
+    """Return the arrays of a problem.
 
-    budget: the budget of the solve; by default one without limits.
+    If `exact`, the types of draft units distinguish their largest context and draft length.
+    `budget` is the budget of the solve; by default it has no limits.
     """
     budget = budget or Budget(problem)
     kernels = budget.load("placement.units")
@@ -167,9 +167,7 @@ class _Builder:
         self.drafts = list(self._draft_types())
 
     def sides(self) -> Iterator[Side]:
-        """Give every verifier's units without anything beside, and with every drafter and draft
-        length.
-        """
+        """Yield every verifier alone, and with each drafter and draft length next to it."""
         problem = self.problem
         for v, verifier in enumerate(problem.verifiers):
             yield self._side(v, verifier, -1, 0)
@@ -183,20 +181,16 @@ class _Builder:
     def _side(self, v: int, verifier: Verifier, d: int, length: int) -> Side:
         from specopt.solvers.placement.kernels.units import Option, Unit
 
-        beside, drafter, weights, kv = (
-            np.empty((0, 4)),
-            None,
-            verifier.weights_bytes,
-            verifier.kv_bytes_per_token,
-        )
+        beside, drafter = np.empty((0, 4)), None
+        weights, kv = verifier.weights_bytes, verifier.kv_bytes_per_token
         if d >= 0:
             drafter = self.problem.drafters[d]
             assert drafter.beside is not None, "who calls has looked"
-            beside = drafter.beside.values[verifier.name].rows
+            beside = np.array(drafter.beside.values[verifier.name].rows)
             weights, kv = weights + drafter.weights_bytes, kv + drafter.kv_bytes_per_token
         unit = Unit(
             passes=np.array(verifier.passes.rows),
-            beside=np.array(beside),
+            beside=beside,
             length=float(length),
             parallel=bool(drafter and drafter.parallel),
             open_share=1.0 - verifier.reserved_share,
@@ -226,76 +220,57 @@ class _Builder:
                 of.round_trip_seconds.values.get(verifier.name) if of.round_trip_seconds else None
             )
             speeds = of.device_seconds_per_token.values if of.device_seconds_per_token else {}
-            for d, drafter in enumerate(problem.drafters):
-                if drafter.name not in of.acceptance.values:
+            uplink = of.uplink_bits_per_second or math.inf
+            for d, drafter in enumerate(problem.drafters if trips is not None else ()):
+                if drafter.name not in of.acceptance.values or drafter.name not in speeds:
                     continue
-                if trips is not None and drafter.name in speeds:
-                    each = speeds[drafter.name]
-                    for k in range(1, problem.max_draft_tokens + 1):
-                        one, more = (each, each) if drafter.parallel else (k * each, (k + 1) * each)
-                        sent = (
-                            k
-                            * problem.bits_per_draft_token
-                            / (of.uplink_bits_per_second or math.inf)
-                        )
-                        way = Way(c, "device", d, k)
-                        yield self._option(way, of, trips, sent, (one, one))
-                        if problem.overlap:
-                            ahead = Way(c, "device", d, k, True)
-                            yield self._option(ahead, of, trips, sent, (one, one), more)
+                each = speeds[drafter.name]
+                for k in range(1, problem.max_draft_tokens + 1):
+                    one, more = (each, each) if drafter.parallel else (k * each, (k + 1) * each)
+                    away = of, trips, k * problem.bits_per_draft_token / uplink, (one, one)
+                    yield self._option(Way(c, "device", d, k), *away)
+                    if problem.overlap:
+                        yield self._option(Way(c, "device", d, k, True), *away, more)
             yield from self._pooled(verifier, c, of)
 
     def _pooled(self, verifier: Verifier, c: int, of: ClientClass) -> Iterator[tuple[Any, ...]]:
         problem = self.problem
         for index, draft in enumerate(self.drafts):
             pool, drafter = problem.draft_pools[draft.pool], problem.drafters[draft.drafter]
-            if (
-                verifier.name not in pool.round_trip_seconds.values
-                or drafter.name not in of.acceptance.values
-            ):
+            trips = pool.round_trip_seconds.values.get(verifier.name)
+            if trips is None or drafter.name not in of.acceptance.values:
                 continue
             if draft.context is not None and of.context_tokens > draft.context:
                 continue
             assert drafter.server is not None, "types are made of such"
-            passes, trips = (
-                drafter.server.values[pool.name],
-                pool.round_trip_seconds.values[verifier.name],
-            )
-            widest = (
-                max(one.context_tokens for one in problem.classes)
-                if draft.context is None
-                else draft.context
-            )
-            for k in range(1, (draft.length or problem.max_draft_tokens) + 1):
+            passes, own, widest = drafter.server.values[pool.name], of.context_tokens, draft.context
+            if widest is None:
+                widest = max(one.context_tokens for one in problem.classes)
+            else:
+                own = widest
+            longest = draft.length or problem.max_draft_tokens
+            for k in range(1, longest + 1):
                 held = drafter.kv_bytes_per_token * draft.least * (of.max_context + k)
                 if drafter.weights_bytes + held > pool.memory_bytes * (1.0 + 1e-9):
                     break
-                longest = draft.length or problem.max_draft_tokens
                 times = []
                 for h, x, most in (
-                    (
-                        draft.least,
-                        of.context_tokens if draft.context is None else widest,
-                        draft.length or k,
-                    ),
+                    (draft.least, own, draft.length or k),
                     (draft.most, widest, longest),
                 ):
                     new, number = (h * most, 2.0) if drafter.parallel else (h, k + 1.0)
                     times.append(number * passes.at(h, new, h * x))
-                yield self._option(
-                    Way(c, "pool", draft.drafter, k, draft=index), of, trips, 0.0, tuple(times)
-                )
+                way = Way(c, "pool", draft.drafter, k, draft=index)
+                yield self._option(way, of, trips, 0.0, tuple(times))
 
     def _accepted(self, c: int, d: int) -> tuple[list[float], list[float]]:
-        """Return the probability that positions up to one are accepted, and the mean tokens of a
-        round, by length.
+        """Return, by draft length, the probability that all drafts are accepted, and the mean
+        number of tokens per round.
         """
         if d < 0:
             return [0.0], [1.0]
-        problem = self.problem
-        held = np.cumprod(
-            problem.classes[c].accepted(problem.drafters[d].name, problem.max_draft_tokens)
-        )
+        name, most = self.problem.drafters[d].name, self.problem.max_draft_tokens
+        held = np.cumprod(self.problem.classes[c].accepted(name, most))
         return held.tolist(), [1.0, *(1.0 + np.cumsum(held)).tolist()]
 
     def _option(
@@ -345,31 +320,24 @@ class _Builder:
                     if self.exact and drafter.parallel
                     else [None]
                 )
-                for (low, high), *more in product(
-                    _ranges(sizes[d].get(p, 0), self.exact), contexts, lengths
-                ):
+                held = _ranges(sizes[d].get(p, 0), self.exact)
+                for ends, *more in product(held, contexts, lengths):
                     self.check()
-                    yield DraftType(p, d, low, high, *more)
+                    yield DraftType(p, d, *ends, *more)
 
 
 def draft_sizes(problem: PlacementProblem, drafter: Drafter) -> dict[int, int]:
-    """Return how many clients a draft unit holds at most, by the pool that runs a drafter: all, or
-    as memory allows.
-    """
+    """Return the maximum number of clients of a draft unit with a drafter, by index of the pool."""
     users = [c for c in problem.classes if drafter.name in c.acceptance.values]
     found: dict[int, int] = {}
     if not users:
         return found
     context, clients = min(c.max_context for c in users), float(sum(c.clients for c in users))
-    if problem.objective == "capacity":  # as many as the verifiers hold
-        room = (
-            (v.memory_bytes * (1.0 + 1e-9) - v.weights_bytes) / v.kv_bytes_per_token
-            for v in problem.verifiers
-        )
-        clients = sum(
-            v.units * max(0.0, r // (context + 2))
-            for v, r in zip(problem.verifiers, room, strict=True)
-        )
+    if problem.objective == "capacity":  # the number that the verifiers hold
+        clients = 0.0
+        for v in problem.verifiers:
+            room = (v.memory_bytes * (1.0 + 1e-9) - v.weights_bytes) / v.kv_bytes_per_token
+            clients += v.units * max(0.0, room // (context + 2))
     each = drafter.kv_bytes_per_token * (context + 1)
     for p, pool in enumerate(problem.draft_pools):
         if drafter.server is not None and pool.name in drafter.server.values:
@@ -379,7 +347,7 @@ def draft_sizes(problem: PlacementProblem, drafter: Drafter) -> dict[int, int]:
 
 
 def most_options(problem: PlacementProblem, exact: bool = False) -> float:
-    """Return how many options there are at most, without making any."""
+    """Return an upper bound on the number of options, without building them."""
     most, contexts = problem.max_draft_tokens, len({one.context_tokens for one in problem.classes})
     of: dict[str, int] = {}
     for drafter in problem.drafters:
@@ -395,14 +363,13 @@ def most_options(problem: PlacementProblem, exact: bool = False) -> float:
     for one in problem.classes:
         device, trips = one.device_seconds_per_token, one.round_trip_seconds
         away = 2 * len(device.values) * len(trips.values) if device and trips else 0
-        found += len(problem.verifiers) + most * (
-            away + sum(of[name] for name in one.acceptance.values)
-        )
+        away += sum(of[name] for name in one.acceptance.values)
+        found += len(problem.verifiers) + most * away
     return found
 
 
 def _ranges(most: int, exact: bool) -> Iterator[tuple[int, int]]:
-    """Give ranges of sizes that cover 1 to `most`."""
+    """Yield ranges of client numbers that cover 1 to `most`."""
     low = 1
     while low <= most:
         high = low if exact or low <= EXACT_SIZES else min(most, int(low * RANGE))

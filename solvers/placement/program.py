@@ -13,10 +13,10 @@ from specopt.models.result import Termination
 from specopt.solvers.solver_status import termination_of
 
 SECONDS_PER_PROGRAM, SECONDS_PER_STEP, SECONDS_PER_NODE = 1e-3, 2e-4, 1e-2
-"""Work of a program, of a step of the simplex method, and of a node: their number is limited."""
+"""Work of a program, of a step of the simplex method, and of a node, in seconds."""
 
 TOLERANCE = 1e-9
-"""By how much HiGHS may miss rows, and reduced costs their sign."""
+"""Feasibility tolerance of HiGHS for rows and reduced costs."""
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,13 @@ class Solution:
     Parameters
     ----------
     amounts
-        Of every column; None without a feasible point.
+        Value of every column; None without a feasible point.
     duals, losses
         Dual value of every row, and reduced cost of every column, of a linear program.
     value, bound
-        Of the point, and on all points; -inf where there are none.
+        Objective of the point, and upper bound on the objective of all points; -inf if infeasible.
     work
-        Seconds that the steps of the simplex method take, by a fixed rate.
+        Work of the steps of the simplex method, in seconds at a fixed rate.
     """
 
     amounts: Floats | None
@@ -52,8 +52,8 @@ class Program:
     lower, upper
         Limits of the rows.
     costs, most, whole, columns
-        Of every column: its value, its upper end, whether it is a whole number, and its
-        entries by row.
+        For every column, its objective coefficient, its upper bound, whether it is an integer, and
+        its entries by row.
     """
 
     lower: list[float] = field(default_factory=list)
@@ -88,20 +88,17 @@ class Program:
         presolve: bool = True,
         work: float = math.inf,
     ) -> Solution:
-        """Return the solution; `unit`: the divisor of objectives for HiGHS, whose tolerances
-        are absolute.
+        """Return the solution.
 
-        presolve: whether to presolve. Integer programs are not where time is limited: it may take
-        many times as long. work: limit on the nodes, by a fixed rate.
+        The objective is divided by `unit` for HiGHS, whose tolerances are absolute. `presolve`
+        allows presolving, except for integer programs with a time limit, because it may exceed
+        that. `work` limits the number of nodes, in seconds at a fixed rate.
         """
         import highspy
 
         from specopt.solvers.highs import Highs
 
-        model, kinds = (
-            highspy.HighsLp(),
-            (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger),
-        )
+        model, solver, kinds = highspy.HighsLp(), Highs(), highspy.HighsVarType
         model.num_col_, model.num_row_ = len(self.costs), len(self.lower)
         model.col_cost_, model.col_lower_ = np.array(self.costs) / unit, np.zeros(len(self.costs))
         model.col_upper_ = np.array(self.most)
@@ -113,9 +110,10 @@ class Program:
         model.a_matrix_.value_ = np.array(
             [value for held in self.columns for value in held.values()], np.float64
         )
-        solver = Highs()
         if any(self.whole):
-            model.integrality_ = [kinds[whole] for whole in self.whole]
+            model.integrality_ = [
+                kinds.kInteger if whole else kinds.kContinuous for whole in self.whole
+            ]
         if not presolve or (any(self.whole) and seconds < math.inf):
             solver.setOptionValue("presolve", "off")
         for name, value in (
@@ -126,22 +124,17 @@ class Program:
             ("dual_feasibility_tolerance", TOLERANCE),
             ("time_limit", max(0.01, seconds)),
         ):
-            if math.isfinite(value):
-                solver.setOptionValue(name, value)
+            solver.setOptionValue(name, value)
         if math.isfinite(work):
             solver.setOptionValue("mip_max_nodes", max(0, int(work / SECONDS_PER_NODE)))
         solver.passModel(model)
-        if (
-            solver.run() == highspy.HighsStatus.kError
-        ):  # presolve and the dual method give up on widely spread numbers
+        # presolve and the dual method give up on widely spread numbers
+        if solver.run() == highspy.HighsStatus.kError:
             solver.setOptionValue("presolve", "off")
             solver.setOptionValue("simplex_strategy", 4)
             solver.run()
-        info, found, ended = (
-            solver.getInfo(),
-            solver.getSolution(),
-            termination_of(solver.getModelStatus()),
-        )
+        info, found = solver.getInfo(), solver.getSolution()
+        ended = termination_of(solver.getModelStatus())
         value, bound = info.objective_function_value * unit, math.inf
         work = SECONDS_PER_PROGRAM + SECONDS_PER_STEP * max(0, info.simplex_iteration_count)
         if ended is Termination.INFEASIBLE:

@@ -1,5 +1,5 @@
-"""The exact method: list all patterns of units if there are few, else generate them in successively
-smaller boxes.
+"""The exact method: list all patterns of units if there are few; otherwise, generate them in
+successively smaller boxes.
 """
 
 from __future__ import annotations
@@ -17,47 +17,51 @@ from specopt.solvers.method import Outcome
 from specopt.solvers.placement.choice import Choice, choose, counted
 from specopt.solvers.placement.first_plans import first_plans, shared
 from specopt.solvers.placement.listing import every
-from specopt.solvers.placement.method import PlacementSearch, offer, plain, sign, why_infeasible
-from specopt.solvers.placement.patterns import Pattern, all_patterns, undominated, valued
+from specopt.solvers.placement.method import PlacementSearch, offer, plain, why_infeasible
+from specopt.solvers.placement.patterns import Pattern, all_patterns, sign, undominated, valued
 from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, most_options, prepare
 from specopt.solvers.placement.relaxation import Duals, Relaxation
 from specopt.solvers.placement.rounding import completed, improved, nearest, whole_units
 
 FEW_PATTERNS, MANY_PATTERNS = 10_000, 3_000_000
-"""Maximum number of patterns that are all listed at once, and after all boxes without a proof."""
+"""Maximum number of patterns to list at the start, and at the end if no proof was found."""
 
 EXACT_CLIENTS, EXACT_OPTIONS = 64, 1_000_000
-"""Clients, and options, up to which sizes and largest contexts of draft units are distinguished."""
+"""Maximum number of clients, and of options, for which draft units are distinguished by number of
+clients and by largest context.
+"""
 
 LISTED_CLIENTS = 2000
-"""Clients up to which it pays to list patterns near the prices; with more there are too many."""
+"""Maximum number of clients for which patterns near the bound are listed."""
 
 ROUNDED = 1.03
-"""Ratio of the ends of boxes from which on plans are looked for in every round."""
+"""Ratio of the ends of boxes below which every round searches for plans."""
 
 WHOLE_UNITS = 1.003
-"""Ratio of the ends of boxes from which on whole numbers of units and whole patterns are worth a
-search.
+"""Ratio of the ends of boxes below which every round searches for whole numbers of units and lists
+whole patterns.
 """
 
 LEAVES = 200
-"""Nodes with whole numbers of units of one search, at most."""
+"""Maximum number of leaves of one search over whole numbers of units."""
 
 NARROW = tuple(
     1.0 + width for width in (0.1, 0.03, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10)
 )
-"""Ratios of the ends of boxes in which patterns are priced, round after round."""
+"""Ratio of the ends of the smallest boxes, by round."""
 
 NEAR = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0)
-"""Shares of the gap that the patterns of a plan near the bound lose: few patterns first."""
+"""Shares of the gap that listed patterns may lose. The smallest, with the fewest patterns, comes
+first.
+"""
 
 BOXES = (16, 40)
-"""Boxes of the integer programs that look for whole units: with few it ends soon, with many it may
-do better.
+"""Numbers of boxes of the integer programs that round units. Few boxes are faster; many may give
+better plans.
 """
 
 SECONDS_PER_PLAN = 2.0
-"""Of one of these programs, at most."""
+"""Time limit of one of these programs, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -81,14 +85,13 @@ class Refined(PlacementSearch):
     complexity = "patterns in all, or sides x boxes x options per pricing"
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """List patterns, or price them."""
+        """List all patterns or generate them, depending on their number."""
         if (simple := plain(problem)) is not problem:
             small = prepare(simple, budget=budget)
             offer(small, shared(small), budget)
         exact = sum(one.clients for one in problem.classes) <= EXACT_CLIENTS
-        prepared = prepare(
-            problem, exact and most_options(problem, exact=True) <= EXACT_OPTIONS, budget
-        )
+        exact = exact and most_options(problem, exact=True) <= EXACT_OPTIONS
+        prepared = prepare(problem, exact, budget)
         for used in first_plans(prepared):
             offer(prepared, used, budget)
         whole = all(draft.context is not None for draft in prepared.drafts)
@@ -106,7 +109,7 @@ class Refined(PlacementSearch):
 
 
 def _listed(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> dict[str, int]:
-    """Choose among all patterns; return the counters."""
+    """Choose the best plan among all patterns and return the counters."""
     budget.check()
     if not patterns and prepared.problem.objective != "capacity":
         raise why_infeasible(prepared)
@@ -119,7 +122,7 @@ def _listed(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> dict
 
 
 def _chosen(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> Choice:
-    """Choose a better plan than the best one among patterns, and offer it."""
+    """Choose a plan among patterns that is better than the best one so far, and offer it."""
     chosen = choose(prepared, patterns, _reached(budget))
     if chosen.used is not None:
         offer(prepared, dict(chosen.used), budget)
@@ -127,17 +130,16 @@ def _chosen(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> Choi
 
 
 def _reached(budget: Budget) -> float:
-    """Return the value of the best plan, as something to maximise; -inf without one."""
+    """Return the value of the best plan, which is maximised; -inf without one."""
     problem: PlacementProblem = budget.problem  # type: ignore[assignment]
     return -math.inf if budget.objective is None else sign(problem) * budget.objective
 
 
 def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
-    """Price patterns in ever smaller boxes, and round the patterns of the master program; return
+    """Generate patterns in ever smaller boxes, round the solution of the master program, and return
     the counters.
 
-    whole: whether to list patterns, where draft units of every size, largest context and length are
-    distinguished.
+    `whole` allows listing patterns; for this, the types of draft units must be exact.
     """
     relaxation, rounds = Relaxation(prepared), 0
     if not relaxation.covers and prepared.problem.objective != "capacity":
@@ -175,8 +177,8 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
 
 
 def _improve(budget: Budget, value: float) -> None:
-    """Record a bound on the value to be maximised; for capacity of the largest share that whole
-    clients have.
+    """Record an upper bound on the value. For capacity, it is rounded down to the largest share
+    with a whole number of clients.
     """
     problem: PlacementProblem = budget.problem  # type: ignore[assignment]
     if problem.objective == "capacity" and value < math.inf:
@@ -188,8 +190,8 @@ def _improve(budget: Budget, value: float) -> None:
 
 
 def _round(relaxation: Relaxation, duals: Duals, budget: Budget, numbers: tuple[int, ...]) -> None:
-    """Offer plans of whole units and clients near a solution of the master program; numbers: of
-    boxes.
+    """Offer plans with whole units and clients near a solution of the master program, for each of
+    the `numbers` of boxes.
     """
     prepared = relaxation.prepared
     for boxes in numbers:
@@ -204,8 +206,8 @@ def _round(relaxation: Relaxation, duals: Duals, budget: Budget, numbers: tuple[
 
 
 def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
-    """Bound by whole numbers of units, of all and of every verifier, and for energy of those that
-    are always busy: best node first, until no node is better than the plan.
+    """Improve the bound by branching on the numbers of units: in total, of every verifier and, for
+    energy, of units that are always busy. The best node comes first.
     """
     prepared, problem = relaxation.prepared, relaxation.prepared.problem
     first = relaxation.least, relaxation.most, relaxation.last, relaxation.bound
@@ -213,12 +215,10 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
     ends: list[float] = []
     while nodes and len(ends) < LEAVES:
         value, least, most = heappop(nodes)
-        top = max(-value, *ends, -math.inf)
-        _improve(budget, top)
-        reached = _reached(budget)
-        enough = (
-            reached + max(budget.gap, 0.5e-9) * abs(reached) if reached > -math.inf else reached
-        )
+        _improve(budget, max(-value, *ends, -math.inf))
+        reached = enough = _reached(budget)
+        if reached > -math.inf:
+            enough += max(budget.gap, 0.5e-9) * abs(reached)
         if (ends and max(ends) >= -value) or -value <= enough:
             ends.append(-value)
             break
@@ -249,11 +249,11 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
 
 
 def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
-    """List all whole patterns that a better plan may use, and choose among them; return whether
-    that was possible.
+    """List all whole patterns that a better plan may use and choose among them; return whether that
+    was possible.
 
-    Plans of the patterns of the master program, rounded, and of the nearest patterns come first:
-    the better they are, the fewer patterns are listed.
+    Plans from rounded patterns of the master program come first, because fewer patterns are listed
+    once a good plan is known.
     """
     prepared = relaxation.prepared
     _chosen(prepared, undominated(prepared, nearest(relaxation)), budget)
@@ -274,7 +274,7 @@ def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
 
 
 def _check_feasible(prepared: Prepared, budget: Budget) -> None:
-    """Raise if fractional patterns cannot serve all clients, whatever they are worth."""
+    """Raise `Infeasible` if even fractional patterns cannot serve all clients."""
     free = replace(prepared, objective=OBJECTIVES.index("capacity"))
     relaxation = Relaxation(free, narrow=1.01, penalty=1.0)
     relaxation.solve(budget.check, 1e-6)

@@ -25,24 +25,24 @@ from specopt.solvers.placement.patterns import Pattern
 from specopt.solvers.placement.prepare import Prepared, Side
 
 FEW_UNITS = 24
-"""Units up to which it pays that a unit serves no more clients of a class than there are."""
+"""Maximum number of units for which patterns are limited to the number of clients of each class."""
 
 SPARE = 4096
-"""Halves of boxes of one side in one pricing, at most: then wider boxes bound."""
+"""Maximum number of halves of boxes per side and pricing; after that, boxes are not split."""
 
 MAX_NEAR = 300_000
-"""Maximum number of whole patterns that are seen near the prices of the master program."""
+"""Maximum number of whole patterns to enumerate near the prices of the master program."""
 
 SECONDS_PER_OPTION = 5e-7
-"""Work of an option in a box."""
+"""Work per option and box, in seconds."""
 
 PER_SIDE = 3
-"""Patterns of one side from one pricing."""
+"""Maximum number of patterns per side that one pricing adds."""
 
 
 Duals = tuple[Floats, Floats, Floats]
-"""Prices of a client of every class, of units (see `counted`), and of a client of every type of
-draft units.
+"""Dual prices of a client of every class, of units (see `counted`), and of a client of every type
+of draft units.
 """
 
 
@@ -53,13 +53,13 @@ class Column:
     Parameters
     ----------
     side, box
-        Where it runs.
+        Side and box of the pattern.
     amounts
-        Options and clients.
+        Pairs of an option and its number of clients.
     value
-        Its largest value.
+        Largest value of the pattern in its box.
     bound
-        Bound on the patterns of its box at the prices at which it was found.
+        Upper bound on the patterns of its box at the prices at which it was found.
     """
 
     side: int
@@ -87,14 +87,14 @@ class Relaxation:
     columns
         Patterns of the master program.
     bound, last
-        The least so far, on the value of every plan as something to maximise; and the one at the
-        last prices.
+        Best upper bound on the value of every plan so far, and the bound at the last prices.
     value, missing, used
-        Of the master program: its value, clients and units that are missing, patterns and units.
+        Value of the master program, its number of missing clients and units, and its patterns with
+        their numbers of units.
     penalty
-        Cost of a missing client or unit; 0: more than the value of any client.
+        Cost of a missing client or unit; 0 stands for more than the value of any client.
     least, most
-        Units (see `counted`) that are used; by default none, and all.
+        Minimum and maximum numbers of units (see `counted`); by default 0 and all.
     """
 
     prepared: Prepared
@@ -138,8 +138,8 @@ class Relaxation:
         return 10.0 * worth
 
     def solve(self, check: Callable[[], None], gap: float) -> Duals:
-        """Add patterns until the bound meets the master program's value within a relative gap;
-        return its prices.
+        """Add patterns until the bound is within a relative gap of the value of the master program,
+        and return the dual prices.
         """
         while True:
             check()
@@ -153,8 +153,8 @@ class Relaxation:
             self.columns += found
 
     def narrow_to(self, narrow: float) -> None:
-        """Go on in narrower boxes from the patterns in use, where rates count: as slow as their
-        boxes allow.
+        """Continue with narrower boxes. If the objective depends on rates, keep the patterns in
+        use, with the lowest value that their boxes allow.
         """
         objective, kept = self.prepared.problem.objective, []
         for column, _ in self.used if objective in ("goodput", "fair") and not self.missing else ():
@@ -175,7 +175,6 @@ class Relaxation:
         of_classes, of_units, of_drafts = duals
         units = len(problem.verifiers)
         best = np.where(np.array(self.least[:units]) > 0, -np.inf, 0.0)
-        clients = np.array(prepared.clients, np.float64)
         found: list[Column] = []
         for cover in self.covers:
             check()
@@ -190,11 +189,12 @@ class Relaxation:
             for price, few, most in zip(prices, self.least, self.most, strict=True)
         ]
         if not self.capacity:
-            terms += (of_classes * clients).tolist()
+            terms += (of_classes * prepared.clients).tolist()
         for p, pool in enumerate(problem.draft_pools):
-            types = [d for d, one in enumerate(prepared.drafts) if one.pool == p]
             gains = (
-                float(of_drafts[d]) * prepared.drafts[d].most - prepared.price_of(p) for d in types
+                float(price) * one.most - prepared.price_of(p)
+                for price, one in zip(of_drafts, prepared.drafts, strict=True)
+                if one.pool == p
             )
             terms.append(pool.units * max(0.0, *gains, 0.0))
         return math.fsum(terms) + 1e-12 * math.fsum(map(abs, terms)), found
@@ -229,8 +229,8 @@ class Relaxation:
     def near_columns(
         self, duals: Duals, lost: float, check: Callable[[], None]
     ) -> list[list[Column]]:
-        """Return, for every side, a pattern of each box that may hold patterns that lose at most an
-        amount at dual prices.
+        """Return, for every side, a pattern of each box that may contain patterns that lose at most
+        `lost` at the dual prices.
         """
         found = []
         for cover in self.covers:
@@ -243,10 +243,10 @@ class Relaxation:
     def near(
         self, duals: Duals, lost: float, columns: Sequence[Sequence[Column]]
     ) -> list[Pattern] | None:
-        """Return all whole patterns that lose at most an amount at dual prices, of those that serve
-        the same clients the most valuable; None if there are too many.
+        """Return all whole patterns that lose at most `lost` at the dual prices; None if there are
+        too many. Of patterns that serve the same clients, only the most valuable is returned.
 
-        columns: from `near_columns`, for an amount that is no smaller.
+        `columns` come from `near_columns`, for the same or a larger `lost`.
         """
         prepared, lister = self.prepared, Lister(self.prepared, MAX_NEAR)
         clients, found = np.array(prepared.clients, np.float64), list[Pattern]()
@@ -263,7 +263,7 @@ class Relaxation:
         return found
 
     def sizes(self, cover: Cover, threshold: float, of_units: Floats) -> Any:
-        """Return the kernels' record of the boxes of a side, at prices of units."""
+        """Return the record of parameters for the boxes of a side, at the dual prices of units."""
         v = self.prepared.sides[cover.side].verifier
         full = self.unit_price(v, of_units, True) - self.unit_price(v, of_units)
         return self.prepared.kernels.Sizes(
@@ -271,12 +271,12 @@ class Relaxation:
         )
 
     def unit_price(self, verifier: int, of_units: Floats, is_full: bool = False) -> float:
-        """Return the price of a unit."""
+        """Return the dual price of a unit."""
         return float(of_units[counted(self.prepared.problem, verifier, is_full)].sum())
 
     @staticmethod
     def prices(side: Side, duals: Duals) -> Floats:
-        """Return the prices of a client of every option."""
+        """Return the dual price of a client, by option."""
         of_classes, _, of_drafts = duals
         of_pools = np.append(of_drafts, 0.0)[side.options["draft"]]  # -1: none
         return np.asarray(of_classes[side.options["cls"]] + of_pools)
@@ -284,7 +284,7 @@ class Relaxation:
     # ------------------------------------------------------------------ the master program
 
     def _master(self) -> Duals:
-        """Solve the master program; keep its value and the patterns in use; return its prices."""
+        """Solve the master program, store its value and used patterns, and return the prices."""
         prepared = self.prepared
         frame = Frame.of(prepared, self.least, self.most, whole=False)
         program = frame.program
@@ -294,12 +294,7 @@ class Relaxation:
             kinds = counted(prepared.problem, side.verifier, column.is_full)
             sums = {frame.verifiers[kind]: 1.0 for kind in kinds}
             for option, amount in column.amounts:
-                way = side.ways[option]
-                rows = [
-                    frame.classes[way.cls],
-                    *([frame.drafts[way.draft]] if way.draft >= 0 else []),
-                ]
-                for row in rows:
+                for row in frame.rows_of(side.ways[option]):
                     sums[row] = sums.get(row, 0.0) + amount
             program.column(column.value, sums)
         if not self.capacity:
@@ -312,7 +307,7 @@ class Relaxation:
         prepared.budget.spend(found.work)
         if (
             found.amounts is None
-        ):  # clients and units may be missing: HiGHS has given up on numbers that lie too close
+        ):  # units may be missing, so HiGHS has failed: numbers are too close
             prepared.budget.check()
             raise OutOfWork
         self.value = found.value
@@ -321,11 +316,7 @@ class Relaxation:
             for c, a in zip(self.columns, found.amounts[first:].tolist(), strict=False)
             if a > 1e-9
         ]
-        self.missing = (
-            0.0 if self.capacity else float(found.amounts[first + len(self.columns) :].sum())
-        )
-        duals = [
-            found.duals[rows.start : rows.stop]
-            for rows in (frame.classes, frame.verifiers, frame.drafts)
-        ]
-        return duals[0], duals[1], duals[2]
+        missing = found.amounts[first + len(self.columns) :]
+        self.missing = 0.0 if self.capacity else float(missing.sum())
+        duals = found.duals
+        return duals[frame.classes], duals[frame.verifiers], duals[frame.drafts]

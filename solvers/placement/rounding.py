@@ -7,6 +7,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -14,21 +15,21 @@ import numpy as np
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.placement.choice import Frame
 from specopt.solvers.placement.patterns import Pattern, valued
-from specopt.solvers.placement.prepare import Prepared, Side
+from specopt.solvers.placement.prepare import Prepared
 from specopt.solvers.placement.relaxation import Column, Duals, Relaxation
 
 OPTIONS = 6
-"""Options of a class in a box, beside those that patterns use, at most."""
+"""Maximum number of options per class and box, in addition to those that patterns use."""
 
 
 def whole_units(
     relaxation: Relaxation, duals: Duals, boxes: int, seconds: float
 ) -> Counter[Pattern]:
-    """Return patterns of units that nearly serve all clients.
+    """Return patterns of units that serve nearly all clients.
 
-    An integer program says how many units run in each of the `boxes` best boxes, and how many
-    clients (a real number) each option serves there. The units of a box then share them evenly,
-    rounded down.
+    An integer program decides how many units run in each of the `boxes` best boxes, and how many
+    clients (a real number) each option serves there. The units of a box then share the clients
+    evenly, rounded down.
     """
     prepared = relaxation.prepared
     frame = Frame.of(prepared)
@@ -43,11 +44,8 @@ def whole_units(
             options.tolist(), worths.tolist(), table.tolist(), strict=True
         ):
             way = prepared.sides[side].ways[option]
-            held = {row: value for row, value in zip(rows, work, strict=True) if value} | {
-                frame.classes[way.cls]: 1.0
-            }
-            if way.draft >= 0:
-                held[frame.drafts[way.draft]] = 1.0
+            held = {row: value for row, value in zip(rows, work, strict=True) if value}
+            held |= dict.fromkeys(frame.rows_of(way), 1.0)
             mine[option] = program.column(worth, held)
         placed.append((side, units, mine))
     scale = max(map(abs, program.costs), default=1.0) or 1.0
@@ -72,7 +70,7 @@ Key = tuple[int, tuple[bool, float, float, float, float]]
 def _groups(
     relaxation: Relaxation, duals: Duals, boxes: int
 ) -> Iterator[tuple[int, Ints, Floats, Floats, Floats, float]]:
-    """Give the linear programs of the best boxes, with the options that matter there."""
+    """Yield the linear programs of the best boxes, with the most valuable options only."""
     prepared, kernels = relaxation.prepared, relaxation.prepared.kernels
     covers = {cover.side: cover for cover in relaxation.covers}
     of_sides = [relaxation.prices(side, duals) for side in prepared.sides]
@@ -92,24 +90,12 @@ def _groups(
         index, box = key
         side = prepared.sides[index]
         sizes = relaxation.sizes(covers[index], 0.0, duals[1])
-        worths, table, rhs = (
-            np.empty(len(side.options)),
-            np.empty((len(side.options), relaxation.width)),
-            np.empty(relaxation.width),
-        )
-        record = np.array([box], kernels.Box)[0]
-        clients = np.array(prepared.clients, np.float64)
+        worths, rhs = np.empty(len(side.options)), np.empty(relaxation.width)
+        table = np.empty((len(worths), len(rhs)))
+        record, clients = np.array([box], kernels.Box)[0], np.array(prepared.clients, np.float64)
         size, own = kernels.program(
-            side.unit,
-            side.options,
-            prepared.trips,
-            prepared.objective,
-            sizes,
-            clients,
-            record,
-            worths,
-            table,
-            rhs,
+            *(side.unit, side.options, prepared.trips, prepared.objective, sizes, clients),
+            *(record, worths, table, rhs),
         )
         if size < 0:
             continue
@@ -123,8 +109,8 @@ def _groups(
 
 
 def nearest(relaxation: Relaxation) -> list[Pattern]:
-    """Return the patterns of the master program with whole clients: rounded down, to the nearest,
-    and up.
+    """Return the patterns of the master program with their numbers of clients rounded down, to the
+    nearest integer, and up.
     """
     found: dict[Pattern, None] = {}
     for column in relaxation.columns:
@@ -136,20 +122,18 @@ def nearest(relaxation: Relaxation) -> list[Pattern]:
 
 
 def spread(shared: dict[int, int], units: int) -> Counter[tuple[tuple[int, int], ...]]:
-    """Return the entries of so many units that share clients of some options evenly."""
-    options = sorted(shared)
-    first = [0, *accumulate(shared[option] for option in options)]
-    found: Counter[tuple[tuple[int, int], ...]] = Counter()
-    for unit, other in pairwise(
-        sorted({0, units, *(before % units for before in first)}) if units else ()
-    ):
-        numbers = (
-            shared[option] // units + ((unit - before) % units < shared[option] % units)
-            for option, before in zip(options, first, strict=False)
+    """Return the entries of units that share the clients of some options evenly."""
+    found = Counter[tuple[tuple[int, int], ...]]()
+    if not units:
+        return found
+    held = sorted(shared.items())
+    first = [0, *accumulate(clients for _, clients in held)]
+    for unit, other in pairwise(sorted({0, units, *(before % units for before in first)})):
+        counts = (
+            (option, clients // units + ((unit - before) % units < clients % units))
+            for (option, clients), before in zip(held, first, strict=False)
         )
-        if entries := tuple(
-            (option, number) for option, number in zip(options, numbers, strict=True) if number
-        ):
+        if entries := tuple((option, count) for option, count in counts if count):
             found[entries] += other - unit
     return found
 
@@ -165,83 +149,53 @@ class Filling:
 
     def __init__(self, prepared: Prepared) -> None:
         self.prepared = prepared
-        self.best: dict[tuple[Pattern | int, int, int], tuple[float, Pattern] | None] = {}
+        self.best = cache(self._best)
 
     def move(self, now: Counter[Pattern], cls: int, step: int) -> int:
-        """Make the best move of one unit, or of one more; by one client where none can make it by
-        more.
+        """Add clients of a class to the unit that gains most, or to an unused one.
 
-        step: clients of the class that are added, or taken away where it is below 0. Returns what
-        was, or 0.
+        `step` is the number of clients, negative if they are removed. If no unit can change by it,
+        one client is moved. Returns the number of clients that were moved.
         """
-        used: Counter[int] = Counter()
-        moves: list[tuple[float, Pattern | None, Pattern]] = []
+        sides, used = self.prepared.sides, Counter[int]()
         for one, number in now.items():
-            used[self.prepared.sides[one.side].verifier] += number
-            if best := self._best(one, cls, step):
-                moves.append((best[0], one, best[1]))
-        for v, verifier in enumerate(self.prepared.problem.verifiers):
-            if step > 0 and used[v] < verifier.units and (best := self._best(v, cls, step)):
-                moves.append((best[0], None, best[1]))
+            used[sides[one.side].verifier] += number
+        unused = [
+            Pattern(index, ())
+            for index, side in enumerate(sides)
+            if step > 0
+            and used[side.verifier] < self.prepared.problem.verifiers[side.verifier].units
+        ]
+        moves = [(one, after) for one in (*now, *unused) if (after := self.best(one, cls, step))]
         if not moves:
             return self.move(now, cls, step // abs(step)) if abs(step) > 1 else 0
-        _, before, after = max(moves, key=lambda one: one[0])
+        before, after = max(moves, key=lambda move: move[1].value - move[0].value)
         now.update({after: 1} if after.entries else {})
-        if before is not None:
+        if before.entries:
             now[before] -= 1
             if not now[before]:
                 del now[before]
         return step
 
-    def _best(self, unit: Pattern | int, cls: int, step: int) -> tuple[float, Pattern] | None:
-        """Return the gain and the pattern of the best move of a unit; of an unused unit of a
-        verifier, by its index.
-        """
-        key = (unit, cls, step)
-        if key not in self.best:
-            self.prepared.budget.check()
-            tried = valued(self.prepared, list(self._offers(unit, cls, step)))
-            before = unit.value if isinstance(unit, Pattern) else 0.0
-            one = max(tried, key=lambda one: one.value, default=None)
-            self.best[key] = None if one is None else (one.value - before, one)
-            if (
-                isinstance(unit, Pattern)
-                and step < 0
-                and unit.entries == ((unit.entries[0][0], -step),)
-            ):
-                of = self.prepared.sides[unit.side].ways[unit.entries[0][0]]
-                if of.cls == cls:
-                    self.best[key] = -before, Pattern(unit.side, ())
-        return self.best[key]
-
-    @staticmethod
-    def _options(side: Side, cls: int) -> Iterator[int]:
-        return (option for option in side.by_class[cls] if side.ways[option].draft < 0)
-
-    def _offers(self, unit: Pattern | int, cls: int, step: int) -> Iterator[Pattern]:
-        if isinstance(unit, int):
-            for index, side in enumerate(self.prepared.sides):
-                if side.verifier == unit:
-                    yield from (
-                        Pattern(index, ((option, step),)) for option in self._options(side, cls)
-                    )
-            return
-        counts = dict(unit.entries)
-        for option in self._options(self.prepared.sides[unit.side], cls):
+    def _best(self, unit: Pattern, cls: int, step: int) -> Pattern | None:
+        """Return the pattern of a unit after its best move; None if it has no move."""
+        self.prepared.budget.check()
+        side, counts, offers = self.prepared.sides[unit.side], dict(unit.entries), []
+        for option in side.by_class[cls]:
             count = counts.get(option, 0) + step
-            rest = {o: q for o, q in counts.items() if o != option} | (
-                {option: count} if count > 0 else {}
-            )
-            if count >= 0 and rest:
-                yield Pattern(unit.side, tuple(sorted(rest.items())))
+            if count >= 0 and side.ways[option].draft < 0:
+                held = sorted((counts | {option: count}).items())
+                offers.append(Pattern(unit.side, tuple(one for one in held if one[1])))
+        if offers and not offers[0].entries:
+            return offers[0]
+        return max(valued(self.prepared, offers), key=lambda one: one.value, default=None)
 
 
 def completed(prepared: Prepared, units: Counter[Pattern]) -> Counter[Pattern]:
-    """Return patterns of units that serve every client once, from some that nearly do; none where
-    that fails.
+    """Return patterns of units that serve every client exactly once, starting from patterns that
+    nearly do; empty if that fails.
 
-    Clients that are too many are taken away, and those that are left out are added, where it costs
-    least.
+    Surplus clients are removed and missing ones are added where it costs least.
     """
     now: Counter[Pattern] = Counter()
     for one, number in units.items():

@@ -1,9 +1,9 @@
-"""A plan of placement played: continuous batching, random acceptances and trips, draft units with
-queues of their own.
+"""Simulation of a placement plan: continuous batching, random acceptances and trips, and draft
+units with their own queues.
 
-The judge computes cycles from mean values; here every pass takes who waits when the last one ended.
-A client that is assigned to a draft group keeps to one of its units. Half of a trip is before, half
-after the work at the far end.
+The judge computes cycles from mean values. Here, every pass serves the clients that are waiting
+when the previous pass ends. A client that is assigned to a draft group always uses the same unit of
+the group. Half of a trip comes before the work at the far end, and half comes after it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,12 @@ from specopt.solvers.simulation import Replications, Simulation, Tell, judged, r
 
 MAX_ROUNDS = 1_000_000
 WARM_UP = 0.25
-"""Share of the counted time that is played before it: clients start within one cycle of each other.
-"""
+"""Length of the warm-up, which is not counted, as a share of the counted time."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlacementSimulation(Simulation):
-    """The simulated yield of a plan, together with the judged values.
+    """The simulated throughput of a plan, together with the judged values.
 
     `estimates` are "tokens_per_second" of all clients, and the "busy_share" of the units of
     verifiers in use.
@@ -44,12 +43,12 @@ class PlacementSimulation(Simulation):
     Parameters
     ----------
     problem_sha256
-        The problem.
+        Digest of the problem.
     rounds
         Judged cycles of the slowest client that a replication counts.
     cycles, judged_cycles
-        Mean seconds of a round of the clients of every entry, groups in order: played, and by the
-        judge.
+        Mean seconds per round of the clients of every entry, as simulated and as judged. Entries
+        are in the order of the groups.
     rates
         Tokens per second of one client of every entry, shape (replications, entries).
     """
@@ -71,7 +70,7 @@ def simulate(
     rounds: int = 100,
     callback: Tell | None = None,
 ) -> PlacementSimulation:
-    """Play a plan.
+    """Simulate a plan.
 
     Parameters
     ----------
@@ -80,12 +79,11 @@ def simulate(
     plan
         A feasible plan that serves somebody.
     seed
-        Decides all luck.
+        Seed of all random numbers.
     replications
         Independent runs, at least 2.
     rounds
-        Judged cycles of the slowest client that a run counts, after a quarter as many that it does
-        not.
+        Judged cycles of the slowest client that a run counts. The warm-up is a quarter of that.
     callback
         Called after every run with the runs done and the mean tokens per second so far.
 
@@ -137,7 +135,7 @@ def simulate(
 
 
 def _placed(problem: Any, plan: PlacementPlan, spread: Floats) -> Any:
-    """Return a plan as the kernel reads it, put together machine by machine."""
+    """Return a plan in the form that the kernel reads."""
     pieces: list[Any] = []
 
     def rows(passes: PassPieces) -> tuple[int, int]:
@@ -159,9 +157,8 @@ def _placed(problem: Any, plan: PlacementPlan, spread: Floats) -> Any:
     for group in plan.groups:
         first = len(entries)
         for one in group.clients:
-            entries.append(
-                (*_entry(problem, plan, group, one, trips, chances), spread[len(entries)])
-            )
+            fields = _entry(problem, plan, group, one, trips, chances)
+            entries.append((*fields, spread[len(entries)]))
         verifier, beside = problem.verifier[group.verifier], (0, 0, 0, 0)
         machine = rows(verifier.passes)
         if group.beside is not None:
@@ -192,14 +189,11 @@ def _entry(
     trips: list[float],
     chances: list[float],
 ) -> tuple[Any, ...]:
-    """Return the fields of an entry, all but how its clients' starts are spread; add its trips and
+    """Return the fields of an entry except its spread of start times, and append its trips and
     chances.
     """
-    of, drafter, k = (
-        problem.client_class[one.class_],
-        problem.drafter_of(plan, group, one),
-        problem.length_of(group, one),
-    )
+    drafter, k = problem.drafter_of(plan, group, one), problem.length_of(group, one)
+    of = problem.client_class[one.class_]
     first_trip, first_chance = len(trips), len(chances)
     own_trips, uplink, each, drafting = np.zeros(1), 0.0, 0.0, (0, 0)
     if one.place == "device":

@@ -61,9 +61,8 @@ class Drafter:
         found = np.zeros(())
         if self.passes is not None:
             found = self.passes.seconds(batch, *self.work(drafts, cached_tokens), which)
-            found = found if self.kind == "parallel" else drafts * found
         return (
-            found
+            (found if self.kind == "parallel" else drafts * found)
             + self.seconds_per_step
             + batch * drafts * self.bits_per_token / self.bits_per_second
         )
@@ -102,9 +101,9 @@ def drafter(data: object, passes: PassTime | None, where: str) -> Drafter:
     known = fields.get(kind, ("seconds_per_step",) if kind in LOOKUPS else ())
     unknown = sorted(str(key) for key in set(data) - {"type", *known})
     if unknown:
-        takes = ", ".join(("type", *known))
         raise InvalidInput(
-            f"{where}: unknown field {unknown[0]!r}; the fields of {kind} are {takes}"
+            f"{where}: unknown field {unknown[0]!r}; the fields of {kind} are"
+            f" {', '.join(('type', *known))}"
         )
     if kind == "remote":
         inner = drafter(data.get("drafter", {"type": "model"}), passes, f"{where}.drafter")

@@ -31,25 +31,23 @@ LOADS = (1, 2, 4, 8, 16, 32, 64)
 """Loads that are considered where no others are given."""
 
 ROUGH = 0.02
-"""How far a measured log may lie off a corrected one."""
+"""Standard deviation of the log of a measured value about the corrected prediction."""
 
 LEANS = np.array([1.0, 0.3, 0.1, 0.3, 0.1, 0.05])
-"""How far log seconds of steps may be off, in standard deviations: all, and by each term of
-`_leans`.
-"""
+"""Standard deviations of the corrections to the log seconds of steps, by term of `_leans`."""
 
 LEVEL = 0.9
 """Coverage of all bands and intervals."""
 
 BANDS: tuple[tuple[str, Which], ...] = (("rates", "fitted"), ("lower", "upper"), ("upper", "lower"))
-"""Acceptance and passes of an expected output, and of the ends of its band."""
+"""Which acceptance and passes give the expected throughput, and the two ends of its band."""
 
 SHORTEST = 1e-12
-"""Seconds of a step at the least, where a limit of passes is no time at all."""
+"""Minimum time of a step in seconds, used if a lower limit of the passes is 0."""
 
 HOLD = ROUGH / 0.5
-"""How much factors on passes, and the overhead as a share of a pass, are held: they may be off by
-half.
+"""Weight that holds factors on passes, and the overhead as a share of a pass, near their predicted
+values. They may be off by one half.
 """
 
 COLUMNS = (
@@ -85,22 +83,20 @@ def planned(data: Mapping[str, Any], where: str) -> OfSweep:
     bands.
     """
     where = f"{where}.predictions"
-    rows, option = (
-        read(list[Mapping[str, Any]], data["predictions"], where),
-        data.get("option") or {},
-    )
+    rows, option = read(list[Mapping[str, Any]], data["predictions"], where), data.get("option")
     chosen = [
-        row for row in rows if row.get("draft_length") == "none" or option.items() <= row.items()
+        row
+        for row in rows
+        if row.get("draft_length") == "none" or (option or {}).items() <= row.items()
     ]
     runs, bands = [], {}
     for row in read(list[_Row], chosen, where):
         length = None if row.draft_length == "none" else row.draft_length
-        setup = Setup(row.drafter, row.mode, row.topk)
-        runs.append(
-            Measurement(
-                Point(Condition(row.concurrency), length), row.tokens_per_second, setup=setup
-            )
+        point, setup = (
+            Point(Condition(row.concurrency), length),
+            Setup(row.drafter, row.mode, row.topk),
         )
+        runs.append(Measurement(point, row.tokens_per_second, setup=setup))
         if row.low and row.high:
             bands[row.concurrency, length] = row.low, row.high
     return OfSweep(Sweep(tuple(runs)), where, bands)
@@ -130,10 +126,9 @@ class OfSweep:
         """Return the prediction for a load and a draft length."""
         point = Point(Condition(concurrency, *self.case), length)
         found = self.predictor.predict([point])
-        low, high = self.bands.get(
-            (concurrency, length), (float(found.low[0]), float(found.high[0]))
-        )
-        return float(found.mean[0]), low, high, self.predictor.acceptance_length(point)
+        mean, low, high = (float(of[0]) for of in (found.mean, found.low, found.high))
+        band = self.bands.get((concurrency, length), (low, high))
+        return mean, *band, self.predictor.acceptance_length(point)
 
     def corrected(self, seen: Sequence[Seen]) -> str:
         """Return the sweep as CSV: the measured loads, and the other rows corrected by them."""
@@ -154,11 +149,11 @@ class OfSweep:
                 speed = run.tokens_per_second * np.exp(-_leans([place]) @ leans) * after / before
                 shown = float(after[0]) if place[1] and counts else ""
                 table.append([*place, float(speed[0]), shown, "corrected"])
-        setup = vars(self.sweep.setups[0])
+        own = vars(self.sweep.setups[0])
         lines = [
-            [c, name_of(length), *rest, *self.case, *setup.values()] for c, length, *rest in table
+            [c, name_of(length), *rest, *self.case, *own.values()] for c, length, *rest in table
         ]
-        return csv_text([(*COLUMNS, *setup), *lines])
+        return csv_text([(*COLUMNS, *own), *lines])
 
 
 class OfPasses:
@@ -193,13 +188,8 @@ class OfPasses:
 
         places, overhead = [one.place for one in seen], self.runtimes.step_overhead_seconds
         steps = np.array([c * (self.at(c, k)[3] or 1.0) / self.at(c, k)[0] for c, k in places])
-        of_verify = self.runtimes.verify.seconds
-        verify = np.array(
-            [
-                of_verify(np.array(c), np.array(1.0 + (k or 0)), self.contexts).mean()
-                for c, k in places
-            ]
-        )
+        batch, drafts = np.array([[c, k or 0.0] for c, k in places]).T[:, :, None]
+        verify = self.runtimes.verify.seconds(batch, 1.0 + drafts, self.contexts).mean(axis=1)
         usual = verify.mean()  # the overhead counts in these
         parts = np.stack([np.full_like(steps, usual), verify, steps - verify - overhead], axis=1)
         timed = np.array([k != 0 for _, k in places])
@@ -225,10 +215,10 @@ Prediction = OfSweep | OfPasses
 
 
 def misses(prediction: Prediction, seen: Sequence[Seen]) -> Floats:
-    """Return logs of measured over predicted tokens and seconds of steps, and shifts of the logit
-    of acceptance.
+    """Return the logs of the ratios of measured to predicted tokens and seconds per step, and the
+    shifts of the logit of acceptance.
 
-    Tokens of a step that are not known, of the prediction or of the server, count as right.
+    Tokens per step that are unknown for the prediction or the server are taken to agree.
     """
     found = []
     for one in seen:
@@ -258,8 +248,8 @@ def _scaled(data: Any, factor: float, timed: bool = False) -> Any:
 
 
 def _acceptance(seen: Sequence[Seen]) -> dict[str, Any] | None:
-    """Return acceptance by position of the longest drafts, from the engine's counters; None: it has
-    none.
+    """Return acceptance by position of the longest drafts, from the engine's counters; None without
+    counters.
     """
     counts = [one.load.counted for one in seen if any(one.load.counted)]
     longest = max(map(len, counts), default=0)
@@ -291,8 +281,11 @@ def report(prediction: Prediction, seen: Sequence[Seen]) -> dict[str, Any]:
             }
         )
     pairs = [(a, b) for a, b in combinations(rows, 2) if a["concurrency"] == b["concurrency"]]
-    ends = [np.array([a["interval"], b["interval"]]) for a, b in pairs]
-    apart = [pair for pair, of in zip(pairs, ends, strict=True) if of[:, 0].max() > of[:, 1].min()]
+    apart = [
+        (a, b)
+        for a, b in pairs
+        if a["interval"][0] > b["interval"][1] or b["interval"][0] > a["interval"][1]
+    ]
     right = sum(
         (a["predicted"] < b["predicted"]) == (a["measured"] < b["measured"]) for a, b in apart
     )
@@ -315,11 +308,10 @@ def _factors(prediction: Prediction, seen: Sequence[Seen]) -> list[dict[str, Any
         group = [one for one in seen if one.place[1] == length]
         tokens, late, _ = misses(prediction, group)
         noise = np.mean([one.load.deviation for one in group])
-        of_tokens, of_steps, of_idle = prediction.inputs
-        of_steps = of_idle if length == 0 else of_steps
+        of_tokens, *of_steps = prediction.inputs
         for quantity, logs, sign, source in (
             ("tokens", tokens, 1, of_tokens),
-            ("seconds", late, -1, of_steps),
+            ("seconds", late, -1, of_steps[length == 0]),
         ):
             if logs.any():
                 mean = float(np.exp(logs.mean()))

@@ -1,6 +1,4 @@
-"""Costs of draft lengths per batch size in addition to the drafts: ranges by engine and load, and
-their sources.
-"""
+"""Costs of choosing draft lengths by batch size: ranges by engine and load, with their sources."""
 
 from __future__ import annotations
 
@@ -18,12 +16,12 @@ class Price:
     Parameters
     ----------
     loads
-        Requests at a time, increasing; between them the logarithm of the load counts, beyond them
-        the last.
+        Numbers of concurrent requests, increasing. Shares are interpolated in the logarithm of the
+        load, and constant beyond the ends.
     least, usual, most
-        Shares at these loads.
+        Minimum, usual and maximum share of throughput that is lost at these loads.
     source
-        Who reported them.
+        Description of the reports from which the shares come.
     """
 
     loads: tuple[float, ...]
@@ -33,7 +31,7 @@ class Price:
     source: str
 
     def at(self, sizes: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return least, usual and most at batch sizes."""
+        """Return the minimum, usual and maximum share at batch sizes."""
         known = np.log(self.loads)
         return tuple(
             np.interp(np.log(sizes), known, of) for of in (self.least, self.usual, self.most)
@@ -49,9 +47,9 @@ class Prices:
     idle
         Cost of steps without drafts in an engine that speculates, compared with one that does not.
     table
-        Cost of having several draft lengths at all.
+        Cost of configuring several draft lengths.
     shortest
-        The shortest draft of a table; 1: the engine drafts at least one token, or should.
+        Shortest draft of a table; 1 for engines that always draft at least one token.
     """
 
     idle: Price
@@ -77,4 +75,4 @@ GRAPHS = Price(
 )
 FREE = Price((1,), (0.0,), (0.0,), (0.0,), "none")
 USUAL = Prices(IDLE, GRAPHS)
-"""vLLM's, which are known best."""
+"""Prices of vLLM, for which most measurements exist."""

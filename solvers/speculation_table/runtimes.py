@@ -1,8 +1,8 @@
-"""The runtimes that a speculation table is computed from, and how files say them."""
+"""The runtimes from which a speculation table is computed, and their form in files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -34,7 +34,7 @@ ZERO_DRAFT_COST = (IDLE.least[0], IDLE.most[-1])
 
 @dataclass(frozen=True, eq=False)
 class Runtimes:
-    """Times of a step's parts.
+    """Times of the parts of a step.
 
     Parameters
     ----------
@@ -43,12 +43,12 @@ class Runtimes:
     verify
         Passes of the verify model.
     contexts
-        Cached tokens per request that count, each alike.
+        Numbers of cached tokens per request, weighted equally.
     step_overhead_seconds
-        Of every step, whatever the drafts: scheduling, sampling.
+        Fixed time of every step, such as scheduling and sampling.
     zero_draft_cost
-        Least and largest share of throughput that an engine which speculates loses in steps without
-        drafts, against one that does not.
+        Minimum and maximum share of throughput that an engine which speculates loses in steps
+        without drafts, compared with one that does not.
     notes
         Notes for the reader.
     """
@@ -86,9 +86,7 @@ class Runtimes:
             )
         only_fields(data, _FIELDS, where)
         times: dict[str, PassTime] = {}
-        for name in ("draft", "verify"):
-            if name not in data:
-                continue
+        for name in [one for one in ("draft", "verify") if one in data]:
             model = data.get(f"{name}_model")
             decoder = None if model is None else parse(Decoder, model, f"{where}.{name}_model")  # type: ignore[arg-type]
             times[name] = pass_time(
@@ -97,7 +95,6 @@ class Runtimes:
         if "verify" not in times or ("draft" not in times and "drafter" not in data):
             missing = "verify" if "verify" not in times else "draft"
             raise InvalidInput(f"{where}.{missing}: required field is missing")
-        notes = [f"{name}: {note}" for name, time in times.items() for note in time.notes]
         found = cls(
             drafter(data.get("drafter", {"type": "model"}), times.get("draft"), f"{where}.drafter"),
             times["verify"],
@@ -110,16 +107,16 @@ class Runtimes:
             zero_draft_cost=_shares(
                 data.get("zero_draft_cost", list(ZERO_DRAFT_COST)), f"{where}.zero_draft_cost"
             ),
-            notes=tuple(notes),
+            notes=tuple(f"{name}: {note}" for name, time in times.items() for note in time.notes),
         )
         given = data.get("context_tokens")
-        if given is not None:
-            context = integer(f"{where}.context_tokens", given, 0, MAX_TOKENS)
-            return replace(found, contexts=(float(context),))
-        return found._at_every_context()
+        if given is None:
+            return found._at_every_context()
+        context = integer(f"{where}.context_tokens", given, 0, MAX_TOKENS)
+        return replace(found, contexts=(float(context),))
 
     def _at_every_context(self) -> Self:
-        """Return the runtimes with all contexts that passes of both models were measured with."""
+        """Return the runtimes with all contexts at which passes of both models were measured."""
         tables = [of for of in (self.verify.contexts, self.drafter.contexts) if of]
         if not tables:
             return self
@@ -144,28 +141,27 @@ class Runtimes:
     @property
     def has_limits(self) -> bool:
         """Whether the times of passes have limits."""
-        return self.verify.has_limits or (
-            self.drafter.passes is not None and self.drafter.passes.has_limits
-        )
+        drafts = self.drafter.passes
+        return self.verify.has_limits or (drafts is not None and drafts.has_limits)
 
     @property
     def measured(self) -> str:
         """Range of the measured passes, for messages."""
-        drafts = self.drafter.passes
-        parts = {"verify": self.verify.measured, "draft": "" if drafts is None else drafts.measured}
-        if parts["verify"] == parts["draft"]:
-            return self.verify.measured
+        verify, drafts = self.verify.measured, self.drafter.passes
+        parts = {"verify": verify, "draft": drafts.measured if drafts else ""}
+        if len(set(parts.values())) == 1:
+            return verify
         return "; ".join(f"{name}: {text}" for name, text in parts.items() if text)
 
     def covers(self, most_requests: int, most_drafts: int) -> Truths:
         """Return which steps of 1..B requests and 0..K drafts need only measured passes, shape
         (B, K + 1).
         """
-        batch, drafts, context = self._grid(most_requests, most_drafts)
-        inside = np.ones(self._shape(batch, drafts), np.bool_)
+        context, batch, drafts = self._grid(most_requests, most_drafts)
+        inside = np.ones((context.size, batch.size, drafts.size), np.bool_)
         inside &= self.verify.covers(batch, 1.0 + drafts, context)
         inside[..., 1:] &= self.drafter.covers(batch, drafts[..., 1:], context)
-        return np.asarray(np.all(inside, axis=0))
+        return np.asarray(inside.all(axis=0))
 
     def seconds(
         self, most_requests: int, most_drafts: int, which: Which = "fitted"
@@ -176,8 +172,8 @@ class Runtimes:
         Those with 0 drafts are at the cost that speculation has without drafts; `which` says
         whether the fitted times count, or one of their limits.
         """
-        batch, drafts, context = self._grid(most_requests, most_drafts)
-        found = np.full(self._shape(batch, drafts), self.step_overhead_seconds)
+        context, batch, drafts = self._grid(most_requests, most_drafts)
+        found = np.full((context.size, batch.size, drafts.size), self.step_overhead_seconds)
         found += self.verify.seconds(batch, 1.0 + drafts, context, which)
         alone = found[..., :1].copy()
         found[..., 1:] += self.drafter.seconds(batch, drafts[..., 1:], context, which)
@@ -187,16 +183,10 @@ class Runtimes:
         )
         return alone, found
 
-    def _grid(self, most_requests: int, most_drafts: int) -> tuple[Floats, Floats, Floats]:
-        batch = np.arange(1.0, most_requests + 1.0)[None, :, None]
-        return (
-            batch,
-            np.arange(most_drafts + 1.0)[None, None],
-            np.array(self.contexts)[:, None, None],
-        )
-
-    def _shape(self, batch: Floats, drafts: Floats) -> tuple[int, ...]:
-        return len(self.contexts), batch.size, drafts.size
+    def _grid(self, most_requests: int, most_drafts: int) -> Sequence[Floats]:
+        """Return contexts, batch sizes and numbers of drafts as axes of an array, in this order."""
+        sizes = np.arange(1.0, most_requests + 1.0), np.arange(most_drafts + 1.0)
+        return np.meshgrid(self.contexts, *sizes, indexing="ij", sparse=True)
 
 
 def _shares(data: object, where: str) -> tuple[float, float]:

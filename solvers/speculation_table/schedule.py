@@ -1,6 +1,4 @@
-"""Drafts per batch size and what they are worth: what is decided, and what engines are then
-configured with.
-"""
+"""Drafts per batch size and their speed-ups: the decision from which engines are configured."""
 
 from __future__ import annotations
 
@@ -27,12 +25,12 @@ class Schedule:
         of None, or only integers, at least one of them positive; 0 drafts in an engine that
         speculates cost more than no speculation.
     batches
-        Batch sizes at which the worth is known, increasing.
+        Batch sizes at which the speed-up is known, increasing.
     speedups
         Shape (len(batches), K + 1): throughput with 0, 1, ..., K drafts relative to no speculation,
-        NaN where it is not known; None: nothing is known.
+        NaN where it is unknown; None if it is unknown everywhere.
     weights
-        Of `batches` in means; None: equal.
+        Weights of `batches` in means; None for equal weights.
     """
 
     ranges: tuple[Range, ...]
@@ -81,7 +79,7 @@ class Schedule:
         return self.ranges[-1][1]
 
     def at(self, batch: int) -> int | None:
-        """Return the drafts at a batch size; beyond the largest those of the last range."""
+        """Return the drafts at a batch size; beyond the last range, its drafts are returned."""
         return next(
             (drafts for _, high, drafts in self.ranges if batch <= high), self.ranges[-1][2]
         )
@@ -90,25 +88,22 @@ class Schedule:
         """Return the weighted geometric mean of the speed-up over `batches`; None if it is not
         known at each of them.
 
-        `drafts` are those at every batch size, None: the schedule's; without speculation it is 1.
+        `drafts` is used at every batch size; None stands for the schedule's own drafts. Without
+        speculation, the mean is 1.
         """
         if drafts is None and not self.speculates:
             return 1.0
-        if self.speedups is None:
-            return None
-        taken = np.array(
-            [self.at(batch) if drafts is None else drafts for batch in self.batches], np.int64
-        )
-        if taken.max() >= self.speedups.shape[1]:
+        taken = [(self.at(batch) or 0) if drafts is None else drafts for batch in self.batches]
+        if self.speedups is None or max(taken) >= self.speedups.shape[1]:
             return None
         values = self.speedups[np.arange(len(taken)), taken]
-        if not np.isfinite(values).all() or (values <= 0.0).any():
+        if not (np.isfinite(values) & (values > 0.0)).all():
             return None
         return float(np.exp(np.average(np.log(values), weights=self.weights)))
 
     def best_single(self) -> tuple[int, float] | None:
-        """Return the draft length, at least 1, with the largest mean speed-up if taken everywhere,
-        and that.
+        """Return the draft length >= 1 with the largest mean speed-up if it is used at every batch
+        size, together with that speed-up.
 
         Returns
         -------
@@ -118,4 +113,4 @@ class Schedule:
         lengths = 0 if self.speedups is None else self.speedups.shape[1]
         means = ((k, self.mean_speedup(k)) for k in range(1, lengths))
         known = [(k, mean) for k, mean in means if mean is not None]
-        return max(known, key=lambda pair: (pair[1], -pair[0])) if known else None
+        return max(known, key=lambda pair: pair[1], default=None)

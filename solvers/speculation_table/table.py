@@ -35,21 +35,16 @@ class SpeculationTable:
         First and last batch size, both included, and drafts per step; or one range for all with
         None: speculation is best not configured at all.
     speedup
-        By range: mean over its batch sizes of the goodput relative to no speculation.
+        Mean over the batch sizes of a range of the goodput relative to no speculation, by range.
     speedup_limits
-        By range: lowest and highest mean inside the limits of acceptance and runtimes; None without
-        any.
+        Lowest and highest mean within the limits of acceptance and runtimes, by range; None without
+        limits.
     loss
-        By range: the largest share of goodput lost against the best length of a batch size.
-    most_drafts
-        Longest draft that was considered.
-    robust
-        Whether the lengths are best in the worst case within the limits.
-    relative
-        Shape (B, K + 1): goodput at every batch size with 0..K drafts relative to no speculation;
-        in the worst case if `robust`.
-    notes
-        Notes for the reader.
+        Largest share of goodput that is lost compared with the best length of a batch size, by
+        range. most_drafts Longest draft that was considered. robust Whether the lengths are best in
+        the worst case within the limits. relative Shape (B, K + 1): goodput at every batch size
+        with 0..K drafts relative to no speculation; in the worst case if `robust`. notes Notes for
+        the reader.
     """
 
     ranges: tuple[Range, ...]
@@ -80,21 +75,19 @@ class SpeculationTable:
     def to_dict(self) -> dict[str, Any]:
         """Return the table and its speed-ups as JSON-like data."""
         limits = self.speedup_limits or ((None, None),) * len(self.ranges)
-        rows = [
-            {
-                "batch": [low, high],
-                "num_speculative_tokens": choice,
-                "speedup": speedup,
-                "speedup_low": limit[0],
-                "speedup_high": limit[1],
-                "largest_loss": loss,
-            }
-            for (low, high, choice), speedup, limit, loss in zip(
-                self.ranges, self.speedup, limits, self.loss, strict=True
-            )
-        ]
+        columns = zip(self.ranges, self.speedup, limits, self.loss, strict=True)
         return {
-            "ranges": rows,
+            "ranges": [
+                {
+                    "batch": batch,
+                    "num_speculative_tokens": choice,
+                    "speedup": speedup,
+                    "speedup_low": least,
+                    "speedup_high": most,
+                    "largest_loss": loss,
+                }
+                for (*batch, choice), speedup, (least, most), loss in columns
+            ],
             "robust": self.robust,
             "max_length": self.most_drafts,
             "notes": list(self.notes),
@@ -103,9 +96,7 @@ class SpeculationTable:
 
 @dataclass(frozen=True, eq=False)
 class Speedups:
-    """Goodput relative to that without speculation, shape (B, K + 1): expected over the contexts,
-    and its limits.
-    """
+    """Goodput relative to that without speculation and its limits, each of shape (B, K + 1)."""
 
     fitted: Floats
     low: Floats
@@ -116,32 +107,26 @@ def speedups(runtimes: Runtimes, acceptance: Acceptance, requests: int, drafts: 
     """Return the speed-ups of 1..B requests with 0..K drafts each.
 
     A step of b requests with K drafts each yields b E[N_K] tokens; without speculation a step
-    yields b. Every pass may lie anywhere within its limits whatever the others do: forms miss each
-    pass by another amount.
+    yields b. Each pass may lie anywhere within its limits, independently of the others.
 
     Raises
     ------
     InvalidInput
         If a step takes no time.
     """
-    tokens = {
-        which: acceptance.expected_tokens(drafts, which) for which in ("rates", "lower", "upper")
-    }
+    rates, lower, upper = (
+        acceptance.expected_tokens(drafts, which) for which in ("rates", "lower", "upper")
+    )
     alone, speculating = runtimes.seconds(requests, drafts)
     if not (speculating > 0.0).all():
         raise InvalidInput("runtime: a step must take more than 0 seconds, got a step of 0 seconds")
-    fitted = tokens["rates"] * alone.mean(axis=0) / speculating.mean(axis=0)
+    fitted = rates * alone.mean(axis=0) / speculating.mean(axis=0)
     alone_low, fast = runtimes.seconds(requests, drafts, "lower")
     alone_high, slow = runtimes.seconds(requests, drafts, "upper")
-    low = (tokens["lower"] * alone_low / slow).min(axis=0)
-    # where a limit is no time at all, drafts cost nothing at best
-    high = np.divide(
-        tokens["upper"] * alone_high,
-        fast,
-        out=tokens["upper"] * np.ones_like(fast),
-        where=fast > 0.0,
-    )
-    high = high.max(axis=0)
+    low = (lower * alone_low / slow).min(axis=0)
+    # where the lower limit of a step is 0 seconds, drafts cost nothing at best
+    usual = upper * np.ones_like(fast)
+    high = np.divide(upper * alone_high, fast, out=usual, where=fast > 0.0).max(axis=0)
     least, most = runtimes.zero_draft_cost
     low[:, 0], high[:, 0] = 1.0 - most, 1.0 - least  # the same pass in either case
     return Speedups(fitted, np.minimum(low, fitted), np.maximum(high, fitted))
@@ -163,20 +148,21 @@ def speculation_table(
     Parameters
     ----------
     runtimes, acceptance
-        Of the two models.
+        Runtimes of the two models, and acceptance of the drafts.
     max_batch
-        Largest batch; None: as far as passes were measured, at most 256.
+        Largest batch; None for the largest measured one, up to 256.
     max_length
-        Longest draft; None: as far as the acceptance is known and passes were measured, or 8.
+        Longest draft; None for the longest with known acceptance and measured passes, or 8.
     loss
-        Share of the best goodput that a batch size may lose to make ranges fewer.
+        Share of the best goodput that a batch size may lose so that there are fewer ranges.
     robust
-        Take the length whose speed-up over no speculation is best in the worst case within the
-        limits, and none at all where any batch size may be slower than without speculation.
+        Choose the length with the best speed-up in the worst case within the limits. Do not
+        speculate at all if any batch size may then be slower than without speculation.
     extrapolate
         Whether to go beyond the measured range.
     multiple
-        Of which every draft length is one, as engines demand of heads that predict several tokens.
+        Number of which every draft length is a multiple. Engines require this for heads that
+        predict several tokens.
 
     Raises
     ------
@@ -191,14 +177,14 @@ def speculation_table(
             "neither acceptance nor runtimes have confidence limits, so the worst case equals the"
             " expected case"
         )
-    worth = speedups(runtimes, acceptance, requests, drafts)
-    relative = worth.low if robust else worth.fitted
-    judged = np.where(relative >= 1.0, relative, NEVER) if robust else relative
     if drafts < multiple:
         raise InvalidInput(
             f"max_length: expected at least {multiple}, the number of heads, got {drafts}"
         )
-    judged = np.where(np.arange(drafts + 1) % multiple == 0, judged, NEVER)
+    worth = speedups(runtimes, acceptance, requests, drafts)
+    relative = worth.low if robust else worth.fitted
+    able = np.arange(drafts + 1) % multiple == 0
+    judged = np.where(able & (relative >= 1.0 if robust else True), relative, NEVER)
     ranges = fewest_ranges(judged, loss)
     lost = 1.0 - judged / judged.max(axis=1, keepdims=True)
     found = SpeculationTable(
@@ -229,15 +215,13 @@ def speculation_table(
 
 
 def break_even(runtimes: Runtimes, requests: int, drafts: int, multiple: int = 1) -> float | None:
-    """Return the constant acceptance rate from which drafts pay on average over 1..B requests;
-    None: they never do.
+    """Return the constant acceptance rate above which drafts pay off on average over 1..B requests;
+    None if they never do.
     """
 
     def pays(rate: float) -> bool:
-        worth = speedups(runtimes, PositionAcceptance.constant(rate), requests, drafts).fitted[
-            :, ::multiple
-        ]
-        return float(np.log(worth.max(axis=1)).mean()) > 0.0
+        worth = speedups(runtimes, PositionAcceptance.constant(rate), requests, drafts).fitted
+        return float(np.log(worth[:, ::multiple].max(axis=1)).mean()) > 0.0
 
     low, high = 0.0, 1.0
     if not pays(high):
@@ -253,7 +237,7 @@ def _means(values: Floats, ranges: list[tuple[int, int, int]]) -> tuple[float, .
 
 
 def _against(worth: Speedups, found: SpeculationTable) -> str:
-    """Return why it is best not to set up an engine to speculate; empty: it is not."""
+    """Return why an engine should not be set up to speculate; empty if it should."""
     speculates = any(drafts for *_, drafts in found.ranges)
     if not found.robust:
         logs = [np.log(worth.fitted[low - 1 : high, k or 0]) for low, high, k in found.ranges]
@@ -284,12 +268,10 @@ def _sizes(
     notes: list[str],
 ) -> tuple[int, int]:
     """Return the largest batch and the longest draft within the known range."""
-    for name, value, most in (
-        ("max_batch", max_batch, MAX_REQUESTS),
-        ("max_length", max_length, MAX_DRAFTS),
-    ):
-        if value is not None:
-            integer(name, value, 1, most)
+    if max_batch is not None:
+        integer("max_batch", max_batch, 1, MAX_REQUESTS)
+    if max_length is not None:
+        integer("max_length", max_length, 1, MAX_DRAFTS)
     known = acceptance.max_drafts
     drafts = (known or DEFAULT_DRAFTS) if max_length is None else max_length
     if known is not None and drafts > known:
@@ -328,5 +310,5 @@ def _sizes(
 
 
 def _leading(truths: Any) -> int:
-    """Return how many entries come before the first that does not hold."""
+    """Return the number of entries before the first False."""
     return int(np.cumprod(truths).sum())

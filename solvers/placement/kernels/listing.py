@@ -10,7 +10,6 @@ from specopt.solvers.placement.kernels.units import (
     is_full,
     limits,
     own_worth,
-    reach,
     simplex,
     value,
 )
@@ -158,14 +157,13 @@ def near(unit, options, trips, rules, sizes, prices, clients, box, kept):
     """
     rows = len(unit.passes) * max(len(unit.beside), 1 + len(LATER))
     count, width = len(options), 3 + rows + sizes.classes
-    worths, shares, sums = np.empty(count), np.empty(count), np.empty((2, count))
-    table, rhs, duals = np.empty((count, width)), np.empty(width), np.empty(width)
-    basis, levels, losses = np.empty(width, np.int64), np.empty(width), np.empty(count)
-    reach(unit, options, trips, rules.objective, sizes, box, worths, shares, sums)
-    size = limits(unit, options, trips, clients, sizes, box, shares, sums, table, rhs)
+    worths, table, rhs = np.empty(count), np.empty((count, width)), np.empty(width)
+    basis, levels, duals = np.empty(width, np.int64), np.empty(width), np.empty(width)
+    losses = np.zeros(count)
+    size = limits(unit, options, trips, rules.objective, clients, sizes, box, worths, table, rhs)
     if size < 0:
         return DONE
-    spare, losses[:] = 1e300, 0.0
+    spare = 1e300
     if sizes.threshold > -np.inf:
         for k in range(count):
             worths[k] -= prices[k]

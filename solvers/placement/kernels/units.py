@@ -310,10 +310,12 @@ def pass_rows(unit, options, period, shares, rows, rhs, size):
 
 
 @helper
-def limits(unit, options, trips, clients, sizes, box, shares, sums, rows, rhs):
-    """Write the rows that a pattern in a box keeps: memory, time, clients of every class; return
-    how many, or -1.
+def limits(unit, options, trips, objective, clients, sizes, box, worths, rows, rhs):
+    """Write the linear program of a box: the worths of options, and the rows of memory, time and
+    clients of every class. Return the number of rows; -1 if no pattern is in the box.
     """
+    shares, sums = np.empty(len(options)), np.empty((2, len(options)))
+    reach(unit, options, trips, objective, sizes, box, worths, shares, sums)
     size = 1
     rhs[0] = unit.room * (1.0 + 1e-9)
     rows[:, 0] = unit.kv * options["memory"]
@@ -342,9 +344,8 @@ def limits(unit, options, trips, clients, sizes, box, shares, sums, rows, rhs):
         for k in range(len(options)):
             rows[k, size] = 1.0 if options[k].cls == c else 0.0
         size += 1
-    for r in range(size):
-        if rhs[r] < 0.0:
-            return -1
+    if rhs[:size].min() < 0.0:
+        return -1
     if not box.full and len(unit.beside) == 0 and box.low > 0.0:  # the only row below 0, the last
         rhs[size] = -box.low * (1.0 - 1e-12)
         rows[:, size] = -sums[1]
@@ -427,12 +428,10 @@ def simplex(worths, rows, rhs, size, basis, amounts, duals):
             return np.inf
         for r in range(size):
             amounts[r] = ratio if r == leaving else max(0.0, amounts[r] - ratio * direction[r])
-        for s in range(size):
-            inverse[leaving, s] /= direction[leaving]
+        inverse[leaving] /= direction[leaving]
         for r in range(size):
             if r != leaving and direction[r] != 0.0:
-                for s in range(size):
-                    inverse[r, s] -= direction[r] * inverse[leaving, s]
+                inverse[r] -= direction[r] * inverse[leaving]
         basis[leaving] = entering if entering < count else -1 - (entering - count)
         costs[leaving] = worths[entering] if entering < count else 0.0
     return np.inf
@@ -468,17 +467,17 @@ def search(
     patterns, and how many were found.
     """
     count, width = len(options), chosen.shape[1]
-    worths, shares, sums = np.empty(count), np.empty(count), np.empty((2, count))
-    table, rhs, duals = np.empty((count, width)), np.empty(width), np.empty(width)
-    basis, levels = np.empty(width, np.int64), np.empty(width)
+    worths, table, rhs = np.empty(count), np.empty((count, width)), np.empty(width)
+    basis, levels, duals = np.empty(width, np.int64), np.empty(width), np.empty(width)
     bounds = np.full(len(boxes), -np.inf)
     used, found, fresh = 0, 0, 0
     while used < len(boxes) and boxes[used].low >= 0.0:
         used += 1
     while True:
         for k in range(fresh, used):
-            reach(unit, options, trips, objective, sizes, boxes[k], worths, shares, sums)
-            size = limits(unit, options, trips, clients, sizes, boxes[k], shares, sums, table, rhs)
+            size = limits(
+                unit, options, trips, objective, clients, sizes, boxes[k], worths, table, rhs
+            )
             if size > 0:
                 worths -= prices
                 bounds[k] = simplex(worths, table[:, :size], rhs, size, basis, levels, duals)
@@ -503,17 +502,14 @@ def search(
             bounds[best] = -np.inf
             used += 2
             continue
-        reach(unit, options, trips, objective, sizes, boxes[best], worths, shares, sums)
-        size = limits(unit, options, trips, clients, sizes, boxes[best], shares, sums, table, rhs)
+        size = limits(
+            unit, options, trips, objective, clients, sizes, boxes[best], worths, table, rhs
+        )
         priced = worths - prices
         simplex(priced, table[:, :size], rhs, size, basis, levels, duals)
         one = columns[found]
-        one.place, one.bound, one.count, one.worth = (
-            best,
-            top,
-            0,
-            own_worth(unit, objective, boxes[best]),
-        )
+        one.place, one.bound, one.count = best, top, 0
+        one.worth = own_worth(unit, objective, boxes[best])
         for r in range(size):
             if basis[r] >= 0 and levels[r] > 1e-12:
                 chosen[found, one.count], amounts[found, one.count] = basis[r], levels[r]
@@ -531,8 +527,5 @@ def program(unit, options, trips, objective, sizes, clients, box, worths, table,
     """Write the linear program of a box: worths and rows of options; return its rows, and the worth
     of the unit.
     """
-    shares, sums = np.empty(len(options)), np.empty((2, len(options)))
-    reach(unit, options, trips, objective, sizes, box, worths, shares, sums)
-    return limits(unit, options, trips, clients, sizes, box, shares, sums, table, rhs), own_worth(
-        unit, objective, box
-    )
+    size = limits(unit, options, trips, objective, clients, sizes, box, worths, table, rhs)
+    return size, own_worth(unit, objective, box)

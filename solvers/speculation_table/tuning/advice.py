@@ -21,15 +21,15 @@ from specopt.solvers.speculation_table.tuning.tuning import Tuning
 def break_even(
     predictor: Predictor, answers: Answers, cases: Sequence[Case]
 ) -> Iterator[dict[str, Any]]:
-    """Yield the acceptance length from which each measured draft length pays at each load, if steps
-    take as long as measured.
+    """Yield, for each load and measured draft length, the acceptance length above which it pays off
+    if steps take as long as measured.
     """
     grid = answers.grid
     for c in () if answers.relative else answers.concurrencies:
         row = grid.row(c)
         for k in 1 + np.flatnonzero(grid.measured[row, 2:] & grid.measured[row, 0]):
             factor = float(grid.mean[row, 0] / grid.mean[row, k + 1])
-            points = [Point(Condition(c, *case[:2]), int(k)) for case in cases]
+            points = (Point(Condition(c, *case[:2]), int(k)) for case in cases)
             runs = (one for point in points for one in predictor.runs[point])
             known = float(np.mean([one.acceptance_length or np.nan for one in runs]))
             pays = {"factor": factor} if np.isnan(known) else {"acceptance_length": known * factor}
@@ -54,12 +54,7 @@ def advice(
             f" {grid.sizes[0]} requests or more"
         )
     if len(every[-1]) > 1 and len(every) > 1:
-        yield _flip(
-            answers,
-            every,
-            worth,
-            0 in predictor.sweep.draft_lengths or predictor.sweep.zero_is_none,
-        )
+        yield _flip(predictor, answers, every, worth)
     speeds = {c: tuning.speedup(c) for c in tuning.concurrencies}
     base = "the best constant length" if tuning.relative else "no speculation"
     slow = [f"{c} ({speed:.2f}x)" for c, speed in speeds.items() if speed < 1.0 - goal.loss]
@@ -67,11 +62,8 @@ def advice(
         yield f"slower than {base} at {', '.join(slow)} requests"
     first = tuning.concurrencies[0]
     fastest = float(np.nanmax([*answers.value[grid.row(first)], 1.0]))
-    if (
-        goal.tpot_seconds is not None
-        and not goal.robust
-        and speeds[first] < fastest * (1.0 - goal.loss)
-    ):
+    slower = speeds[first] < fastest * (1.0 - goal.loss)
+    if goal.tpot_seconds is not None and not goal.robust and slower:
         yield (
             f"the option with the largest capacity is {1.0 - speeds[first] / fastest:.1%} slower"
             f" than the fastest one at {first} requests"
@@ -117,28 +109,22 @@ def _words(name: int | str) -> str:
 def _unmeasured(
     predictor: Predictor, answers: Answers, cases: Sequence[Case], tuning: Tuning
 ) -> Iterator[str]:
-    """Yield notes on the best length that was not measured, and on longer ones than the longest if
-    that is taken.
+    """Yield notes on the best length that was not measured, and on the next longer one if the
+    longest measured length is chosen.
     """
     measured = [length for length in predictor.sweep.draft_lengths if length]
     goal, loads = answers.goal, tuning.concurrencies
     longest, chosen = measured[-1], tuning.schedule.mean_speedup() or 1.0
-    fixed = goal.draft_lengths and set(goal.draft_lengths) <= set(measured)
-    lengths = [] if fixed else [k for k in range(1, longest) if k not in measured]
+    lengths = [k for k in range(1, longest) if k not in measured]
     longer = (goal.max_length or longest + 1) > longest and predictor.is_sequential
-    if longer and not fixed and tuning.schedule.longest == longest:
+    if longer and tuning.schedule.longest == longest:
         lengths.append(longest + 1)
-    if not lengths:
+    if not lengths or (goal.draft_lengths and set(goal.draft_lengths) <= set(measured)):
         return
     grid = grid_of(predictor, cases, loads, (0, *lengths), goal.prices.idle)
     weights = goal.shares(loads)
-    found = {
-        k: [
-            geometric_mean(of[:, k + 1], weights)
-            for of in (grid.mean / grid.mean[:, :1], grid.least, grid.most)
-        ]
-        for k in lengths
-    }
+    speedups = grid.mean / grid.mean[:, :1], grid.least, grid.most
+    found = {k: [geometric_mean(of[:, k + 1], weights) for of in speedups] for k in lengths}
     inside = [k for k in lengths if k < longest and found[k][0] > chosen * (1.0 + goal.loss)]
     best = max(inside, key=lambda k: found[k][0], default=None)
     taken = [row[2] for row in tuning.schedule.ranges]
@@ -155,28 +141,29 @@ def _unmeasured(
 
 
 def _flip(
-    answers: Answers, every: Sequence[Ranges], worth: Sequence[float], idle_measured: bool
+    predictor: Predictor, answers: Answers, every: Sequence[Ranges], worth: Sequence[float]
 ) -> str:
-    """Return at which price the best table and the best answer without one are worth the same."""
+    """Return a note on the cost at which a table is as good as the best answer without one."""
     prices, grid = answers.goal.prices, answers.grid
     table, other = every[-1], max(range(len(every) - 1), key=lambda i: worth[i])
     free = replace(answers, kept=(np.ones(len(grid.sizes)),) * 3).score(table)
     flat = 1.0 - worth[other] / free
     constant = every[other][0][2]
     name = "no speculation" if constant is None else f"{constant} drafts everywhere"
+    pays = (
+        f"pays off if it costs less than {flat:.1%}"
+        if flat > 0
+        else "does not pay off, whatever it costs"
+    )
     text = (
         f"a table of {len(table)} ranges has a speed-up of {worth[-1]:.3f}x, including its usual"
-        f" cost, and {name} has {worth[other]:.3f}x"
-        + (
-            f": the table pays off if it costs less than {flat:.1%}"
-            if flat > 0
-            else ": the table does not pay off, whatever it costs"
-        )
-        + f" (reports: {prices.table.source})"
+        f" cost, and {name} has {worth[other]:.3f}x: the table {pays}"
+        f" (reports: {prices.table.source})"
     )
     drafts, last = Schedule(ranges=table).at, table[-1][1]
     idle = np.array([c <= last and drafts(c) == 0 for c in answers.concurrencies])
-    if flat > 0 and idle.any() and not idle_measured:
+    known = 0 in predictor.sweep.draft_lengths or predictor.sweep.zero_is_none
+    if flat > 0 and idle.any() and not known:
         weights = answers.goal.shares(answers.concurrencies)
         share = np.average(idle, weights=weights)
         usual = prices.idle.at(np.array(answers.concurrencies, float))[1]
@@ -186,16 +173,15 @@ def _flip(
         most = 1.0 - np.exp(-gain / share) if share else 1.0
         text += (
             "; it also requires that steps without drafts, not measured here, cost less than"
-            f" {max(0.0, most):.1%}"
+            f" {max(0.0, most):.1%} (reports: {prices.idle.source})"
         )
-        text += f" (reports: {prices.idle.source})"
     return text
 
 
 def _contexts(
     predictor: Predictor, answers: Answers, cases: Sequence[Case], schedule: Schedule
 ) -> Iterator[str]:
-    """Yield a note where drafts pay at one context and not at another."""
+    """Yield a note if drafts pay off at one context and not at another."""
     contexts = sorted({case[1] for case in cases})
     measured = [length for length in predictor.sweep.draft_lengths if length]
     if len(contexts) < 2 or answers.goal.context_tokens is not None:

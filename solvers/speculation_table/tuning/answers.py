@@ -4,15 +4,14 @@ table.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from itertools import pairwise
+from dataclasses import dataclass
 
 import numpy as np
 
 from specopt.models.fields import Floats
 from specopt.solvers.speculation_table.ranges import fewest_ranges
 from specopt.solvers.speculation_table.schedule import Range, Schedule
-from specopt.solvers.speculation_table.tuning.capacity import Capacity, Latency, carried
+from specopt.solvers.speculation_table.tuning.capacity import Capacity, Latency
 from specopt.solvers.speculation_table.tuning.goal import Goal
 from specopt.solvers.speculation_table.tuning.grid import Grid, column_of, name_of
 
@@ -21,7 +20,7 @@ Ranges = tuple[Range, ...]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Answers:
-    """Possible configurations of an engine: none, a constant length, a table."""
+    """Possible configurations of an engine: no speculation, a constant draft length, or a table."""
 
     grid: Grid
     goal: Goal
@@ -33,14 +32,13 @@ class Answers:
     relative: bool
 
     def all(self) -> list[Ranges]:
-        """Return the ranges of every answer, none first and the table last.
+        """Return the ranges of every answer, no speculation first and the table last.
 
-        Ranges with drafts end where they do not hold (`robust`) or do not fit in memory.
+        Ranges with drafts end at the load from which on they are not safe (`robust`) or do not fit
+        in memory.
         """
-        sizes = self.grid.sizes
-        fitting = len(sizes)
-        if self.goal.room is not None:
-            fitting = int((np.array(sizes) <= self.goal.room[1]).sum())
+        sizes, room = self.grid.sizes, self.goal.room
+        fitting = sum(room is None or size <= room[1] for size in sizes)
         found: list[Ranges] = [] if self.relative else [((1, sizes[-1], None),)]
         holds = np.cumprod(self.value[:fitting] > 0.0, axis=0).sum(axis=0)
         known = range(1, self.value.shape[1])
@@ -50,23 +48,27 @@ class Answers:
             return found
         left = self.kept[0] if self.goal.robust else self.kept[1]
         value = self._between_measured() * left[:, None]
-        value = np.where(value >= 1.0, value, 0.0) if self.goal.robust else value
+        if self.goal.robust:
+            value[value < 1.0] = 0.0
         value[:, : self.goal.prices.shortest] = 0.0
         holding = int(np.cumprod(value[:fitting].max(axis=1) > 0.0).sum())
         if holding:
             rows = fewest_ranges(np.maximum(value[:holding], 1e-300), self.goal.loss)
-            ends = [1, *(sizes[low - 1] for low, _, _ in rows[1:]), sizes[holding - 1] + 1]
             table = tuple(
-                (low, after - 1, k)
-                for (low, after), (*_, k) in zip(pairwise(ends), rows, strict=True)
+                (
+                    sizes[low - 1] if low > 1 else 1,
+                    sizes[high] - 1 if high < holding else sizes[high - 1],
+                    k,
+                )
+                for low, high, k in rows
             )
             if len(table) > 1:
                 found.append(table)
         return found
 
     def _between_measured(self) -> Floats:
-        """Return the value as a table takes it: between two measured loads the best length of the
-        nearer one, whatever is predicted there.
+        """Return the values from which a table is built. Between two measured loads, only the best
+        length of the nearer one is allowed.
         """
         grid, value = self.grid, self.value.copy()
         seen = np.flatnonzero(grid.measured[:, 1:].any(axis=1))
@@ -79,8 +81,8 @@ class Answers:
         return value
 
     def schedule(self, ranges: Ranges, *, judged: bool = False) -> Schedule:
-        """Return ranges with their speed-ups at the loads, prices and waiting included; judged: as
-        they are chosen.
+        """Return ranges with their speed-ups at the loads, including prices and waiting. If
+        `judged`, speed-ups are those by which answers are compared.
         """
         grid, cap = self.grid, ranges[-1][1]
         worth = (
@@ -105,21 +107,22 @@ class Answers:
         )
 
     def score(self, ranges: Ranges) -> float:
-        """Return the geometric mean that an answer is chosen by."""
+        """Return the geometric mean by which answers are compared."""
         return self.schedule(ranges, judged=True).mean_speedup() or 0.0
 
     def capacity(self, ranges: Ranges, times: Latency) -> Capacity:
-        """Return how many requests an answer carries."""
-        sizes, schedule = np.array(self.grid.sizes), Schedule(ranges=ranges)
-        columns = np.array(
-            [
-                column_of(schedule.at(size)) if size <= ranges[-1][1] else -1
-                for size in self.grid.sizes
-            ]
-        )
-        kept = self.kept if len(ranges) > 1 else (np.ones(len(sizes)),) * 3
-        name = name_of(ranges)
-        target, room = self.goal.tpot_seconds or np.inf, self.goal.room
-        found = carried(self.grid, times, columns, name, target, kept)
-        full = room is not None and found.concurrency >= room[name != "none"]
-        return replace(found, at_least=found.at_least and not full)
+        """Return how many requests an answer serves in time and in memory."""
+        grid, schedule, name = self.grid, Schedule(ranges=ranges), name_of(ranges)
+        sizes, rows = np.array(grid.sizes), np.arange(len(grid.sizes))
+        columns = np.array([column_of(schedule.at(size)) for size in grid.sizes])
+        able = (sizes <= ranges[-1][1]) & ~times.late[rows, columns]
+        longest = (self.goal.tpot_seconds or np.inf) * (1 + 1e-12)
+        base = sizes * times.share[rows, columns]
+        speeds = np.stack([of[rows, columns] for of in (grid.low, grid.mean, grid.high)])
+        if len(ranges) > 1:
+            speeds *= self.kept
+        counts = np.cumprod(able & (base / speeds <= longest), axis=1).sum(axis=1).tolist()
+        low, most, high = (grid.sizes[count - 1] if count else 0 for count in counts)
+        full = self.goal.room is not None and most >= self.goal.room[name != "none"]
+        speed = float(speeds[1, counts[1] - 1]) if most else 0.0
+        return Capacity(name, most, low, high, counts[1] == len(sizes) and not full, speed)

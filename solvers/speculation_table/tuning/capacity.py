@@ -1,21 +1,20 @@
-"""How many requests at a time an option serves in time and in memory.
+"""Number of concurrent requests that an option serves in time and in memory.
 
-The time per output token is the run's own where the sweep says it, else concurrency over throughput
-less the wait for the first token, else concurrency over throughput, an upper bound of its mean. The
-ratio of a run's own time to concurrency over throughput is interpolated over the load, and bands
-are those of the throughput.
+The time per output token is that of the run if the sweep contains it. Otherwise it is concurrency
+over throughput, less the wait for the first token if that is known; without it, this is an upper
+bound on the mean. The ratio of a run's own time to concurrency over throughput is interpolated over
+the load, and bands are those of the throughput.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, Ints, Truths
+from specopt.models.fields import Floats, Truths
 from specopt.models.sweep import TPOT, Condition, Measurement, Point
 from specopt.solvers.speculation_table.tuning.grid import Case, Grid, length_of
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
@@ -30,9 +29,9 @@ class Latency:
     Parameters
     ----------
     share
-        Of concurrency over throughput.
+        Time per output token as a share of concurrency over throughput.
     late
-        Where requests queue or wait too long for the first token.
+        Whether requests queue or wait too long for the first token.
     notes
         Notes for the reader.
     """
@@ -44,9 +43,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Capacity:
-    """The largest load up to which an option meets the target, with its limits, and the throughput
-    there.
-    """
+    """The largest load up to which an option meets the target, with limits and throughput."""
 
     draft_length: int | str
     concurrency: int
@@ -55,18 +52,14 @@ class Capacity:
     at_least: bool
     tokens_per_second: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return it as JSON-like data."""
-        return dict(vars(self))
-
 
 def latency(
     predictor: Predictor,
     cases: Sequence[Case],
     grid: Grid,
     columns: Sequence[int],
-    statistic: str = "mean",
-    ttft_seconds: float | None = None,
+    statistic: str,
+    ttft_seconds: float | None,
 ) -> Latency:
     """Return the times per output token of options, a statistic of the sweep's own columns.
 
@@ -84,9 +77,8 @@ def latency(
         own: dict[int, float] = {}
         waits: dict[int, float] = {}
         for load in sorted({point.condition.concurrency for point in runs}):
-            points = [
-                Point(Condition(load, *case[:2]), column - 1 if column else None) for case in cases
-            ]
+            option = column - 1 if column else None
+            points = [Point(Condition(load, *case[:2]), option) for case in cases]
             if not all(point in runs for point in points):
                 continue
             plain, mean, taken, wait = np.array(
@@ -101,19 +93,17 @@ def latency(
                 queueing.append(f"{length_of(column)} at {load}")
                 late[sizes >= load, column] = True
                 continue
-            waits[load] = float(weights @ wait)
+            waits[load] = weights @ wait
             if np.isnan(taken).any():
                 bounds.append(str(length_of(column)))
             else:
-                own[load] = float(
-                    (weights @ taken if statistic == "mean" else taken.max()) / (weights @ plain)
-                )
+                usual = weights @ taken if statistic == "mean" else taken.max()
+                own[load] = usual / (weights @ plain)
         if own:
             share[:, column] = np.interp(np.log(sizes), np.log(list(own)), list(own.values()))
         if ttft_seconds is not None and waits:
-            late[:, column] |= (
-                np.interp(np.log(sizes), np.log(list(waits)), list(waits.values())) > ttft_seconds
-            )
+            usual = np.interp(np.log(sizes), np.log(list(waits)), list(waits.values()))
+            late[:, column] |= usual > ttft_seconds
     notes = []
     if queueing:
         notes.append(
@@ -134,59 +124,16 @@ def latency(
 
 
 def _seconds(runs: Sequence[Measurement], statistic: str) -> tuple[float, float, float, float]:
-    """Return, of runs of one point, concurrency over throughput, mean time per token, that asked
-    for, and wait.
+    """Return concurrency over throughput, the mean and the requested time per token, and the wait
+    for the first token, from the runs of one point.
     """
 
     def mean(name: str) -> float:
         return float(np.mean([one.also.get(name, np.nan) for one in runs]))
 
-    plain = runs[0].point.condition.concurrency / float(
-        np.mean([one.tokens_per_second or np.nan for one in runs])
-    )
+    speed = float(np.mean([one.tokens_per_second or np.nan for one in runs]))
+    plain = runs[0].point.condition.concurrency / speed
     wait, usual = 1e-3 * mean("mean_ttft_ms"), 1e-3 * mean(TPOT["mean"])
     if np.isnan(usual):
         usual = plain - wait / mean("output_tokens")
     return plain, usual, usual if statistic == "mean" else 1e-3 * mean(TPOT[statistic]), wait
-
-
-def carried(
-    grid: Grid,
-    times: Latency,
-    columns: Ints,
-    name: int | str,
-    target: float,
-    kept: tuple[Floats, Floats, Floats],
-) -> Capacity:
-    """Return the capacity of an option.
-
-    Parameters
-    ----------
-    grid, times
-        Throughput and times of all options.
-    columns
-        Column that the option takes at each batch size; -1: requests wait.
-    name
-        Name of the option.
-    target
-        Seconds per output token.
-    kept
-        Smallest, usual and largest share of the throughput that the cost of a table leaves, by
-        batch size.
-    """
-    sizes, rows = np.array(grid.sizes), np.arange(len(grid.sizes))
-    base = sizes * times.share[rows, columns]
-
-    def leading(speed: Floats) -> int:
-        ok = (base / speed <= target * (1 + 1e-12)) & ~times.late[rows, columns] & (columns >= 0)
-        return int(np.cumprod(ok).sum())
-
-    speeds = [
-        of[rows, columns] * left
-        for of, left in zip((grid.low, grid.mean, grid.high), kept, strict=True)
-    ]
-    low, mean, high = (leading(speed) for speed in speeds)
-    first, least, most = (grid.sizes[count - 1] if count else 0 for count in (mean, low, high))
-    return Capacity(
-        name, first, least, most, mean == len(sizes), float(speeds[1][mean - 1]) if mean else 0.0
-    )

@@ -25,7 +25,7 @@ _SIZES = 256  # batch sizes up to which each is looked at; beyond, this many and
 
 
 def decide(predictor: Predictor, goal: Goal) -> Tuning:
-    """Return the schedule that a goal asks for.
+    """Return the best schedule for a goal.
 
     Guarantee: neither a constant length nor no speculation has a larger (weighted) geometric mean
     over the loads than the choice, including the usual cost of a table. With ``robust``, the
@@ -55,9 +55,8 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
             f" {largest}; measure it, or use extrapolate"
         )
     first = 1 if goal.extrapolate else measured[0]
-    concurrencies = tuple(
-        c for c in sorted({*measured, *goal.concurrencies}) if first <= c <= largest
-    )
+    every = sorted({*measured, *goal.concurrencies})
+    concurrencies = tuple(c for c in every if first <= c <= largest)
     if not concurrencies:
         raise InvalidInput(
             f"max_batch: expected at least {measured[0]}, the smallest measured concurrency"
@@ -118,19 +117,18 @@ def _chosen(
                 times.late[:, column] |= np.array(grid.sizes) > goal.room[column > 0]
         capacity = tuple(answers.capacity(ranges, times) for ranges in every)
     worth = [answers.score(ranges) for ranges in every]
-    carried = (
-        [one.concurrency for one in capacity] if goal.tpot_seconds is not None else [0] * len(every)
+    carried = goal.tpot_seconds is not None
+    best = max(
+        range(len(every)),
+        key=lambda i: (carried and capacity[i].concurrency, worth[i], -len(every[i])),
     )
-    best = max(range(len(every)), key=lambda i: (carried[i], worth[i], -len(every[i])))
-    schedule = answers.schedule(every[best])
-    ones = np.ones(len(grid.sizes))
     tuning = Tuning(
-        schedule=schedule,
+        schedule=answers.schedule(every[best]),
         grid=grid,
         concurrencies=answers.concurrencies,
         goal=goal,
         notes=(),
-        kept=answers.kept if len(every[best]) > 1 else (ones, ones, ones),
+        kept=answers.kept if len(every[best]) > 1 else (np.ones(len(grid.sizes)),) * 3,
         score=worth[best],
         relative=answers.relative,
         capacity=capacity,
@@ -140,7 +138,7 @@ def _chosen(
 
 
 def _lengths(known: Sequence[int], goal: Goal) -> tuple[int, ...]:
-    """Return the draft lengths in question: 0, and all up to the longest measured, or those that
+    """Return the draft lengths to consider: 0, and all up to the longest measured one or those that
     may be measured.
     """
     if not known:
@@ -152,8 +150,7 @@ def _lengths(known: Sequence[int], goal: Goal) -> tuple[int, ...]:
         way = "" if goal.extrapolate else ", or use extrapolate"
         raise InvalidInput(
             f"max_length: expected at most {most}, because the longest measured draft is"
-            f" {known[-1]},"
-            f" got {longest}; measure it{way}"
+            f" {known[-1]}, got {longest}; measure it{way}"
         )
     allowed = goal.draft_lengths or range(1, longest + 1)
     lengths = tuple(k for k in range(1, longest + 1) if k in allowed)
@@ -169,10 +166,11 @@ def _sizes(first: int, largest: int, concurrencies: Sequence[int]) -> tuple[int,
 
 
 def _value(grid: Grid, goal: Goal, lengths: Collection[int], loads: tuple[int, int]) -> Floats:
-    """Return the speed-up with 0, 1, ... drafts by batch size as it is judged; 0: not to be taken.
+    """Return the speed-up by which answers are compared, by batch size and number of drafts; 0 if a
+    length must not be used.
 
-    Speed-ups that were not measured count less, by a part of their doubt. Points outside the
-    measured draft lengths and loads are not taken, or, if extrapolation is allowed, count by the
+    Speed-ups that were not measured are reduced by a part of their doubt. Points outside the
+    measured draft lengths and loads are excluded or, if extrapolation is allowed, valued at the
     lower end of their bands.
     """
     column, size = np.arange(grid.mean.shape[1] - 1), np.array(grid.sizes)[:, None]

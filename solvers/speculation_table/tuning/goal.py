@@ -16,7 +16,7 @@ from specopt.solvers.speculation_table.tuning.grid import Case
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 
 WHOLE = "all"
-"""The workload that holds the others, where there are any."""
+"""Name of the workload that contains all others."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,36 +26,37 @@ class Goal:
     Parameters
     ----------
     max_batch, max_length
-        Largest batch and longest draft; None: the largest measured.
+        Largest batch and longest draft; None for the largest measured ones.
     tpot_seconds, tpot_of, ttft_seconds
-        Carry the most requests with this time per output token, its "mean", "p50" or "p99", and
-        with at most this mean wait for the first token; None: the best throughput.
+        Maximum time per output token, its statistic ("mean", "p50" or "p99"), and maximum mean wait
+        for the first token. With a maximum time, the option that serves the most requests is
+        chosen; None for the best throughput.
     loss
         Share of throughput that a batch size may lose for fewer ranges.
     robust
         Whether to choose by the lower end of the speed-up's band, and to take nothing that may be
         slower than no speculation.
     weights
-        How often each measured concurrency occurs; None: equally often.
+        Weight of each measured concurrency; None for equal weights.
     workload
-        Workload that is served; None: all of them, in equal shares of the tokens.
+        Workload that is served; None for all of them, in equal shares of the tokens.
     context_tokens
-        Context that is served; None: all measured ones, in equal shares of the tokens.
+        Context that is served; None for all measured ones, in equal shares of the tokens.
     mix
-        Shares of the generated tokens by workload; None: equal ones.
+        Shares of the generated tokens by workload; None for equal shares.
     extrapolate
-        Look beyond the measured range, too.
+        Whether to consider options outside the measured range.
     concurrencies
-        Loads that count in addition to the measured ones when regret is bounded.
+        Loads to consider in addition to the measured ones when regret is bounded.
     draft_lengths
-        Lengths that may be taken in addition to 0 if they lie between measured ones, and may be
-        better even if they do not; empty: all up to the longest measured.
+        Lengths that may be chosen in addition to 0 if they lie between measured ones. They count in
+        the regret even if they do not. Empty for all up to the longest measured length.
     single
-        One draft length for every batch size, as some engines take it.
+        Whether to use one draft length for every batch size, as some engines require.
     prices
         Costs of tables.
     room
-        Requests that fit into the memory without a drafter, and with it; None: no limit.
+        Number of requests that fit in memory without a drafter, and with it; None without a limit.
     """
 
     max_batch: int | None = None
@@ -81,18 +82,15 @@ class Goal:
             integer("max_batch", self.max_batch, 1, MAX_CONCURRENCY)
         if self.max_length is not None:
             integer("max_length", self.max_length, 1, MAX_DRAFTS)
-        if self.tpot_seconds is not None:
-            positive("tpot", self.tpot_seconds)
         if self.tpot_of not in TPOT:
             raise InvalidInput(
                 f"tpot: expected one of {', '.join(TPOT)}, got {describe(self.tpot_of)}"
             )
-        if self.ttft_seconds is not None:
-            positive("ttft", self.ttft_seconds)
-            if self.tpot_seconds is None:
-                raise InvalidInput(
-                    "ttft: a target for the time per output token is required as well"
-                )
+        for name, target in (("tpot", self.tpot_seconds), ("ttft", self.ttft_seconds)):
+            if target is not None:
+                positive(name, target)
+        if self.ttft_seconds is not None and self.tpot_seconds is None:
+            raise InvalidInput("ttft: a target for the time per output token is required as well")
         number("loss", self.loss, 0, below=1)
         for concurrency, weight in (self.weights or {}).items():
             number(f"weights[{concurrency}]", weight, 0)
@@ -100,11 +98,11 @@ class Goal:
             positive(f"mix[{name}]", share)
 
     def shares(self, concurrencies: Sequence[int]) -> Floats | None:
-        """Return the weights of loads; None: all are alike."""
+        """Return the weights of loads; None if they are equal."""
         if self.weights is None:
             return None
         weights = np.array([float(self.weights.get(c, 0.0)) for c in concurrencies])
-        if not weights.sum() > 0.0:
+        if not weights.any():
             raise InvalidInput(
                 "weights: expected a positive weight up to the largest batch, got none"
             )
@@ -124,8 +122,8 @@ def cases_of(predictor: Predictor, goal: Goal) -> list[Case]:
     named = [name for name in known if name != WHOLE or len(known) == 1]
     shares = goal.mix or dict.fromkeys(named if goal.workload is None else [goal.workload], 1.0)
     found, total, context = [], sum(shares.values()), goal.context_tokens
+    conditions = predictor.sweep.conditions
     for name, share in shares.items():
-        conditions = predictor.sweep.conditions
         own = sorted({one.context_tokens for one in conditions if one.workload == name})
         parts = np.ones(len(own)) / len(own)
         if context is not None:

@@ -33,16 +33,16 @@ class Grid:
     sizes
         Batch sizes, increasing.
     mean, low, high
-        Tokens per second; NaN where an option is out of the question.
+        Tokens per second and the ends of their band; NaN for options that are not considered.
     least, most
-        Limits of the speed-up against no speculation; closer than those of the throughputs, which
-        err together.
+        Limits of the speed-up over no speculation. They are closer than those of the throughputs,
+        whose errors are correlated.
     doubt
-        Half the width of the band of the log speed-up that is to hold half of all points.
+        Half the width of the band of the log speed-up with a coverage of 50 %.
     measured
-        Whether every part of it was measured.
+        Whether all workloads and contexts of a point were measured.
     slower
-        Whether some measurement was below its neighbour without speculation.
+        Whether some measurement was slower than the one without speculation at the same load.
     """
 
     sizes: tuple[int, ...]
@@ -61,7 +61,7 @@ class Grid:
 
 
 def length_of(column: int) -> int | str:
-    """Return the draft length of a column, as files spell it."""
+    """Return the draft length of a column as it is written in files."""
     return "none" if column == 0 else column - 1
 
 
@@ -82,15 +82,14 @@ def grid_of(
     lengths: Sequence[int],
     idle_price: Price,
 ) -> Grid:
-    """Return the throughput of no speculation and of draft lengths; speeds of cases add
-    harmonically.
+    """Return the throughput without speculation and with each draft length. Several cases share the
+    tokens, so that their seconds per token are averaged.
     """
-    shape = len(sizes), lengths[-1] + 2
-    parts = np.zeros((6, *shape))
-    measured, slower = np.ones(shape, bool), np.zeros(shape, bool)
     idle = 0 in predictor.sweep.draft_lengths
     options = [None, *(length for length in lengths if length or idle)]
-    taken = [*map(column_of, options)]
+    taken, shape = [*map(column_of, options)], (len(sizes), lengths[-1] + 2)
+    parts, (measured, slower) = np.full((6, *shape), np.nan), np.zeros((2, *shape), bool)
+    parts[:, :, taken], measured[:, taken] = 0.0, True
     compared = [predictor.sweep.relative, *options[1:]]
     for workload, context, share in cases:
         points = [
@@ -112,9 +111,6 @@ def grid_of(
         parts[:, :, taken] += np.reshape(widths, (6, *every)) * (share / speed)
         measured[:, taken] &= seen
         slower[:, taken] |= seen & seen[:, :1] & (speed < speed[:, :1])
-    absent = np.setdiff1d(np.arange(shape[1]), taken)
-    parts[0][:, absent] = np.nan
-    measured[:, absent] = False
     mean = 1.0 / parts[0]
     if len(cases) == 1:
         mean[:, taken] = speed  # to the last digit

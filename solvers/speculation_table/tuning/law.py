@@ -86,24 +86,24 @@ class Law:
         drafts = np.array(sorted({0, *(point.draft_length or 0 for point in speeds)}), float)
         self._drafts = np.log1p(drafts)
         places, loads = len(self.places), len(self._loads)
-        several = len({context for _, context in self.places}) > 1
+        level = _LEVELS if len({context for _, context in self.places}) > 1 else _LEVEL
         y = np.array(list(speeds.values()))
         sizes = [1, places, loads, len(drafts), loads, 1, places]
-        level = _LEVELS if several else _LEVEL
         spread = np.repeat([_FAR, level, _FAR, _COST, _GROWTH, _COMMON, _OWN], sizes)
         spread[1 + places + loads] = _IDLE
         mean = np.zeros(len(spread))
         mean[[0, -1 - places]] = y.mean(), _LOGIT
+        drafted = np.array([float(point.draft_length or 0) for point in lengths])
+        observed = logit_rate(np.array(list(lengths.values())), drafted)
         logits: dict[Place, list[float]] = defaultdict(list)
-        for point, length in lengths.items():
-            observed = logit_rate(np.array([length]), np.array([float(point.draft_length or 0)]))
-            logits[place_of(point)].append(float(observed[0]))
-        seen = np.array([np.mean(several) for several in logits.values()])
+        for point, logit in zip(lengths, observed, strict=True):
+            logits[place_of(point)].append(logit)
+        seen = np.array([np.mean(own) for own in logits.values()])
         rows = np.zeros((len(logits), len(mean)))
         for row, place in zip(rows, logits, strict=True):
             row[[-1 - places, self.places.index(place) - places]] = 1.0
-        drafted = {place_of(point) for point in speeds if point.draft_length}
-        doubt = np.array([_SEEN if place in drafted else _ALONE for place in logits])
+        timed = {place_of(point) for point in speeds if point.draft_length}
+        doubt = np.array([_SEEN if place in timed else _ALONE for place in logits])
         self._found = mean
         for _ in range(_STEPS):
             slopes, value = self._expected(list(speeds))
@@ -120,9 +120,7 @@ class Law:
         self._left: dict[Place, dict[float, dict[int | None, float]]] = defaultdict(dict)
         for point, left in zip(speeds, y - self._expected(list(speeds))[1], strict=True):
             known = self._left[place_of(point)]
-            known.setdefault(math.log(point.condition.concurrency), {})[point.draft_length] = float(
-                left
-            )
+            known.setdefault(math.log(point.condition.concurrency), {})[point.draft_length] = left
 
     def at(self, points: Sequence[Point]) -> Floats:
         """Return the log throughput of a request at points of known places."""
@@ -171,12 +169,13 @@ class Law:
         """Return the residuals of a place for a draft length, by the log of the load."""
         found = {}
         for load, row in sorted(self._left[place].items()):
-            curve = {math.log1p(k): left for k, left in row.items() if k is not None}
             if draft_length is not None:
-                if None in row:
-                    curve.setdefault(0.0, row[None])
-                at = sorted(curve)
-                found[load] = float(np.interp(math.log1p(draft_length), at, [curve[x] for x in at]))
+                # without speculation counts as 0 drafts where these were not measured
+                curve = {0: row[None], **row} if None in row else row
+                at = sorted(k for k in curve if k is not None)
+                knots = [math.log1p(k) for k in at]
+                left = np.interp(math.log1p(draft_length), knots, [curve[k] for k in at])
+                found[load] = float(left)
             elif None in row:
                 found[load] = row[None]
         return found

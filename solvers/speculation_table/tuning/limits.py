@@ -35,9 +35,9 @@ def most_tokens(draft_length: int, known: Mapping[int, float], sequential: bool)
     sequential
         Whether drafts are made token by token, each from those before it.
     """
-    most = draft_length + 1.0
     if draft_length in known:
         return known[draft_length]
+    most = draft_length + 1.0
     if not known or not sequential:
         return most
     lengths = sorted({0, *known})
@@ -79,7 +79,7 @@ class Limits:
             row = self._known[place_of(point)].get(math.log(point.condition.concurrency))
             if row is not None:
                 row[point.draft_length or 0] = length
-        self._factors: dict[tuple[Place, float], float] = {}
+        self._factors: dict[tuple[Place, float], float] = defaultdict(lambda: 1.0)
         suspects = []
         for point, speed in speeds.items():
             base = speeds.get(Point(point.condition, None))
@@ -87,8 +87,7 @@ class Limits:
                 place, load = place_of(point), math.log(point.condition.concurrency)
                 ratio = math.exp(speed - base - self._log_tokens(place, load, point.draft_length))
                 if ratio > SUSPECT:
-                    found = max(ratio, self._factors.get((place, load), 1.0))
-                    self._factors[place, load] = found
+                    self._factors[place, load] = max(ratio, self._factors[place, load])
                     suspects.append((ratio, point))
         self.notes = [_note(*max(suspects, key=lambda one: one[0]))] if suspects else []
 
@@ -102,7 +101,7 @@ class Limits:
             return 0.0
         loads = sorted(self._known[place])
         most = [
-            self._log_tokens(place, load, drafts) + math.log(self._factors.get((place, load), 1.0))
+            self._log_tokens(place, load, drafts) + math.log(self._factors[place, load])
             for load in loads
         ]
         here = math.log(point.condition.concurrency)
@@ -114,15 +113,10 @@ class Limits:
 
 def _note(ratio: float, point: Point) -> str:
     at = point.condition
-    where = ", ".join(
-        [
-            f"at {at.concurrency} requests",
-            *([f"workload {at.workload}"] if at.workload else []),
-            *([f"{at.context_tokens:,} tokens of context"] if at.context_tokens else []),
-        ]
-    )
+    where = f", workload {at.workload}" if at.workload else ""
+    where += f", {at.context_tokens:,} tokens of context" if at.context_tokens else ""
     return (
-        f"{where}, the speed-up of {point.draft_length} drafts is {ratio:.2f} times what their"
-        " acceptance length allows; measure no speculation again, because predictions there may be"
-        " too high by the same factor"
+        f"at {at.concurrency} requests{where}, the speed-up of {point.draft_length} drafts is"
+        f" {ratio:.2f} times what their acceptance length allows; measure no speculation again,"
+        " because predictions there may be too high by the same factor"
     )

@@ -22,14 +22,14 @@ from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """The choice with each setup, and the best of them.
+    """The choice for each setup, and the best choice overall.
 
     Parameters
     ----------
     tuners
-        By setup.
+        Tuner of each setup.
     tunings
-        Their choices, by setup.
+        Choice of each setup.
     """
 
     tuners: Mapping[Setup, Tuner]
@@ -39,22 +39,24 @@ class Options:
     def of(
         cls, sweep: Sweep, goal: Goal, regret: float, confidence: float, *, asking: bool = False
     ) -> Options:
-        """Tune every setup of a sweep; an engine's own modes and trees have no table."""
+        """Tune every setup of a sweep. Tables are only considered for the mode "fixed" without
+        trees.
+        """
         tuners = {}
         for setup in sweep.setups:
-            own = sweep.of(setup)
-            if setup.mode != "fixed" or setup.topk > 1:
+            own, wanted, fixed = sweep.of(setup), goal, setup.mode != "fixed" or setup.topk > 1
+            if fixed:
                 measured = tuple(k for k in own.draft_lengths if k)
-                fixed = replace(goal, single=True, draft_lengths=measured)
-                tuners[setup] = Tuner.from_sweep(own, fixed, regret, confidence)
-            else:
-                tuners[setup] = Tuner.from_sweep(own, goal, regret, confidence, asking=asking)
+                wanted = replace(goal, single=True, draft_lengths=measured)
+            tuners[setup] = Tuner.from_sweep(
+                own, wanted, regret, confidence, asking=asking and not fixed
+            )
         tunings = {setup: replace(tuner.result(), setup=setup) for setup, tuner in tuners.items()}
         return cls(tuners, tunings)
 
     @cached_property
     def loads(self) -> list[int]:
-        """Loads at which all setups are known."""
+        """Loads that were measured for all setups."""
         found = sorted(set.intersection(*(set(one.concurrencies) for one in self.tunings.values())))
         if not found:
             raise InvalidInput(
@@ -64,7 +66,7 @@ class Options:
 
     @cached_property
     def ranked(self) -> list[Setup]:
-        """Setups, the best first: by requests carried, then by the geometric mean."""
+        """Setups by decreasing capacity, then by decreasing geometric mean of the throughput."""
         return sorted(
             self.tunings,
             key=lambda one: (-self.tunings[one].carries, -self._mean(self.tunings[one])),
@@ -72,7 +74,7 @@ class Options:
 
     @property
     def best(self) -> Tuning:
-        """The choice."""
+        """The best choice over all setups."""
         return self.tunings[self.ranked[0]]
 
     def to_dict(self) -> dict[str, Any]:
@@ -92,7 +94,7 @@ class Options:
                     for row in own[setup][key]
                     if row["draft_length"] != "none" or setup == best.setup
                 ]
-            base = self._mean_none(best)
+            base = np.log(self._none(best)).mean()
             data["options"] = [
                 {
                     **named(setup),
@@ -109,7 +111,8 @@ class Options:
             ]
             if best.relative:
                 data["notes"].append(
-                    f"all speed-ups are relative to {_label(best.setup)} with"
+                    f"all speed-ups are relative to"
+                    f" {best.setup.drafter or f'mode {best.setup.mode}'} with"
                     f" {self.tuners[best.setup].predictor.sweep.relative} drafts"
                 )
         if len(self._by_class) > 1:
@@ -120,8 +123,8 @@ class Options:
 
     @cached_property
     def doubtful(self) -> dict[Setup, Floats]:
-        """By setup that may be better than the best one over the common loads: the largest shares
-        lost to it there.
+        """The largest shares of throughput that may be lost at the common loads to each setup that
+        may be better than the best one.
         """
         best, found = self.best, {}
         low = np.array([best.grid.low[best.row(c), best.option(c)] for c in self.loads])
@@ -134,10 +137,9 @@ class Options:
     @property
     def regret_bound(self) -> float:
         """The largest share that may be lost at a load to any answer that may be better."""
-        others = [
-            float(lost.max()) for setup, lost in self.doubtful.items() if setup != self.best.setup
-        ]
-        return max([self.best.regret_bound, *others])
+        best = self.best
+        others = (float(lost.max()) for setup, lost in self.doubtful.items() if setup != best.setup)
+        return max(best.regret_bound, *others, 0.0)
 
     def ask(self, budget: int) -> list[tuple[Setup, Point]]:
         """Return the next points to measure, of the best setup and of those that may be better."""
@@ -149,15 +151,15 @@ class Options:
 
     @cached_property
     def classes(self) -> list[dict[str, Any]]:
-        """The best answer of every workload for itself, and the share that it loses with the answer
-        for all.
+        """The best answer for each workload alone, and the share of throughput that the workload
+        loses with the answer for all.
         """
         return [
             {
                 "workload": name,
                 **named(one.setup),
                 "draft_length": one.name,
-                "speedup": float(np.exp(self._mean(one) - self._mean_none(shown))),
+                "speedup": float(np.exp(self._mean(one) - np.log(self._none(shown)).mean())),
                 "lost": float(1.0 - np.exp(np.log(shared / self._speeds(one)).mean())),
             }
             for name, (shared, every) in self._by_class.items()
@@ -173,10 +175,9 @@ class Options:
         shared = np.array([own for own, _ in self._by_class.values()])
         shares = np.array([(self.best.goal.mix or {}).get(name, 1.0) for name in self._by_class])
         found = []
+        answers = [one for _, every in self._by_class.values() for one in every]
         for setup in self.ranked:
-            mine = [
-                one for _, every in self._by_class.values() for one in every if one.setup == setup
-            ]
+            mine = [one for one in answers if one.setup == setup]
             if len(mine) < len(shared):
                 continue
             for answer in [self.tunings[setup], *mine]:
@@ -196,42 +197,31 @@ class Options:
 
     @cached_property
     def _by_class(self) -> dict[str, tuple[Floats, list[Tuning]]]:
-        """By workload: speeds with the answer for all, and each setup's own answer."""
+        """Throughput with the answer for all, and the answers of the setups, by workload."""
         best, found = self.best, {}
         names = list(best.goal.mix or self.tuners[best.setup].workloads)
-        names = [name for name in names if name != WHOLE or len(names) == 1]
-        for name in names:
-            every = [
-                replace(
-                    decide(tuner.predictor, replace(tuner.goal, workload=name, mix=None)),
-                    setup=setup,
-                )
-                for setup, tuner in self.tuners.items()
-                if name in tuner.workloads
-            ]
-            every = [one for one in every if one.grid.sizes == best.grid.sizes]
-            own = next((one for one in every if one.setup == best.setup), None)
-            if own is not None:
-                found[name] = (
-                    self._speeds(replace(own, schedule=best.schedule, kept=best.kept)),
-                    every,
-                )
+        for name in [name for name in names if name != WHOLE or len(names) == 1]:
+            every = []
+            for setup, tuner in self.tuners.items():
+                if name in tuner.workloads:
+                    own = decide(tuner.predictor, replace(tuner.goal, workload=name, mix=None))
+                    if own.grid.sizes == best.grid.sizes:
+                        every.append(replace(own, setup=setup))
+            for own in every:
+                if own.setup == best.setup:
+                    shared = replace(own, schedule=best.schedule, kept=best.kept)
+                    found[name] = self._speeds(shared), every
         return found
 
-    def _mean_none(self, tuning: Tuning) -> float:
-        return float(np.log([tuning.grid.mean[tuning.grid.row(c), 0] for c in self.loads]).mean())
+    def _none(self, tuning: Tuning) -> Floats:
+        return tuning.grid.mean[[tuning.grid.row(c) for c in self.loads], 0]
 
     def _mean(self, tuning: Tuning) -> float:
         return float(np.log(self._speeds(tuning)).mean())
 
     def _speeds(self, tuning: Tuning) -> Floats:
-        """Return the throughput of a choice at the common loads, prices and waiting included."""
-        none = [tuning.grid.mean[tuning.grid.row(c), 0] for c in self.loads]
-        return np.asarray(np.array([tuning.speedup(c) for c in self.loads]) * none)
-
-
-def _label(setup: Setup) -> str:
-    return setup.drafter or f"mode {setup.mode}"
+        """Return the throughput of a choice at the common loads, including prices and waiting."""
+        return np.array([tuning.speedup(c) for c in self.loads]) * self._none(tuning)
 
 
 def named(setup: Setup) -> dict[str, Any]:

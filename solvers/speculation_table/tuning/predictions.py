@@ -37,10 +37,9 @@ class Predictions:
     mean, low, high
         Tokens per second, and the limits of the band.
     less, more
-        How far the band of the log speed-up against no speculation reaches below its mean, and
-        above.
+        Distance of the ends of the band of the log speed-up from its mean, below and above.
     doubt
-        Half the width of the band of the log speed-up that is to hold half of all points.
+        Half the width of the band of the log speed-up with a coverage of 50 %.
     measured
         Whether the point was measured itself.
     """
@@ -62,7 +61,7 @@ class Predictor:
     sweep
         Runs with and without speculation.
     confidence
-        Share of runs that the bands are to hold.
+        Nominal coverage of the bands.
 
     Raises
     ------
@@ -74,30 +73,25 @@ class Predictor:
         self.sweep = sweep.with_none()
         self.confidence = number("confidence", confidence, above=0, below=1)
         self.notes = list(self.sweep.notes)
-        runs: dict[Point, list[Measurement]] = defaultdict(list)
+        self.runs: dict[Point, list[Measurement]] = defaultdict(list)
+        speeds: dict[Point, list[float]] = defaultdict(list)
+        lengths: dict[Point, list[float]] = defaultdict(list)
         for one in self.sweep.measurements:
-            runs[one.point].append(one)
-        self.runs = dict(runs)
-        own = {
-            p: [m.tokens_per_second for m in many if m.tokens_per_second]
-            for p, many in self.runs.items()
-        }
-        logs = {point: np.log(speeds) for point, speeds in own.items() if speeds}
-        if all(point.draft_length is None for point in logs):
+            self.runs[one.point].append(one)
+            if one.tokens_per_second:
+                speeds[one.point].append(one.tokens_per_second)
+            if one.acceptance_length and one.point.draft_length:
+                lengths[one.point].append(one.acceptance_length)
+        if all(point.draft_length is None for point in speeds):
             raise InvalidInput("sweep: expected a run with speculation (a draft_length), got none")
         self._speeds = {  # to the last digit where there is one run
-            p: own[p][0] if len(several) == 1 else math.exp(several.mean())
-            for p, several in logs.items()
+            point: own[0] if len(own) == 1 else math.exp(np.log(own).mean())
+            for point, own in speeds.items()
         }
-        self._lengths = {
-            point: float(np.mean(lengths))
-            for point, many in self.runs.items()
-            if point.draft_length
-            and (lengths := [m.acceptance_length for m in many if m.acceptance_length])
-        }
-        self.has_acceptance = bool(self._lengths)
-        self.noise = self._noise(list(logs.values()))
-        self._runs = {point: len(several) for point, several in logs.items()}
+        self._lengths = {point: float(np.mean(own)) for point, own in lengths.items()}
+        self.has_acceptance = bool(lengths)
+        self._noise = self._noise_of([np.log(own) for own in speeds.values()])
+        self._runs = {point: len(own) for point, own in speeds.items()}
         per_request = {p: math.log(x / p.condition.concurrency) for p, x in self._speeds.items()}
         self._law = Law(per_request, self._lengths)
         self._bands = Bands(per_request, self._lengths)
@@ -136,7 +130,7 @@ class Predictor:
             return None
         return self._lengths.get(point) or float(self._law.tokens([point])[0])
 
-    def _noise(self, logs: Sequence[Floats]) -> float:
+    def _noise_of(self, logs: Sequence[Floats]) -> float:
         """Return the standard deviation of a run's log throughput."""
         degrees = sum(len(own) - 1 for own in logs)
         if degrees < _FEWEST_REPEATS:
@@ -161,7 +155,7 @@ class Predictor:
         """
         from scipy.stats import norm
 
-        noise = float(norm.ppf(0.5 + 0.5 * confidence)) * self.noise
+        noise = float(norm.ppf(0.5 + 0.5 * confidence)) * self._noise
 
         def own(point: Point) -> tuple[float, float]:
             if point in self._runs:

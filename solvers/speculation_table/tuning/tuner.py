@@ -27,12 +27,12 @@ _RUNS = 3  # of a point at most: from then on noise is estimated from repetition
 
 
 class Tuner:
-    """Ask for points to measure, and tell their results.
+    """Choose the points to measure next, and store the results.
 
     Parameters
     ----------
     concurrencies, draft_lengths
-        The loads and the draft lengths that may be measured; no speculation may be, anyway.
+        Loads and draft lengths that may be measured, in addition to no speculation.
     cases
         Workloads with their contexts, to be served at every load.
     goal
@@ -158,8 +158,8 @@ class Tuner:
         return decide(self.predictor, self.goal)
 
     def ask(self, count: int = 1) -> list[Point]:
-        """Return up to `count` points to measure next; none if the regret is certified to be small
-        enough.
+        """Return up to `count` points to measure next; an empty list once the certified regret is
+        small enough.
         """
         integer("count", count, 1)
         asked: list[Point] = []
@@ -189,20 +189,15 @@ class Tuner:
         """
         lengths = [length for length in self.draft_lengths if length]
         ends = sorted({self.concurrencies[0], self.concurrencies[-1]})
-        options = [None, lengths[len(lengths) // 2]]
-        return [
-            *(
-                Point(Condition(c, *case), option)
-                for case in self.cases
-                for option in options
-                for c in ends
-            ),
-            # every length in question is to lie between measured ones
-            *(
-                Point(Condition(ends[0], *self.cases[0]), option)
-                for option in sorted({lengths[0], lengths[-1]})
-            ),
+        found = [
+            Point(Condition(c, *case), option)
+            for case in self.cases
+            for option in (None, lengths[len(lengths) // 2])
+            for c in ends
         ]
+        # every length in question is to lie between measured ones
+        outer = sorted({lengths[0], lengths[-1]})
+        return found + [Point(Condition(ends[0], *self.cases[0]), option) for option in outer]
 
     def _most_useful(
         self, tuning: Tuning, known: Sequence[Measurement], asked: Sequence[Point]
@@ -224,11 +219,9 @@ class Tuner:
             if not columns and grid.mean[row, taken] >= (1.0 - self.regret) * grid.mean[row, rival]:
                 columns = [taken, rival]
             for column in sorted(columns, key=lambda k: (-float(grid.mean[row, k]), k)):
-                points = [
-                    Point(Condition(concurrency, *case), column - 1 if column else None)
-                    for case in self.cases
-                ]
-                point = min(points, key=lambda point: runs[point])
+                option = column - 1 if column else None
+                points = [Point(Condition(concurrency, *case), option) for case in self.cases]
+                point = min(points, key=runs.__getitem__)
                 if runs[point] < _RUNS and point not in asked:
                     return point
         return None
@@ -236,7 +229,9 @@ class Tuner:
     def _imagined(
         self, point: Point, predictor: Predictor | None, known: Sequence[Measurement]
     ) -> Measurement:
-        """Return a measurement as it is predicted, or any where nothing can be predicted yet."""
+        """Return the predicted measurement of a point, or a placeholder if nothing can be
+        predicted.
+        """
         try:
             predictor = predictor or self._predictor(known)
         except InvalidInput:

@@ -24,7 +24,7 @@ from specopt.solvers.speculation_table.tuning.grid import (
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Tuning:
-    """A schedule and its basis.
+    """A chosen schedule with the predictions on which it is based.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ class Tuning:
     grid
         Throughput of all options.
     concurrencies
-        The measured ones that count.
+        Loads over which the choice is made.
     goal
         Goal of the choice.
     notes
@@ -41,18 +41,18 @@ class Tuning:
     setup
         Drafter and mode.
     kept
-        Smallest, usual and largest share of the throughput that the cost of a table leaves, by
-        batch size of the grid.
+        Minimum, usual and maximum share of the throughput that remains after the cost of a table,
+        by batch size of the grid.
     score
-        The geometric mean that the choice was made by, prices included; robust: of the lower
-        limits.
+        Geometric mean of the speed-ups by which the choice was made, including prices. With
+        `robust`, it is the mean of the lower limits.
     relative
         Whether everything is relative to the best constant length.
     capacity
-        Of every option; empty: not asked for.
+        Capacity of every option; empty if there is no target.
     break_even
-        Mean tokens of a step from which a draft length pays at a load, or the factor by which they
-        may fall.
+        Mean number of tokens per step above which a draft length pays off at a load, or the factor
+        by which it may fall.
     """
 
     schedule: Schedule
@@ -69,15 +69,15 @@ class Tuning:
 
     @property
     def regret_bound(self) -> float:
-        """Largest share of throughput that may be lost at one of the concurrencies, bands at their
+        """Largest share of throughput that may be lost at one of the loads, with bands at their
         worse ends.
         """
         return max(self.regret(c)[0] for c in self.concurrencies)
 
     @property
     def cap(self) -> int | None:
-        """Largest batch that the engine may run, where larger ones are to wait; None: there is no
-        need.
+        """Largest batch that the engine should run, so that further requests wait; None without a
+        limit.
         """
         largest = self.schedule.largest_batch
         return largest if largest < self.grid.sizes[-1] else None
@@ -89,26 +89,26 @@ class Tuning:
 
     @property
     def carries(self) -> int:
-        """Requests at a time that the choice serves in time; 0: nothing was asked."""
+        """Number of concurrent requests that the choice serves in time; 0 without a target."""
         return next((one.concurrency for one in self.capacity if one.draft_length == self.name), 0)
 
     def row(self, concurrency: int) -> int:
-        """Return the row of the grid that a load runs at: of the cap, beyond it."""
+        """Return the row of the grid for a load; loads beyond the cap run at the cap."""
         return self.grid.row(min(concurrency, self.schedule.largest_batch))
 
     def option(self, concurrency: int) -> int:
-        """Return the column taken at a concurrency."""
+        """Return the column of the option that is chosen at a load."""
         return column_of(self.schedule.at(concurrency))
 
     def is_option(self, column: int) -> bool:
-        """Return whether an option was in question at all."""
+        """Return whether an option was considered."""
         return not bool(np.isnan(self.grid.mean[:, column]).all()) and (
             column > 0 or not self.relative
         )
 
     def speedup(self, concurrency: int) -> float:
-        """Return the throughput of the choice at a load against no speculation, prices and waiting
-        included.
+        """Return the throughput of the choice at a load relative to no speculation, including
+        prices and waiting.
         """
         row = self.row(concurrency)
         speed = self.grid.mean[row, self.option(concurrency)] * self.kept[1][row]
@@ -116,7 +116,7 @@ class Tuning:
 
     @cached_property
     def rivals(self) -> list[int]:
-        """Columns of the answers, one configuration each, that may be better over all loads."""
+        """Columns of the answers that may be better than the choice over all loads."""
         rows, grid = [self.grid.row(c) for c in self.concurrencies], self.grid
         low = np.array([grid.low[self.row(c), self.option(c)] for c in self.concurrencies])
         weights = self.goal.shares(self.concurrencies)
@@ -144,21 +144,16 @@ class Tuning:
         return max(0.0, 1.0 - low / float(self.grid.high[row, other])), other
 
     def worth(self, drafted: Range) -> tuple[float, float, float]:
-        """Return the mean speed-up of a range against no speculation over its batch sizes, and its
-        limits.
-        """
+        """Return the mean speed-up of a range over its batch sizes, and its limits."""
         low, high, _ = drafted
-        inside = [k for k, size in enumerate(self.grid.sizes) if low <= size <= high] or [0]
-        taken, grid = self.option(low), self.grid
-        limits = (
-            (grid.mean / grid.mean[:, :1], self.kept[1]),
-            (grid.least, self.kept[0]),
-            (grid.most, self.kept[2]),
+        grid, (dear, usual, cheap) = self.grid, self.kept
+        inside = [k for k, size in enumerate(grid.sizes) if low <= size <= high] or [0]
+        taken = inside, self.option(low)
+        return (
+            geometric_mean((grid.mean[taken] / grid.mean[inside, 0]) * usual[inside]),
+            geometric_mean(grid.least[taken] * dear[inside]),
+            geometric_mean(grid.most[taken] * cheap[inside]),
         )
-        mean, least, most = (
-            geometric_mean(of[inside, taken] * kept[inside]) for of, kept in limits
-        )
-        return mean, least, most
 
     def to_dict(self) -> dict[str, Any]:
         """Return the result of `specopt tune` as JSON-like data, without the engine's
@@ -190,7 +185,7 @@ class Tuning:
                 for c, row in rows
                 for k in columns
             ],
-            **({"capacity": [one.to_dict() for one in self.capacity]} if self.capacity else {}),
+            **({"capacity": [dict(vars(one)) for one in self.capacity]} if self.capacity else {}),
             "break_even": list(self.break_even),
             "notes": list(self.notes),
         }

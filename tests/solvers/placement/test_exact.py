@@ -20,12 +20,12 @@ from specopt.kinds.placement import strategies as strategies
 from specopt.solvers.placement import refined
 from specopt.solvers.placement.choice import counted
 from specopt.solvers.placement.listing import every as every_pattern
-from specopt.solvers.placement.method import sign
 from specopt.solvers.placement.patterns import (
     Pattern,
     all_patterns,
     count_exact,
     plan_of,
+    sign,
     valued,
 )
 from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, prepare

@@ -18,7 +18,8 @@ from specopt.solvers.speculation_table.table import SpeculationTable, speculatio
 FLOOR = {"seconds_per_token": 0.0, "overhead_seconds": 0.03}
 VERIFY = {"pieces": [FLOOR, {"seconds_per_token": 2e-4, "overhead_seconds": 0.01}]}
 DRAFT = {"seconds_per_token": 2e-5, "overhead_seconds": 0.002}
-RUNTIMES = Runtimes.from_dict({"draft": DRAFT, "verify": VERIFY, "zero_draft_cost": 0.1})
+BOTH = {"draft": DRAFT, "verify": VERIFY}
+RUNTIMES = Runtimes.from_dict({**BOTH, "zero_draft_cost": 0.1})
 
 
 def by_hand(rates: list[float], batch: int, drafts: int) -> float:
@@ -191,58 +192,31 @@ def test_robust_lengths_are_never_slower(
     assert all(drafts != 0 for *_, drafts in table.ranges)
 
 
-def test_models_count_operations() -> None:
-    """Tests that with models the runtimes per operation count context and output head."""
-    model = {
-        "cost": "exact",
-        "layers": 2,
-        "hidden": 64,
-        "ffn": 128,
-        "heads": 4,
-        "kv_heads": 2,
-        "head_dim": 16,
-        "gated": True,
-        "vocabulary": 1000,
-        "tied": False,
-    }
-    data = {
-        "draft": {"seconds_per_flop": 1e-12, "overhead_seconds": 1e-5},
-        "verify": {"seconds_per_flop": 1e-10, "overhead_seconds": 1e-3},
-        "draft_model": model,
-        "verify_model": model,
-    }
-    short, long = (
-        Runtimes.from_dict({**data, "context_tokens": context}).seconds(8, 1)[0][0, -1, 0]
-        for context in (0, 4096)
-    )
-    assert long > short
-
-
 @pytest.mark.parametrize(
     ("data", "message"),
     [
         ([], r"runtime: expected an object with draft and verify"),
         ({"draft": DRAFT}, "runtime.verify: required field is missing"),
-        ({"draft": DRAFT, "verify": VERIFY, "drafts": 1}, "unknown field 'drafts'"),
+        ({**BOTH, "drafts": 1}, "unknown field 'drafts'"),
         (
-            {"draft": DRAFT, "verify": VERIFY, "context_tokens": 1.5},
+            {**BOTH, "context_tokens": 1.5},
             "context_tokens: expected an integer >= 0",
         ),
         (
-            {"draft": DRAFT, "verify": VERIFY, "step_overhead_seconds": -1},
+            {**BOTH, "step_overhead_seconds": -1},
             "step_overhead_seconds: expected a number",
         ),
         (
-            {"draft": DRAFT, "verify": VERIFY, "step_overhead_seconds": 10**400},
+            {**BOTH, "step_overhead_seconds": 10**400},
             "step_overhead_seconds: expected a num",
         ),
         ({"draft": 3, "verify": VERIFY}, "runtime.draft: expected a runtime, got 3"),
         (
-            {"draft": DRAFT, "verify": VERIFY, "zero_draft_cost": 1},
+            {**BOTH, "zero_draft_cost": 1},
             "zero_draft_cost: expected a number in",
         ),
         (
-            {"draft": DRAFT, "verify": VERIFY, "zero_draft_cost": [0.3, 0.2]},
+            {**BOTH, "zero_draft_cost": [0.3, 0.2]},
             "zero_draft_cost: expected a number in",
         ),
     ],

@@ -129,34 +129,6 @@ def test_the_price_of_steps_without_drafts_decides() -> None:
     )
 
 
-def test_a_robust_table_of_a_real_engine_is_never_slower() -> None:
-    """Tests that `robust` keeps its promise on the sweep that was measured in vLLM."""
-    from importlib.resources import files
-
-    from specopt.instances.sweeps import read_sweeps
-
-    sweep = read_sweeps(
-        [str(files("specopt.instances") / "data" / "measured" / "vllm-cpu-ngram.csv")]
-    )
-    found = _decide(sweep, robust=True)
-    speeds = {m.point: m.tokens_per_second or 0.0 for m in sweep.measurements}
-    for concurrency in (1, 4, 8):
-        drafts = found.schedule.at(concurrency)
-        assert drafts is not None
-        condition = Condition(concurrency)
-        assert speeds[Point(condition, drafts)] > speeds[Point(condition, None)]
-
-
-def test_speculation_that_never_pays_is_left_out() -> None:
-    """Tests that a table in which drafts only cost gives one range of None, whatever the goal."""
-    lengths = ((None, 1.0), (1, 0.8), (3, 0.8))
-    sweep = _rows(*((c, "", k, c * 100.0 * speed) for c in (1, 8) for k, speed in lengths))
-    for robust in (False, True):
-        found = _decide(sweep, robust=robust)
-        assert found.schedule.ranges == ((1, 8, None),)
-        assert found.schedule.best_single() is not None
-
-
 def test_robust_ends_where_drafts_may_be_slower() -> None:
     """Tests that `robust` caps the batch and says what then waits, or says up to where drafts
     hold.
