@@ -170,7 +170,7 @@ def benchmark(workload: GoodputWorkload) -> Benchmark:
     modes, known = process.modes(), [np.ones(problem.clients)]
     drafts = np.empty(problem.clients, np.int64)
     while True:
-        table, free = np.array(known).T, np.zeros(problem.clients)
+        table, free = np.array(known).T, np.zeros((0, len(known)))
         mixed = fairest_mixture(table, problem.weight, problem.fairness, free)
         goodput = table @ mixed.shares
         prices = problem.weight * goodput**-problem.fairness
