@@ -255,15 +255,16 @@ class Search:
             worth, allocation = self.best_round(free, prices)
             if self.add(allocation):
                 continue
-            if worth < -TOLERANCE:
+            part = 1.0 + worth
+            if part < 1.0 - TOLERANCE:
                 names = ", ".join(
                     f"client {due[i]} {least[i]:.6g}"
                     for i in np.argsort(-prices * least, kind="stable")[:3]
                 )
                 raise Infeasible(
                     f"no mixture of rounds reaches all minimum rates (tokens per {per}: {names}"
-                    f"{', ...' if len(due) > 3 else ''}): the best reaches {1.0 + worth:.4%} of each",
-                    [Conflict(constraint="min_goodput", needs=1.0, has=1.0 + worth)],
+                    f"{', ...' if len(due) > 3 else ''}): the best reaches {part:.4%} of each",
+                    [Conflict(constraint="min_goodput", needs=1.0, has=part)],
                 )
             lowered = least * min(0.0, more)
             self.least = least + lowered

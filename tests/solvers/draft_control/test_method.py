@@ -16,7 +16,6 @@ from small_instances.draft_control import INSTANCES
 from specopt import DraftControlProblem
 from specopt.kinds.draft_control.strategies import problems as draft_controls
 from specopt.solvers.budget import MEMORY_LIMIT, Budget
-from specopt.solvers.draft_control.decoupled import Decoupled
 from specopt.solvers.draft_control.double_q_learning import DoubleQLearning
 from specopt.solvers.draft_control.method import (
     DraftControlMethod,
@@ -24,6 +23,7 @@ from specopt.solvers.draft_control.method import (
     first_actions,
     weigh,
 )
+from specopt.solvers.draft_control.policy_iteration import Decoupled
 from specopt.solvers.draft_control.prepare import prepare
 
 
