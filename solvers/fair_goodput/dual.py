@@ -160,39 +160,23 @@ class Market:
         bracket = self._bracket()
         if isinstance(bracket, float):
             return self._proven(bracket)
-        # Chandrupatla's root search in the logarithm of the price; it halves where demand has
-        # steps.
-        (low, at_low), (high, at_high) = bracket
-        a, fa, b, fb = math.log(high), at_high, math.log(low), at_low
-        t = 0.5
-        while abs(math.exp(a) - math.exp(b)) * abs(fa - fb) > 1e-16 * max(
-            self.worth, self.tokens * math.exp(min(a, b))
-        ):
-            x = a + t * (b - a)
-            if not min(a, b) < x < max(a, b):
-                x = 0.5 * (a + b)
-                if not min(a, b) < x < max(a, b):
-                    break
-            price = math.exp(x)
-            fx = self.excess(price)
-            if self._meets(price, fx):
-                return self._proven(price)
-            c, fc = (a, fa) if (fx > 0.0) == (fa > 0.0) else (b, fb)
-            if (fx > 0.0) != (fa > 0.0):
-                b, fb = a, fa
-            a, fa = x, fx
-            xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
-            t = 0.5
-            if phi * phi < xi and (1.0 - phi) ** 2 < 1.0 - xi:
-                t = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (
-                    fc - fb
-                )
-                t = min(1.0 - 1e-9, max(1e-9, t))
-        low, high = math.exp(min(a, b)), math.exp(max(a, b))
+        from scipy.optimize import brentq
+
+        ends = {math.log(price): excess for price, excess in bracket}
+
+        def excess(logarithm: float) -> float:
+            if logarithm in ends:
+                return ends[logarithm]
+            found = self.excess(math.exp(logarithm))
+            return 0.0 if self._meets(math.exp(logarithm), found) else found
+
+        root = brentq(excess, *ends, xtol=1e-300, maxiter=1000)
+        low = high = math.exp(root)
+        if self._meets(low, self.excess(low)):
+            return self._proven(low)
+        # The last digit of a step in demand depends on the prices before.
         step = 4e-16
-        while (
-            self.excess(low) < 0.0
-        ):  # the last digit of a step in demand depends on the prices before
+        while self.excess(low) < 0.0:
             low *= 1.0 - step
             step *= 2.0
         more = self.clients["s"].copy()
