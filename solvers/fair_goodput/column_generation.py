@@ -23,7 +23,7 @@ from specopt.models.problem import TOLERANCE
 from specopt.models.result import Conflict
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.common_rate import prices_at, raised
-from specopt.solvers.fair_goodput.master import ACCURATE, fairest_mixture, keep_least
+from specopt.solvers.fair_goodput.master import best_shares, fairest_mixture, keep_least
 from specopt.solvers.fair_goodput.method import (
     PER_SECOND,
     FairGoodputMethod,
@@ -211,8 +211,6 @@ class Search:
         Infeasible
             If no mixture reaches them.
         """
-        from scipy.optimize import linprog
-
         due, least, per = self.due, self.least, self.problem.per
         alone, clash, free = [], [], np.zeros(self.problem.clients)
         for client, needs, only in zip(due.tolist(), least.tolist(), np.eye(len(due)), strict=True):
@@ -238,14 +236,11 @@ class Search:
             count = spare.shape[1]
             # Maximise the part of the minimum rates that a mixture gives to all clients that have
             # one; the variable is 1 less.
-            found = linprog(
+            found = best_shares(
                 np.append(np.zeros(count), -1.0),
-                A_ub=np.column_stack((-spare, least / unit)),
-                b_ub=np.zeros(len(due)),
-                A_eq=np.append(np.ones(count), 0.0)[None],
-                b_eq=[1.0],
-                bounds=[*[(0.0, None)] * count, (-1.0, 1.0)],
-                options=ACCURATE,
+                np.column_stack((-spare, least / unit)),
+                np.zeros(len(due)),
+                (-1.0, 1.0),
             )
             more = -float(found.fun)
             if more >= TOLERANCE:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -46,9 +47,6 @@ WHOLE = 256
 """Clients and rounds up to which Newton's equations are solved as they are. Among more, those of
 the clients are eliminated first: that is fast, and loses digits where rounds are nearly the same.
 """
-
-ACCURATE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-"""For HiGHS, whose own tolerances are 1e-7."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,22 +99,38 @@ def fairest_mixture(rates: Floats, weights: Floats, fairness: float, spare: Floa
     return found
 
 
+def best_shares(cost: Floats, rows: Floats, limits: Floats, *free: tuple[float, float]) -> Any:
+    """Return SciPy's solution of the linear program with the least cost of shares, which sum to 1.
+
+    Constraints are rows @ values <= limits. The values are shares, followed by variables with the
+    bounds `free`.
+    """
+    from scipy.optimize import linprog
+
+    count = len(cost) - len(free)
+    return linprog(
+        cost,
+        A_ub=rows,
+        b_ub=limits,
+        A_eq=np.append(np.ones(count), np.zeros(len(free)))[None],
+        b_eq=[1.0],
+        bounds=[*[(0.0, None)] * count, *free],
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+
+
 def keep_least(rates: Floats, shares: Floats, spare: Floats) -> Floats:
     """Return shares near some that reach every minimum rate exactly: those themselves if they
     do.
     """
     if (spare @ shares >= 0.0).all():
         return shares
-    from scipy.optimize import linprog
-
     part = rates / (rates @ shares)[:, None]
-    found = linprog(  # the smallest part of any rate to give up
+    found = best_shares(  # the smallest part of any rate to give up
         np.append(np.zeros(len(shares)), 1.0),
-        A_ub=-np.block([[part, np.ones((len(part), 1))], [spare, np.zeros((len(spare), 1))]]),
-        b_ub=-np.append(np.ones(len(part)), np.zeros(len(spare))),
-        A_eq=np.append(np.ones(len(shares)), 0.0)[None],
-        b_eq=[1.0],
-        options=ACCURATE,
+        -np.block([[part, np.ones((len(part), 1))], [spare, np.zeros((len(spare), 1))]]),
+        -np.append(np.ones(len(part)), np.zeros(len(spare))),
+        (0.0, math.inf),
     )
     if found.x is None:
         return shares
@@ -130,16 +144,7 @@ def _largest_sum(rates: Floats, weights: Floats, spare: Floats) -> Mixture:
     extra = np.zeros(len(spare))
     shares = (np.arange(len(values)) == int(values.argmax())).astype(np.float64)
     if len(spare):
-        from scipy.optimize import linprog
-
-        found = linprog(
-            -values / values.max(),
-            A_ub=-spare,
-            b_ub=extra,
-            A_eq=np.ones((1, len(values))),
-            b_eq=[1.0],
-            options=ACCURATE,
-        )
+        found = best_shares(-values / values.max(), -spare, extra)
         if found.x is None:  # the minimum rates are reached to the last digit, and not beyond
             best = int(spare.min(axis=0).argmax())
             shares = (np.arange(len(values)) == best).astype(np.float64)

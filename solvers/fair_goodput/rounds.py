@@ -10,6 +10,7 @@ times suffices for each guess of the sum; for another utility each time needs it
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -207,10 +208,4 @@ def in_time(problem: FairGoodputProblem, schedule: Schedule) -> Schedule:
     seconds = schedule.share * [
         problem.round_seconds(allocation) for _, allocation in schedule.allocations()
     ]
-    return Schedule(
-        share=seconds / seconds.sum(),
-        starts=schedule.starts,
-        clients=schedule.clients,
-        tokens=schedule.tokens,
-        full=schedule.full,
-    )
+    return replace(schedule, share=seconds / seconds.sum())
