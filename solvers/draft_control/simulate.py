@@ -179,6 +179,7 @@ def simulate(
         return found
 
     found = runs.play(play, figures, at_once=max(1, _DRAWS_PER_CALL // draws))
+    tokens, drafted = counts.T.copy()
     return runs.result(
         RateSimulation,
         "plan" if is_plan else chosen.name,
@@ -190,21 +191,13 @@ def simulate(
         response_tokens=response_tokens,
         mean_response_tokens=None if response_tokens is None else float(made[:, 0].mean()),
         mean_response_seconds=None if response_tokens is None else float(spent.mean()),
-        **_summed(counts, seconds, visits),
+        tokens=int(tokens.sum()),
+        drafted_tokens=int(drafted.sum()),
+        simulated_seconds=float(seconds.sum()),
+        state_shares=visits.sum(axis=0) / visits.sum(),
+        samples_tokens=tokens,
+        samples_seconds=seconds,
     )
-
-
-def _summed(counts: Ints, seconds: Floats, visits: Ints) -> dict[str, Any]:
-    """Return the fields that the counts of all replications give."""
-    tokens, drafted = counts.T.copy()
-    return {
-        "tokens": int(tokens.sum()),
-        "drafted_tokens": int(drafted.sum()),
-        "simulated_seconds": float(seconds.sum()),
-        "state_shares": visits.sum(axis=0) / visits.sum(),
-        "samples_tokens": tokens,
-        "samples_seconds": seconds,
-    }
 
 
 def _steering(problem: DraftControlProblem, policy: Policy) -> Any:

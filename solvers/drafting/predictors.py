@@ -108,11 +108,6 @@ def check_outcomes(log: DraftLog) -> None:
             raise InvalidInput(f"outcomes: expected at least one {word}, got none")
 
 
-def _edges(probability: Floats, bins: int) -> Floats:
-    """Return the probabilities between bins of equally many tokens; equal ones share a bin."""
-    return np.unique(np.quantile(probability, np.linspace(0.0, 1.0, bins + 1)[1:-1]))
-
-
 def _untrained(kind: Kind, rows: int, seed: int) -> Any:
     try:
         from sklearn.ensemble import GradientBoostingClassifier
@@ -197,7 +192,8 @@ def score_bins(predictor: RejectionPredictor, log: DraftLog, *, bins: int = 8) -
     bins = integer("bins", bins, 2, MAX_TOKENS)
     check_outcomes(log)
     score = predictor.probability(log.features)
-    edges = _edges(score[log.judged], bins)
+    # Bins of equally many tokens; equal scores share a bin.
+    edges = np.unique(np.quantile(score[log.judged], np.linspace(0.0, 1.0, bins + 1)[1:-1]))
     which = np.searchsorted(edges, score, side="right")
 
     def shares(outcome: int) -> Floats:

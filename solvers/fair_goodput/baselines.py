@@ -10,7 +10,7 @@ from specopt.models.fair_goodput.problem import FairGoodputProblem, Schedule
 from specopt.models.fields import Ints, PositiveInt
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.method import NO_MIN_RATES, FairGoodputMethod
-from specopt.solvers.fair_goodput.rounds import declared, equal_drafts, in_time, mixture
+from specopt.solvers.fair_goodput.rounds import constant, declared, equal_drafts, in_time
 from specopt.solvers.method import Outcome
 
 
@@ -64,7 +64,7 @@ class Random(FairGoodputMethod):
             )
             if len(drafts) == 1:
                 before = budget.seconds
-                budget.offer(mixture(problem, np.ones(1), np.array(drafts)))
+                budget.offer(constant(problem, drafts[0]))
                 each = budget.seconds - before
             budget.check(each * len(drafts))  # the time to write and to judge their schedule
         schedule = Schedule.of(np.full(len(drafts), 1.0 / len(drafts)), drafts)

@@ -17,7 +17,7 @@ from specopt.solvers.fair_goodput.method import (
     drafts_at_most,
     offer_first_plan,
 )
-from specopt.solvers.fair_goodput.rounds import best_utility, mixture
+from specopt.solvers.fair_goodput.rounds import best_utility, constant
 from specopt.solvers.method import Outcome
 
 TOKENS_PER_CHECK = 4096
@@ -41,7 +41,7 @@ class BestConstant(FairGoodputMethod):
             allocation = best_utility(problem, budget)
         else:
             allocation = best_allocation(problem, budget)
-        plan = mixture(problem, np.ones(1), allocation[None])
+        plan = constant(problem, allocation)
         budget.offer(plan)
         return Outcome(plan=plan)
 

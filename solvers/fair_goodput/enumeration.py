@@ -6,16 +6,14 @@ with every allocation. The other methods are tested against it, per round and pe
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 
 import numpy as np
 
 from specopt.models.fair_goodput.problem import FairGoodputProblem
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
+from specopt.solvers.draft_allocation.brute_force import allocations, enumerate_allocations
 from specopt.solvers.fair_goodput.column_generation import Search
 from specopt.solvers.fair_goodput.method import FairGoodputMethod, offer_first_plan
 from specopt.solvers.fair_goodput.rounds import rates_of
@@ -37,7 +35,7 @@ class Enumeration(FairGoodputMethod):
 
     def size_of(self, problem: FairGoodputProblem) -> float:
         """Return the number of integer allocations."""
-        return count_allocations(problem, self.max_size)
+        return allocations(problem.max_tokens.tolist(), problem.budget_tokens, self.max_size)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Mix, price, and add the best of all allocations, until none is worth more."""
@@ -50,7 +48,9 @@ class ExhaustiveSearch(Search):
 
     def __init__(self, problem: FairGoodputProblem, budget: Budget) -> None:
         super().__init__(problem, budget)
-        self.table = [np.array(one, np.int64) for one in allocations(problem)]
+        nothing = [[0.0] * (cap + 1) for cap in problem.max_tokens.tolist()]
+        every = enumerate_allocations(nothing, problem.budget_tokens)
+        self.table = [np.array(one, np.int64) for _, one in every]
         self.columns = np.array([rates_of(problem, one) for one in self.table])
 
     def best_round(self, prices: Floats, extra: Floats) -> tuple[float, Ints]:
@@ -60,31 +60,3 @@ class ExhaustiveSearch(Search):
             worth += np.array([self.spare_of(one) for one in self.table]) @ extra
         best = int(worth.argmax())
         return float(worth[best]), self.table[best]
-
-
-def count_allocations(problem: FairGoodputProblem, enough: int) -> float:
-    """Return the number of integer allocations within budget and caps, or infinity if there are
-    more than `enough`.
-    """
-    if int((problem.max_tokens > 0).sum()) > enough:
-        return math.inf
-    count = sum(1 for _ in islice(allocations(problem), enough + 1))
-    return count if count <= enough else math.inf
-
-
-def allocations(problem: FairGoodputProblem) -> Iterator[tuple[int, ...]]:
-    """Yield every integer allocation within budget and caps."""
-    most = problem.max_tokens.tolist()
-    current = [0] * len(most)
-    spare = problem.budget_tokens
-    while True:
-        yield tuple(current)
-        for i in range(len(most)):  # the next one, as an odometer counts
-            if spare > 0 and current[i] < most[i]:
-                current[i] += 1
-                spare -= 1
-                break
-            spare += current[i]
-            current[i] = 0
-        else:
-            return
