@@ -46,7 +46,7 @@ class RejectionPredictor:
         Raises
         ------
         InvalidInput
-            If the table has another number of columns than the log had.
+            If the number of columns differs from that of the training log.
         """
         table = np.asarray(features, np.float64)
         if table.ndim != 2 or table.shape[1] != len(self.features):
@@ -182,12 +182,12 @@ def score_bins(predictor: RejectionPredictor, log: DraftLog, *, bins: int = 8) -
     log
         Held-out tokens.
     bins
-        Most bins, of equally many judged tokens.
+        Maximum number of bins, with equal numbers of judged tokens.
 
     Raises
     ------
     InvalidInput
-        If the log lacks an outcome, or the bins are no integer above 1.
+        If the log lacks an outcome, or `bins` is not an integer above 1.
     """
     bins = integer("bins", bins, 2, MAX_TOKENS)
     check_outcomes(log)

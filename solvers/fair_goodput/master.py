@@ -35,10 +35,10 @@ without another attempt.
 """
 
 INSIDE = 0.995
-"""Part of the way to the boundary that a step may go."""
+"""Longest step, as a share of the distance to the boundary."""
 
 PATIENCE = 8
-"""Steps without progress after which rounding is taken to have won."""
+"""Number of steps without progress after which the search ends."""
 
 CURVED = 0.3
 """Share of the gap that a step may leave as the error of its linear model."""
@@ -56,7 +56,7 @@ class Mixture:
     Parameters
     ----------
     shares
-        theta, one per given round.
+        Share of each given round.
     extra
         Multipliers of the least rates in the prices of the mixture, at which it is worth 1; zero
         where none is due.
