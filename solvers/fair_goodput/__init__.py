@@ -29,7 +29,7 @@ class AutoGoodput(Auto):
     def repaired(
         self, problem: FairGoodputProblem, plan: FairGoodputPlan
     ) -> FairGoodputPlan | None:
-        """Return the schedule with its rates in this problem; None for another number of clients."""
+        """Return the schedule with its rates here, or None if the number of clients differs."""
         if len(plan.goodput) != problem.clients:
             return None
         goodput, tokens = problem.realised(plan.schedule)
