@@ -1,5 +1,5 @@
-"""The exact methods `policy-iteration` and `decoupled` for `draft-control`, two views of one loop:
-each policy is the best one at the rate of the policy before.
+"""The method `policy-iteration` for `draft-control`: each policy is the best one at the rate of the
+policy before.
 """
 
 from __future__ import annotations
@@ -31,17 +31,3 @@ class PolicyIteration(DraftControlMethod):
         """Iterate until no state has a better action."""
         choice, price, iterations = best_price(prepared, budget)
         return certify(prepared, choice, budget, price, iterations=iterations)
-
-
-@dataclass(frozen=True)
-class Decoupled(PolicyIteration):
-    """Maximise N - price T in each state separately, where the price of a second is the resulting
-    rate.
-
-    Exact, because actions do not affect the chain: E[N] - price E[T] is a sum over states, and the
-    largest price at which some policy still makes it 0 is the best rate (Dinkelbach 1967).
-    """
-
-    name = "decoupled"
-    source = "own; Eq. 12 of paper 3, one price for all states"
-    complexity = "O(S^3) once and O(S A) per round, usually 3 to 6 rounds"

@@ -14,6 +14,7 @@ from oracles import draft_control as naive
 from specopt import DraftControlProblem
 from specopt.kinds.draft_control.strategies import problems as draft_controls
 from specopt.solvers.budget import MEMORY_LIMIT, Budget
+from specopt.solvers.draft_control.decoupled import Decoupled
 from specopt.solvers.draft_control.double_q_learning import DoubleQLearning
 from specopt.solvers.draft_control.method import (
     DraftControlMethod,
@@ -21,7 +22,6 @@ from specopt.solvers.draft_control.method import (
     first_actions,
     weigh,
 )
-from specopt.solvers.draft_control.policy_iteration import Decoupled
 from specopt.solvers.draft_control.prepare import prepare
 
 

@@ -1,0 +1,23 @@
+"""The method `decoupled` for `draft-control`: the loop of `policy-iteration`, seen as a search for
+the price of a second.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from specopt.solvers.draft_control.policy_iteration import PolicyIteration
+
+
+@dataclass(frozen=True)
+class Decoupled(PolicyIteration):
+    """Maximise N - price T in each state separately, where the price of a second is the resulting
+    rate.
+
+    Exact, because actions do not affect the chain: E[N] - price E[T] is a sum over states, and the
+    largest price at which some policy still makes it 0 is the best rate (Dinkelbach 1967).
+    """
+
+    name = "decoupled"
+    source = "own; Eq. 12 of paper 3, one price for all states"
+    complexity = "O(S^3) once and O(S A) per round, usually 3 to 6 rounds"
