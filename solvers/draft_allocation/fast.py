@@ -38,10 +38,10 @@ def allocate(
     budget
         C >= 0, the drafted tokens that the server verifies in one round.
     caps
-        Per client: the most that it drafts; None stands for no limit but the budget.
+        Maximum number of draft tokens of each client; None if only the budget limits them.
     out
-        Where the drafts of each client go. Tokens that add nothing stay unused; ties go to the
-        lower index.
+        Array that receives the drafts of each client. Tokens that add nothing stay unused; ties go
+        to the lower index.
 
     Raises
     ------

@@ -1,21 +1,16 @@
-"""The method `decoupled` for `draft-control`."""
+"""The method `decoupled` for `draft-control`: the loop of `policy-iteration`, seen as a search for
+the price of a second.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import (
-    DraftControlMethod,
-    best_price,
-    certify,
-)
-from specopt.solvers.draft_control.prepare import Prepared
-from specopt.solvers.method import Outcome
+from specopt.solvers.draft_control.policy_iteration import PolicyIteration
 
 
 @dataclass(frozen=True)
-class Decoupled(DraftControlMethod):
+class Decoupled(PolicyIteration):
     """Maximise N - price T in each state separately, where the price of a second is the resulting
     rate.
 
@@ -24,12 +19,5 @@ class Decoupled(DraftControlMethod):
     """
 
     name = "decoupled"
-    exact = True
     source = "own; Eq. 12 of paper 3, one price for all states"
-    guarantee = "optimal"
     complexity = "O(S^3) once and O(S A) per round, usually 3 to 6 rounds"
-
-    def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Raise the price until no state has a better action."""
-        choice, price, rounds = best_price(prepared, budget)
-        return certify(prepared, choice, budget, price, rounds=rounds)

@@ -24,7 +24,6 @@ last 10^5.
 
 StepCount = Annotated[int, Meta(ge=1, le=10_000_000_000)]
 StepPower = Annotated[float, Meta(gt=0.5, le=1)]
-Share = Unit
 
 
 @dataclass(frozen=True)
@@ -67,8 +66,8 @@ class DoubleQLearning(DraftControlMethod):
     steps: StepCount = 500_000
     discount: HalfOpenUnit = 0.5
     step_power: StepPower = 0.8
-    explore_from: Share = 1.0
-    explore_to: Share = 0.1
+    explore_from: Unit = 1.0
+    explore_to: Unit = 0.1
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Learn, episode by episode."""

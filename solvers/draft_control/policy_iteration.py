@@ -1,4 +1,6 @@
-"""Policies that are better at the rate of the one before, until none is: both methods are exact."""
+"""The method `policy-iteration` for `draft-control`: each policy is the best one at the rate of the
+policy before.
+"""
 
 from __future__ import annotations
 
@@ -27,5 +29,5 @@ class PolicyIteration(DraftControlMethod):
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Iterate until no state has a better action."""
-        choice, price, iterations = best_price(prepared, budget, offers=True)
+        choice, price, iterations = best_price(prepared, budget)
         return certify(prepared, choice, budget, price, iterations=iterations)

@@ -36,7 +36,7 @@ _DRAWS_PER_CALL = 20_000_000  # about a tenth of a second
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RateSimulation(Simulation):
-    """What a policy yields, beside the judge's number.
+    """The simulated yield of a policy, next to the judge's value.
 
     `estimates` are "tokens_per_second", the long-run rate: sum of tokens over sum of seconds; the
     drafts and accepted drafts of an iteration; and, if asked for, the rate of single responses (Eq.
@@ -45,9 +45,9 @@ class RateSimulation(Simulation):
     Parameters
     ----------
     problem_sha256
-        The problem.
+        Digest of the problem.
     iterations, warm_up
-        How long each replication is, after how many iterations that do not count.
+        Number of counted iterations of each replication, and of iterations before them.
     tokens, drafted_tokens, simulated_seconds
         Sums over all counted iterations.
     state_shares
@@ -56,7 +56,7 @@ class RateSimulation(Simulation):
         A response ends with the iteration that brings it to N_max tokens, and may overshoot; None
         if not requested.
     samples_tokens, samples_seconds
-        Every replication, in order.
+        Tokens and seconds of every replication, in order.
     """
 
     kind = DraftControlProblem.kind
@@ -121,9 +121,10 @@ def simulate(
         The same seed gives the same channel and the same luck to every policy: differences are
         paired.
     replications
-        How often, at least twice.
+        Number of replications, at least 2.
     callback
-        Called now and then with the replications done and the rate so far.
+        Function that is called repeatedly with the number of replications done and the rate so
+        far.
     iterations, warm_up
         Iterations of a replication that count, and those before them.
     response_tokens
@@ -179,6 +180,7 @@ def simulate(
         return found
 
     found = runs.play(play, figures, at_once=max(1, _DRAWS_PER_CALL // draws))
+    tokens, drafted = counts.T.copy()
     return runs.result(
         RateSimulation,
         "plan" if is_plan else chosen.name,
@@ -190,21 +192,13 @@ def simulate(
         response_tokens=response_tokens,
         mean_response_tokens=None if response_tokens is None else float(made[:, 0].mean()),
         mean_response_seconds=None if response_tokens is None else float(spent.mean()),
-        **_summed(counts, seconds, visits),
+        tokens=int(tokens.sum()),
+        drafted_tokens=int(drafted.sum()),
+        simulated_seconds=float(seconds.sum()),
+        state_shares=visits.sum(axis=0) / visits.sum(),
+        samples_tokens=tokens,
+        samples_seconds=seconds,
     )
-
-
-def _summed(counts: Ints, seconds: Floats, visits: Ints) -> dict[str, Any]:
-    """Return the fields that the counts of all replications give."""
-    tokens, drafted = counts.T.copy()
-    return {
-        "tokens": int(tokens.sum()),
-        "drafted_tokens": int(drafted.sum()),
-        "simulated_seconds": float(seconds.sum()),
-        "state_shares": visits.sum(axis=0) / visits.sum(),
-        "samples_tokens": tokens,
-        "samples_seconds": seconds,
-    }
 
 
 def _steering(problem: DraftControlProblem, policy: Policy) -> Any:

@@ -7,16 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_stopping.method import DraftStoppingMethod, best_window, rule
+from specopt.solvers.draft_stopping.method import DraftStoppingMethod, best_window
 from specopt.solvers.draft_stopping.prepare import Flags, Prepared, window_plan
 from specopt.solvers.method import Outcome
 
 
-def flagging(most: int, flagged: Flags, budget: Budget, **stats: object) -> Outcome:
+def flagging(most: int, flagged: Flags, budget: Budget, **stats: int) -> Outcome:
     """Return the outcome of stopping at flagged scores and at a window."""
-    return rule(
-        window_plan(most, flagged), budget, **stats, flagged=np.flatnonzero(flagged).tolist()
-    )
+    found = {"flagged": np.flatnonzero(flagged).tolist()}
+    return Outcome(plan=window_plan(most, flagged), bound=budget.bound, stats=stats | found)
 
 
 @dataclass(frozen=True)
@@ -95,7 +94,7 @@ class NoDrafts(DraftStoppingMethod):
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Draft nothing."""
-        return rule(window_plan(0, prepared.none_flagged), budget)
+        return Outcome(plan=window_plan(0, prepared.none_flagged), bound=budget.bound)
 
 
 BASELINES = (

@@ -49,7 +49,7 @@ class FittedStopping:
         One class of rounds, with the acceptance of each position: the classes of easy and hard
         rounds add nothing.
     predictor, bins
-        What gives a token its score.
+        The trained predictor, and the bins that turn its probability into a score.
     false_accept, false_reject, area
         On the held-out rounds: how often a first rejection counts as accepted and an accepted token
         as rejected, where the probability of acceptance is cut at 1/2, and the area under the
@@ -114,17 +114,17 @@ def fit_stopping(
     log
         Drafted tokens, those of a round in order.
     draft_seconds_per_token, round_seconds
-        What a drafted token and the rest of a round cost, the latter one number or one for each
-        draft length from 0.
+        Seconds of a drafted token and of the rest of a round. The latter is one number, or one for
+        each draft length from 0.
     max_draft_tokens
         Longest draft L; None: what most rounds of the log drafted at least. Rounds that drafted
         less are dropped.
     predictor
         ``"logistic"``, ``"perceptron"`` or ``"trees"``.
     bins
-        Most bins of the score.
+        Maximum number of bins of the score.
     seed
-        Of the cut of the log and the training.
+        Seed of the random split of the log and of the training.
 
     Raises
     ------
@@ -186,7 +186,7 @@ def fit_stopping(
 
 
 def _first(log: DraftLog, lengths: Ints, most: int) -> DraftLog:
-    """Return the first tokens of the rounds that have as many."""
+    """Return the first `most` tokens of the rounds that have at least that many."""
     assert log.rounds is not None
     starts = np.cumsum(lengths) - lengths
     rows = (starts[lengths >= most, None] + np.arange(most)).ravel()

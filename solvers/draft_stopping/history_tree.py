@@ -26,7 +26,7 @@ class HistoryTree(DraftStoppingMethod):
     size_hint = "fewer score bins, or a smaller max_draft_tokens"
 
     def size_of(self, problem: DraftStoppingProblem) -> float:
-        """Return how many histories there are."""
+        """Return the number of histories."""
         return count_histories(problem.scores.bins, problem.max_draft_tokens)
 
     def bytes_needed(self, problem: DraftStoppingProblem) -> dict[str, float]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.draft_stopping.problem import DraftStoppingPlan, DraftStoppingProblem
+from specopt.models.draft_stopping.problem import DraftStoppingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.draft_stopping.prepare import Flags, Prepared, prepare, window_plan
 from specopt.solvers.method import Method, Outcome
@@ -41,10 +41,3 @@ def best_window(prepared: Prepared, flagged: Flags) -> tuple[int, float]:
     ratios = prepared.ratio(*prepared.windows(flagged))
     window = int(np.argmax(ratios))
     return window, float(ratios[window])
-
-
-def rule(plan: DraftStoppingPlan, budget: Budget, **stats: object) -> Outcome:
-    """Return the outcome of a rule: its own plan, though another may be better, and the bound at
-    hand.
-    """
-    return Outcome(plan=plan, bound=budget.bound, stats=dict(stats))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_stopping.method import DraftStoppingMethod, rule
+from specopt.solvers.draft_stopping.method import DraftStoppingMethod
 from specopt.solvers.draft_stopping.prepare import Prepared
 from specopt.solvers.draft_stopping.stopping import best_stopping
 from specopt.solvers.method import Outcome
@@ -31,8 +31,5 @@ class OptimalStopping(DraftStoppingMethod):
         """Solve backwards at rising prices, with one rate."""
         rates = np.full(prepared.most, prepared.mean_rate)
         plan, _, _ = best_stopping(rates, prepared.scores, prepared.times, budget.check)
-        return (
-            Outcome(plan=budget.incumbent, bound=budget.bound)
-            if plan is None
-            else rule(plan, budget)
-        )
+        # This rule's plan, though another may be better.
+        return Outcome(plan=budget.incumbent if plan is None else plan, bound=budget.bound)

@@ -53,17 +53,17 @@ class Prepared:
 
     @property
     def most(self) -> int:
-        """L, the most tokens of a round."""
+        """L, the maximum number of draft tokens of a round."""
         return int(self.rates.shape[1])
 
     @property
     def none_flagged(self) -> Flags:
-        """No score."""
+        """Flags of a rule that stops at no score, shape (B,)."""
         return np.zeros(self.scores.bins, np.bool_)
 
     @property
     def averaged(self) -> Floats:
-        """Per position the acceptance of those tokens that are judged there, whatever their class,
+        """Acceptance rate of the tokens that are judged at each position, averaged over classes,
         shape (L,).
         """
         reach = self.prior @ np.cumprod(
@@ -122,7 +122,7 @@ class Prepared:
 
 
 def shortest_round(times: Floats) -> float:
-    """Return the least time of a round with drafts, in rounds without."""
+    """Return the shortest time of a round with drafts, in rounds without drafts."""
     return float((1.0 + np.cumsum(times)).min())
 
 
@@ -146,17 +146,17 @@ def window_plan(window: int, flagged: Flags) -> DraftStoppingPlan:
 
 
 class Automaton:
-    """Nodes of a plan, made from the last to the first; nodes that do the same are one."""
+    """The nodes of a plan, built from the last to the first. Equal nodes are stored once."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, ...], int] = {}
 
     def node(self, goes: tuple[int, ...]) -> int:
-        """Return the node that goes there on each score."""
+        """Return the number of the node with these successors, one per score."""
         return self._numbers.setdefault(goes, len(self._numbers))
 
     def plan(self, start: int) -> DraftStoppingPlan:
-        """Return the plan that starts at a node, with the nodes that it can come to, numbered
+        """Return the plan that starts at a node, with the nodes that it can reach, numbered
         forwards.
         """
         rows = list(self._numbers)

@@ -25,7 +25,7 @@ class StoppingSimulation(Simulation):
     Parameters
     ----------
     problem_sha256
-        The problem.
+        Digest of the problem.
     """
 
     kind = DraftStoppingProblem.kind
@@ -52,9 +52,9 @@ def simulate(
         The same seed gives every plan rounds of the same classes, acceptances and scores:
         differences are paired.
     replications
-        Rounds, at least 2.
+        Number of rounds, at least 2.
     callback
-        Called now and then with the rounds done and the speed so far.
+        Function that is called repeatedly with the number of rounds done and the speed so far.
 
     Raises
     ------

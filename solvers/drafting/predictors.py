@@ -46,7 +46,7 @@ class RejectionPredictor:
         Raises
         ------
         InvalidInput
-            If the table has another number of columns than the log had.
+            If the number of columns differs from that of the training log.
         """
         table = np.asarray(features, np.float64)
         if table.ndim != 2 or table.shape[1] != len(self.features):
@@ -106,11 +106,6 @@ def check_outcomes(log: DraftLog) -> None:
     for outcome, word in ((ACCEPTED, "accepted token"), (FIRST_REJECTION, "first rejection")):
         if not (log.outcomes == outcome).any():
             raise InvalidInput(f"outcomes: expected at least one {word}, got none")
-
-
-def _edges(probability: Floats, bins: int) -> Floats:
-    """Return the probabilities between bins of equally many tokens; equal ones share a bin."""
-    return np.unique(np.quantile(probability, np.linspace(0.0, 1.0, bins + 1)[1:-1]))
 
 
 def _untrained(kind: Kind, rows: int, seed: int) -> Any:
@@ -187,17 +182,18 @@ def score_bins(predictor: RejectionPredictor, log: DraftLog, *, bins: int = 8) -
     log
         Held-out tokens.
     bins
-        Most bins, of equally many judged tokens.
+        Maximum number of bins, with equal numbers of judged tokens.
 
     Raises
     ------
     InvalidInput
-        If the log lacks an outcome, or the bins are no integer above 1.
+        If the log lacks an outcome, or `bins` is not an integer above 1.
     """
     bins = integer("bins", bins, 2, MAX_TOKENS)
     check_outcomes(log)
     score = predictor.probability(log.features)
-    edges = _edges(score[log.judged], bins)
+    # Bins of equally many tokens; equal scores share a bin.
+    edges = np.unique(np.quantile(score[log.judged], np.linspace(0.0, 1.0, bins + 1)[1:-1]))
     which = np.searchsorted(edges, score, side="right")
 
     def shares(outcome: int) -> Floats:

@@ -29,7 +29,7 @@ class AutoGoodput(Auto):
     def repaired(
         self, problem: FairGoodputProblem, plan: FairGoodputPlan
     ) -> FairGoodputPlan | None:
-        """Return the schedule with the rates that it has here, if the clients are as many."""
+        """Return the schedule with its rates here, or None if the number of clients differs."""
         if len(plan.goodput) != problem.clients:
             return None
         goodput, tokens = problem.realised(plan.schedule)

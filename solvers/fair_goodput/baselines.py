@@ -2,52 +2,37 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem, Schedule
+from specopt.models.fair_goodput.problem import FairGoodputProblem, Schedule
 from specopt.models.fields import Ints, PositiveInt
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.method import NO_MIN_RATES, FairGoodputMethod
-from specopt.solvers.fair_goodput.rounds import declared, equal_drafts, in_time, mixture
+from specopt.solvers.fair_goodput.rounds import constant, declared, equal_drafts, in_time
 from specopt.solvers.method import Outcome
 
 
 @dataclass(frozen=True)
-class Baseline(FairGoodputMethod):
-    """Base of the baselines, which have no bound."""
-
-    guarantee = "none"
-    takes = (NO_MIN_RATES,)
-
-    def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Offer the plan of the rule."""
-        plan = self.plan(problem, budget)
-        budget.offer(plan)
-        return Outcome(plan=plan)
-
-    @abstractmethod
-    def plan(self, problem: FairGoodputProblem, budget: Budget) -> FairGoodputPlan:
-        """Return the plan of the rule."""
-
-
-@dataclass(frozen=True)
-class Fixed(Baseline):
+class Fixed(FairGoodputMethod):
     """Every client drafts the same number of tokens in every round (Fixed-S)."""
 
     name = "fixed"
     source = "paper 5, Sec. IV-B: S_i = floor(C / N)"
+    guarantee = "none"
     complexity = "O(N)"
+    takes = (NO_MIN_RATES,)
 
-    def plan(self, problem: FairGoodputProblem, budget: Budget) -> FairGoodputPlan:
+    def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Divide the budget evenly, rounded down."""
-        return equal_drafts(problem)
+        plan = equal_drafts(problem)
+        budget.offer(plan)
+        return Outcome(plan=plan)
 
 
 @dataclass(frozen=True)
-class Random(Baseline):
+class Random(FairGoodputMethod):
     """Assign every token of the budget to a random client in every round (Random-S).
 
     Parameters
@@ -63,9 +48,11 @@ class Random(Baseline):
         "paper 5, Sec. IV-B; the distribution is not specified there: every token to a random"
         " client"
     )
+    guarantee = "none"
     complexity = "O(rounds N)"
+    takes = (NO_MIN_RATES,)
 
-    def plan(self, problem: FairGoodputProblem, budget: Budget) -> FairGoodputPlan:
+    def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
         """Draw allocations; tokens beyond a client's cap are lost."""
         draw = np.random.default_rng(budget.seed)
         even = np.full(problem.clients, 1.0 / problem.clients)
@@ -77,13 +64,15 @@ class Random(Baseline):
             )
             if len(drafts) == 1:
                 before = budget.seconds
-                budget.offer(mixture(problem, np.ones(1), np.array(drafts)))
+                budget.offer(constant(problem, drafts[0]))
                 each = budget.seconds - before
             budget.check(each * len(drafts))  # the time to write and to judge their schedule
         schedule = Schedule.of(np.full(len(drafts), 1.0 / len(drafts)), drafts)
-        return declared(
+        plan = declared(
             problem, in_time(problem, schedule) if problem.per == "second" else schedule
         )
+        budget.offer(plan)
+        return Outcome(plan=plan)
 
 
 BASELINES = (

@@ -23,14 +23,14 @@ from specopt.models.problem import TOLERANCE
 from specopt.models.result import Conflict
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.common_rate import prices_at, raised
-from specopt.solvers.fair_goodput.master import ACCURATE, beyond, fairest_mixture, keep_least
+from specopt.solvers.fair_goodput.master import best_shares, fairest_mixture, keep_least
 from specopt.solvers.fair_goodput.method import (
     PER_SECOND,
     FairGoodputMethod,
     admitted,
     offer_first_plan,
 )
-from specopt.solvers.fair_goodput.region import LAST_DIGITS
+from specopt.solvers.fair_goodput.region import LAST_DIGITS, gain_of
 from specopt.solvers.fair_goodput.rounds import best_sum, mixture, plain_plans, rates_of
 from specopt.solvers.fair_goodput.tokens_per_round import fair_per_round
 from specopt.solvers.method import Outcome
@@ -65,132 +65,165 @@ class ColumnGeneration(FairGoodputMethod):
     takes = (PER_SECOND,)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Mix, price, add the best round, until none is worth more than the mixture."""
-        return Search(problem, budget).run()
-
-
-class Search:
-    """State of one run: the rounds so far, the best mixture, and the best bound."""
-
-    def __init__(self, problem: FairGoodputProblem, budget: Budget) -> None:
-        self.problem = problem
-        self.budget = budget
-        least = np.zeros(problem.clients) if problem.min_goodput is None else problem.min_goodput
-        self.least = least * (1.0 - LAST_DIGITS)
-        self.known: dict[bytes, int] = {}
-        self.allocations: list[Ints] = []
-        self.rates: list[Floats] = []
-        self.bound = math.inf
-        self.best_log = (
-            -math.inf
-        )  # of the common rate of the best mixture, and of a bound on all mixtures
-        self.bound_log = math.inf
-        self.mixtures = 0
-
-    def run(self) -> Outcome:
-        """Return the best mixture with its proof."""
-        problem, budget = self.problem, self.budget
+        """Mix, price, and add the best round, until none is worth more than the mixture."""
         offer_first_plan(problem, budget)
-        plans = plain_plans(problem)
+        search = Search(problem, budget)
         if problem.clients <= TURNS:
-            # A utility of rates per round may be out of range, and the plan miss least rates.
+            # A utility of rates per round may be out of range, and the plan may miss minimum rates.
             with contextlib.suppress(InvalidInput):
                 fair, bound = fair_per_round(problem, budget)
                 budget.improve_bound(bound)
                 if problem.min_goodput is None or not problem.violations(fair):
                     budget.offer(fair)
                 if len(fair.schedule) <= SHORT:  # clients with the same numbers take turns in it
-                    plans.append(fair)
-        for plan in plans:
-            for _, allocation in plan.schedule.allocations():
-                self.add(allocation)
-        if problem.min_goodput is not None:
+                    search.add_all(fair)
+        return search.run()
+
+
+class Search:
+    """Column generation: the rounds so far, the best mixture, and the best bound."""
+
+    def __init__(self, problem: FairGoodputProblem, budget: Budget) -> None:
+        self.problem, self.budget = problem, budget
+        least = np.zeros(problem.clients) if problem.min_goodput is None else problem.min_goodput
+        self.due = np.flatnonzero(least > 0)
+        self.least = least[self.due] * (1.0 - LAST_DIGITS)
+        self.known: set[bytes] = set()
+        self.allocations: list[Ints] = []
+        self.rates: list[Floats] = []
+        self.spare: list[Floats] = []  # see `spare_of`
+        self.bound = math.inf
+        self.best: FairGoodputPlan
+        self.best_log = -math.inf  # logarithm of the common rate of `best`
+        self.bound_log = math.inf  # logarithm of a bound on the common rate of all mixtures
+        self.mixtures = 0
+        for plan in plain_plans(problem):
+            self.add_all(plan)
+
+    def run(self) -> Outcome:
+        """Return the best mixture with its proof."""
+        problem, budget = self.problem, self.budget
+        if len(self.due):
             self.reach_least()
         while True:
             numbers = float(problem.clients * len(self.rates))
             budget.hold("clients times rounds", 100.0 * numbers)
             budget.spend(_SECONDS_PER_NUMBER * numbers * (len(self.rates) + 20.0))
             budget.check()
-            table = np.array(self.rates).T
-            found = fairest_mixture(table, problem.weight, problem.fairness, self.least)
+            table, (spare, unit) = np.array(self.rates).T, self.beyond(finely=True)
+            found = fairest_mixture(table, problem.weight, problem.fairness, spare)
             self.mixtures += 1
             shares = np.where(found.shares < DROPPED, 0.0, found.shares)
-            if self.is_best(keep_least(table, shares / shares.sum(), self.least), found.extra):
+            if self.is_best(keep_least(table, shares / shares.sum(), spare), found.extra / unit):
                 return self.outcome()
 
     def is_best(self, shares: Floats, extra: Floats) -> bool:
-        """Offer a mixture; tell whether it is proven, or add the round that its prices and extra
-        ones make best.
+        """Offer a mixture; tell whether it is proven, or add the round that is best at its prices
+        and the extra prices of minimum rates.
         """
         problem, budget = self.problem, self.budget
         used = np.flatnonzero(shares)
-        budget.offer(mixture(problem, shares[used], np.array(self.allocations)[used]))
+        plan = mixture(problem, shares[used], np.array(self.allocations)[used])
+        budget.offer(plan)
         x = np.array(self.rates).T @ shares
-        prices = prices_at(problem, x) + extra
-        worth, allocation = best_sum(problem, prices, budget)
-        factor = max(1.0, worth - float(extra @ self.least))
+        worth, allocation = self.best_round(prices_at(problem, x), extra)
+        factor = max(1.0, worth)
         self.bound = min(self.bound, raised(problem, problem.utility(x), factor))
         budget.improve_bound(self.bound)
         log = problem.log_common_rate(x)
-        self.best_log = max(self.best_log, log)
+        if log > self.best_log:
+            self.best, self.best_log = plan, log
         self.bound_log = min(self.bound_log, log + math.log(factor))
         return math.expm1(self.bound_log - self.best_log) <= max(
             budget.gap, PROVEN
         ) or not self.add(allocation)
 
+    def best_round(self, prices: Floats, extra: Floats) -> tuple[float, Ints]:
+        """Return the largest value of a round, and an allocation that has it.
+
+        `prices` are those of the clients' rates, `extra` those of rates beyond the minimum rates.
+        """
+        prices = prices.copy()
+        prices[self.due] += extra
+        worth, allocation = best_sum(self.problem, prices, self.budget)
+        return worth - float(extra @ self.least), allocation
+
     def outcome(self) -> Outcome:
-        """Return the best plan offered, and the bound."""
-        plan, objective = self.budget.incumbent, self.budget.objective
-        assert isinstance(plan, FairGoodputPlan) and objective is not None
+        """Return the best mixture and the bound."""
         stats = {
             "mixtures": self.mixtures,
             "rounds": len(self.allocations),
-            "entries": len(plan.schedule),
+            "entries": len(self.best.schedule),
         }
-        bound = max(self.bound, objective)
-        return admitted(self.problem, Outcome(plan=plan, bound=bound, stats=stats))
+        bound = max(self.bound, self.problem.utility(self.best.goodput))
+        return admitted(self.problem, Outcome(plan=self.best, bound=bound, stats=stats))
+
+    def add_all(self, plan: FairGoodputPlan) -> None:
+        """Add the rounds of a plan."""
+        for _, allocation in plan.schedule.allocations():
+            self.add(allocation)
 
     def add(self, allocation: Ints) -> bool:
         """Add a round; return whether it was new."""
         key = allocation.tobytes()
         if key in self.known:
             return False
-        self.known[key] = len(self.allocations)
+        self.known.add(key)
         self.allocations.append(allocation)
         self.rates.append(rates_of(self.problem, allocation))
+        self.spare.append(self.spare_of(allocation))
         return True
 
-    def reach_least(self) -> None:
-        """Add rounds until some mixture gives every least rate.
+    def spare_of(self, allocation: Ints) -> Floats:
+        """Return the rates of a round beyond the minimum rates, of the clients that have one.
 
-        Where they are missed by no more than the judge allows, they are lowered to the most that
-        some mixture gives of all of them.
+        The server's own token and the first draft's are taken from the minimum rate: added to the
+        other tokens, they would hide the digits of these at low acceptance.
+        """
+        problem, drafts = self.problem, allocation[self.due].astype(np.float64)
+        seconds = problem.round_seconds(allocation) if problem.per == "second" else 1.0
+        a = problem.acceptance_rates[self.due]
+        lacking = self.least * seconds - 1.0 - np.where(drafts > 0.0, a, 0.0)
+        return np.asarray((a * gain_of(a, drafts - 1.0) - lacking) / seconds, np.float64)
+
+    def beyond(self, *, finely: bool) -> tuple[Floats, Floats]:
+        """Return the rates of rounds beyond the minimum rates, each row in a unit, and the units.
+
+        A solver's tolerance is then a part of the change by drafts, not of the rates. The fine unit
+        is the most that a round gives beyond the minimum. Rounds that lack more than 1 / DROPPED of
+        these would be dropped.
+        """
+        spare = np.array(self.spare).T
+        most, unit = spare.max(axis=1), np.abs(spare).max(axis=1)
+        unit = np.maximum(unit, 1e-12 * self.least)
+        if finely:
+            unit = np.where(most > 0.0, np.maximum(most, LAST_DIGITS * self.least), unit)
+        return np.maximum(spare / unit[:, None], -1.0 / DROPPED), unit
+
+    def reach_least(self) -> None:
+        """Add rounds until some mixture reaches every minimum rate.
+
+        If they are missed by no more than the judge allows, they are lowered to the most that some
+        mixture gives of all of them.
 
         Raises
         ------
         Infeasible
-            If none does.
+            If no mixture reaches them.
         """
-        from scipy.optimize import linprog
-
-        due = np.flatnonzero(self.least > 0)
-        if not len(due):
-            return
-        need = self.least[due]
-        alone, clash = [], []
-        for client in due:
-            price = np.zeros(self.problem.clients)
-            price[client] = 1.0
-            best, allocation = best_sum(self.problem, price, self.budget)
+        due, least, per = self.due, self.least, self.problem.per
+        alone, clash, free = [], [], np.zeros(self.problem.clients)
+        for client, needs, only in zip(due.tolist(), least.tolist(), np.eye(len(due)), strict=True):
+            worth, allocation = self.best_round(free, only)
             self.add(allocation)
-            if best < self.least[client] * (1.0 - TOLERANCE):
+            best = needs + worth
+            if worth < -needs * TOLERANCE:
                 alone.append(
-                    f"client {client} needs {self.least[client]:.6g} tokens per second, but gets"
+                    f"client {client} needs {needs:.6g} tokens per {per}, but gets"
                     f" at most {best:.6g}"
                 )
-                needs = float(self.least[client])
                 clash.append(
-                    Conflict(constraint="min_goodput", index=int(client), needs=needs, has=best)
+                    Conflict(constraint="min_goodput", index=client, needs=needs, has=best)
                 )
         if alone:
             raise Infeasible(
@@ -199,36 +232,36 @@ class Search:
             )
         while True:
             self.budget.check()
-            spare, size = beyond(np.array(self.rates).T[due], need)
+            spare, unit = self.beyond(finely=False)
             count = spare.shape[1]
-            # Maximise the part of the least rates that a mixture gives to all who are due one; the
-            # variable is 1 less.
-            found = linprog(
+            # Maximise the part of the minimum rates that a mixture gives to all clients that have
+            # one; the variable is 1 less.
+            found = best_shares(
                 np.append(np.zeros(count), -1.0),
-                A_ub=np.column_stack((-spare, need / size)),
-                b_ub=np.zeros(len(due)),
-                A_eq=np.append(np.ones(count), 0.0)[None],
-                b_eq=[1.0],
-                bounds=[*[(0.0, None)] * count, (-1.0, 1.0)],
-                options=ACCURATE,
+                np.column_stack((-spare, least / unit)),
+                np.zeros(len(due)),
+                (-1.0, 1.0),
             )
             more = -float(found.fun)
             if more >= TOLERANCE:
                 return
-            prices = np.zeros(self.problem.clients)
-            prices[due] = np.maximum(0.0, -found.ineqlin.marginals) / size
-            total = float(prices @ self.least)
-            best, allocation = best_sum(self.problem, prices / total, self.budget)
-            if best < 1.0 - TOLERANCE:
+            prices = np.maximum(0.0, -found.ineqlin.marginals) / unit
+            prices /= prices @ least
+            worth, allocation = self.best_round(free, prices)
+            if self.add(allocation):
+                continue
+            part = 1.0 + worth
+            if part < 1.0 - TOLERANCE:
                 names = ", ".join(
-                    f"client {i} {self.least[i]:.6g}"
-                    for i in due[np.argsort(-prices[due] * need, kind="stable")][:3]
+                    f"client {due[i]} {least[i]:.6g}"
+                    for i in np.argsort(-prices * least, kind="stable")[:3]
                 )
                 raise Infeasible(
-                    f"no mixture of rounds reaches all minimum rates (tokens per second: {names}"
-                    f"{', ...' if len(due) > 3 else ''}): the best reaches {best:.4%} of each",
-                    [Conflict(constraint="min_goodput", needs=1.0, has=best)],
+                    f"no mixture of rounds reaches all minimum rates (tokens per {per}: {names}"
+                    f"{', ...' if len(due) > 3 else ''}): the best reaches {part:.4%} of each",
+                    [Conflict(constraint="min_goodput", needs=1.0, has=part)],
                 )
-            if not self.add(allocation):
-                self.least = self.least * (1.0 + min(0.0, more))
-                return
+            lowered = least * min(0.0, more)
+            self.least = least + lowered
+            self.spare = [one - lowered for one in self.spare]
+            return

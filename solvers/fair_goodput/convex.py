@@ -123,31 +123,33 @@ def solve_program(
     budget: Budget,
     accuracy: float,
 ) -> tuple[Floats | None, float, str]:
-    """Return mean draft tokens, the price per token and the solver's status; no tokens if it found
-    no solution.
+    """Return mean draft tokens, the price per token and the solver's status; the tokens are None
+    if it found no solution.
 
-    `lines` says how many lines each client's interpolation has here, `accuracy` is the solver's
+    `lines` is the number of lines of each client's interpolation, `accuracy` the solver's
     tolerance.
+
+    At the optimum x the slope of the common rate is that of sum of w_i x_i^(1-g) log x_i with
+    constant weights. So close to g = 1 weights and rates are found in turns. An error shrinks by
+    |1 - g| per turn, as the best rates for logarithms change no more than their weights do.
     """
     s, x, constraints = constrained(cp, problem, region, lines)
-    within_budget = constraints[0]
-    status = maximise(
-        cp, x, np.log(problem.weight), problem.fairness, constraints, budget, accuracy
-    )
-    if (
-        s.value is None
-        or within_budget.dual_value is None
-        or termination_of(status) is not Termination.CONVERGED
-    ):
-        return None, 0.0, status
+    log_weights, g = np.log(problem.weight), problem.fairness
+    weights, turns, aim = log_weights, 1, g
+    if g != 1.0 and abs(g - 1.0) < NEAR_1:
+        turns, aim = 1 + math.ceil(math.log(1e-12) / math.log(abs(g - 1.0))), 1.0
+    for _ in range(turns):
+        program = cp.Problem(cp.Maximize(utility(cp, weights, aim, x)), constraints)
+        status = run_clarabel(cp, program, budget, accuracy)
+        if x.value is None or termination_of(status) is not Termination.CONVERGED:
+            return None, 0.0, status
+        rates = np.maximum(x.value, MIN_RATE)
+        weights = log_weights + (1.0 - g) * np.log(rates)
     unit = float(problem.weight.sum())
-    if (
-        problem.fairness > 1.0 - NEAR_1
-    ):  # the slope of the utility where its logarithm was maximised
-        unit = float(
-            (problem.weight * np.maximum(x.value, MIN_RATE) ** (1.0 - problem.fairness)).sum()
-        )
-    return np.asarray(s.value, np.float64), unit * max(0.0, float(within_budget.dual_value)), status
+    if g > 1.0 - NEAR_1:  # the slope of the utility where its logarithm was maximised
+        unit = float((problem.weight * rates ** (1.0 - g)).sum())
+    price = unit * max(0.0, float(constraints[0].dual_value))
+    return np.asarray(s.value, np.float64), price, status
 
 
 def constrained(
@@ -174,39 +176,7 @@ def constrained(
     )
 
 
-def maximise(
-    cp: Any,
-    x: Any,
-    log_weights: Floats,
-    fairness: float,
-    constraints: list[Any],
-    budget: Budget,
-    accuracy: float = 1e-11,
-) -> str:
-    """Find the fairest rates within constraints; return the solver's status.
-
-    At the optimum x the slope of the common rate is that of sum of w_i x_i^(1-g) log x_i with
-    constant weights. So close to g = 1 weights and rates are found in turns; an error shrinks by |1
-    - g| per turn, as the best rates for logarithms change no more than their weights do.
-    """
-    turns = 1
-    if fairness != 1.0 and abs(fairness - 1.0) < NEAR_1:
-        turns = 1 + math.ceil(math.log(1e-12) / math.log(abs(fairness - 1.0)))
-    weights = log_weights
-    for turn in range(turns):
-        aim = utility(cp, weights, 1.0 if turns > 1 else fairness, x)
-        status = run_clarabel(cp, cp.Problem(cp.Maximize(aim), constraints), budget, accuracy)
-        if (
-            termination_of(status) is not Termination.CONVERGED
-            or x.value is None
-            or turn == turns - 1
-        ):
-            break
-        weights = log_weights + (1.0 - fairness) * np.log(np.maximum(x.value, 1e-300))
-    return status
-
-
-def run_clarabel(cp: Any, program: Any, budget: Budget, accuracy: float = 1e-11) -> str:
+def run_clarabel(cp: Any, program: Any, budget: Budget, accuracy: float) -> str:
     """Solve a program as accurately and as long as allowed; return the solver's status.
 
     "optimal_inaccurate" is good enough here: the plan is judged, and its bound computed, from the

@@ -9,11 +9,9 @@ total demand falls with the price. The price at which demand meets the budget pr
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from specopt.models.acceptance import expected_tokens
 from specopt.models.fair_goodput.problem import FairGoodputProblem
@@ -106,42 +104,30 @@ def optimise(problem: FairGoodputProblem, region: Region, budget: Budget) -> Opt
     OutOfTime, Stopped
         Between two prices, if the budget says so.
     """
-    kernels = budget.load("fair_goodput.dual")
-    clients = np.zeros(problem.clients, kernels.Client)
-    unit = math.ldexp(
-        1.0, math.frexp(float(problem.weight.max()))[1]
-    )  # thresholds know no unit of weights
-    clients["a"], clients["w"] = problem.acceptance_rates, problem.weight / unit
-    clients["lo"], clients["hi"] = region.least, region.most
-    market = Market(budget, kernels, clients, problem.fairness, float(problem.budget_tokens))
-    best = market.clear()
-    return replace(
-        best, price=best.price * unit, gap=best.gap * unit, linear_gap=best.linear_gap * unit
-    )
+    return Market(problem, region, budget).clear()
 
 
 class Market:
     """The demand for tokens of all clients at a price, and the available tokens."""
 
-    def __init__(
-        self, budget: Budget, kernels: Any, clients: NDArray[Any], fairness: float, tokens: float
-    ) -> None:
-        rates, near = clients["a"], np.minimum(clients["hi"], math.ceil(tokens / len(clients)))
+    def __init__(self, problem: FairGoodputProblem, region: Region, budget: Budget) -> None:
+        self.budget, self.kernels = budget, budget.load("fair_goodput.dual")
+        self.fairness, self.tokens = problem.fairness, float(problem.budget_tokens)
+        self.clients = clients = np.zeros(problem.clients, self.kernels.Client)
+        # The thresholds know no unit of weights.
+        self.unit = math.ldexp(1.0, math.frexp(float(problem.weight.max()))[1])
+        clients["a"], clients["w"] = problem.acceptance_rates, problem.weight / self.unit
+        clients["lo"], clients["hi"] = region.least, region.most
+        rates, near = clients["a"], np.minimum(region.most, math.ceil(self.tokens / len(clients)))
         with np.errstate(divide="ignore", invalid="ignore"):
             clients["L"] = np.log1p(rates - 1.0)
             clients["p"] = np.where(near > 0.0, np.exp(near * clients["L"]), 1.0)
         clients["n"], clients["m"] = near, expected_tokens(rates, near)
-        self.budget, self.kernels, self.clients, self.fairness, self.tokens = (
-            budget,
-            kernels,
-            clients,
-            fairness,
-            tokens,
-        )
         self.highest = float(
             (clients["w"] * rates).max()
         )  # nobody wants a token beyond his least at this price
-        least = expected_tokens(rates, clients["hi"]) ** (1.0 - fairness) if fairness > 1.0 else 1.0
+        g = self.fairness
+        least = expected_tokens(rates, region.most) ** (1.0 - g) if g > 1.0 else 1.0
         self.worth = float((clients["w"] * least).sum())  # at least w . x^(1-g)
         self.passes = 0
 
@@ -160,39 +146,23 @@ class Market:
         bracket = self._bracket()
         if isinstance(bracket, float):
             return self._proven(bracket)
-        # Chandrupatla's root search in the logarithm of the price; it halves where demand has
-        # steps.
-        (low, at_low), (high, at_high) = bracket
-        a, fa, b, fb = math.log(high), at_high, math.log(low), at_low
-        t = 0.5
-        while abs(math.exp(a) - math.exp(b)) * abs(fa - fb) > 1e-16 * max(
-            self.worth, self.tokens * math.exp(min(a, b))
-        ):
-            x = a + t * (b - a)
-            if not min(a, b) < x < max(a, b):
-                x = 0.5 * (a + b)
-                if not min(a, b) < x < max(a, b):
-                    break
-            price = math.exp(x)
-            fx = self.excess(price)
-            if self._meets(price, fx):
-                return self._proven(price)
-            c, fc = (a, fa) if (fx > 0.0) == (fa > 0.0) else (b, fb)
-            if (fx > 0.0) != (fa > 0.0):
-                b, fb = a, fa
-            a, fa = x, fx
-            xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
-            t = 0.5
-            if phi * phi < xi and (1.0 - phi) ** 2 < 1.0 - xi:
-                t = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (
-                    fc - fb
-                )
-                t = min(1.0 - 1e-9, max(1e-9, t))
-        low, high = math.exp(min(a, b)), math.exp(max(a, b))
+        from scipy.optimize import brentq
+
+        ends = {math.log(price): excess for price, excess in bracket}
+
+        def excess(logarithm: float) -> float:
+            if logarithm in ends:
+                return ends[logarithm]
+            found = self.excess(math.exp(logarithm))
+            return 0.0 if self._meets(math.exp(logarithm), found) else found
+
+        root = brentq(excess, *ends, xtol=1e-300, maxiter=1000)
+        low = high = math.exp(root)
+        if self._meets(low, self.excess(low)):
+            return self._proven(low)
+        # The last digit of a step in demand depends on the prices before.
         step = 4e-16
-        while (
-            self.excess(low) < 0.0
-        ):  # the last digit of a step in demand depends on the prices before
+        while self.excess(low) < 0.0:
             low *= 1.0 - step
             step *= 2.0
         more = self.clients["s"].copy()
@@ -242,4 +212,10 @@ class Market:
 
     def _proven(self, price: float) -> Optimum:
         gap, linear_gap = self.kernels.certify(self.fairness, self.tokens, price, self.clients)
-        return Optimum(self.clients["s"].copy(), price, gap, linear_gap, self.passes)
+        return Optimum(
+            self.clients["s"].copy(),
+            price * self.unit,
+            gap * self.unit,
+            linear_gap * self.unit,
+            self.passes,
+        )

@@ -15,8 +15,9 @@ only. For g < 1 it is the other way round.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -34,10 +35,10 @@ without another attempt.
 """
 
 INSIDE = 0.995
-"""Part of the way to the boundary that a step may go."""
+"""Longest step, as a share of the distance to the boundary."""
 
 PATIENCE = 8
-"""Steps without progress after which rounding is taken to have won."""
+"""Number of steps without progress after which the search ends."""
 
 CURVED = 0.3
 """Share of the gap that a step may leave as the error of its linear model."""
@@ -47,9 +48,6 @@ WHOLE = 256
 the clients are eliminated first: that is fast, and loses digits where rounds are nearly the same.
 """
 
-ACCURATE = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-"""For HiGHS, whose own tolerances are 1e-7."""
-
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
@@ -58,7 +56,7 @@ class Mixture:
     Parameters
     ----------
     shares
-        theta, one per given round.
+        Share of each given round.
     extra
         Multipliers of the least rates in the prices of the mixture, at which it is worth 1; zero
         where none is due.
@@ -72,7 +70,7 @@ class Mixture:
     lack: float
 
 
-def fairest_mixture(rates: Floats, weights: Floats, fairness: float, least: Floats) -> Mixture:
+def fairest_mixture(rates: Floats, weights: Floats, fairness: float, spare: Floats) -> Mixture:
     """Return the best mixture of rounds.
 
     Parameters
@@ -80,46 +78,59 @@ def fairest_mixture(rates: Floats, weights: Floats, fairness: float, least: Floa
     rates
         One row per client, one column per round; all positive.
     weights, fairness
-        Of the utility.
-    least
-        Least rate of each client; 0 for none. They must be reachable.
+        Parameters of the utility.
+    spare
+        Rates beyond minimum rates, in any unit: one row for each, one column per round. They must
+        be reachable.
     """
     if fairness == 0.0:
-        return _largest_sum(rates, weights, least)
+        return _largest_sum(rates, weights, spare)
     unit = rates.max(axis=1)
     path = partial(
         _Path,
         rates / unit[:, None],
         np.log(weights) + (1.0 - fairness) * np.log(unit),
         fairness,
-        least / unit,
+        spare,
     )
     found = path().follow(careful=False)
     if found.lack > ENOUGH:
         found = min(found, path().follow(careful=True), key=lambda mixture: mixture.lack)
-    return replace(found, extra=found.extra / unit)
+    return found
 
 
-def keep_least(rates: Floats, shares: Floats, least: Floats) -> Floats:
-    """Return shares near some that give every least rate exactly: those themselves if they do."""
-    x = rates @ shares
-    if (x >= least).all():
-        return shares
+def best_shares(cost: Floats, rows: Floats, limits: Floats, *free: tuple[float, float]) -> Any:
+    """Return SciPy's solution of the linear program with the least cost of shares, which sum to 1.
+
+    Constraints are rows @ values <= limits. The values are shares, followed by variables with the
+    bounds `free`.
+    """
     from scipy.optimize import linprog
 
-    unit = rates.max(axis=1)
-    count = len(shares)
-    due = least > 0
-    spare, _ = beyond(rates[due], least[due])
-    found = linprog(  # the smallest part of any rate to give up
-        np.append(np.zeros(count), 1.0),
-        A_ub=np.block(
-            [[-rates / unit[:, None], -(x / unit)[:, None]], [-spare, np.zeros((len(spare), 1))]]
-        ),
-        b_ub=-np.concatenate((x / unit, np.zeros(len(spare)))),
-        A_eq=np.append(np.ones(count), 0.0)[None],
+    count = len(cost) - len(free)
+    return linprog(
+        cost,
+        A_ub=rows,
+        b_ub=limits,
+        A_eq=np.append(np.ones(count), np.zeros(len(free)))[None],
         b_eq=[1.0],
-        options=ACCURATE,
+        bounds=[*[(0.0, None)] * count, *free],
+        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+    )
+
+
+def keep_least(rates: Floats, shares: Floats, spare: Floats) -> Floats:
+    """Return shares near some that reach every minimum rate exactly: those themselves if they
+    do.
+    """
+    if (spare @ shares >= 0.0).all():
+        return shares
+    part = rates / (rates @ shares)[:, None]
+    found = best_shares(  # the smallest part of any rate to give up
+        np.append(np.zeros(len(shares)), 1.0),
+        -np.block([[part, np.ones((len(part), 1))], [spare, np.zeros((len(spare), 1))]]),
+        -np.append(np.ones(len(part)), np.zeros(len(spare))),
+        (0.0, math.inf),
     )
     if found.x is None:
         return shares
@@ -127,61 +138,34 @@ def keep_least(rates: Floats, shares: Floats, least: Floats) -> Floats:
     return np.asarray(kept / kept.sum(), np.float64)
 
 
-def beyond(rates: Floats, least: Floats) -> tuple[Floats, Floats]:
-    """Return the rates of rounds beyond least rates, all > 0, each row in a unit, and the units.
-
-    A solver's tolerance is then a part of the change by drafts, not of the rates: it is no slack.
-    """
-    spare = rates - least[:, None]
-    unit = np.maximum(np.abs(spare).max(axis=1), 1e-12 * least)
-    return spare / unit[:, None], unit
-
-
-def _largest_sum(rates: Floats, weights: Floats, least: Floats) -> Mixture:
+def _largest_sum(rates: Floats, weights: Floats, spare: Floats) -> Mixture:
     """Return the best mixture for a weighted sum: a linear program."""
     values = (weights / weights.max()) @ rates
-    due = np.flatnonzero(least > 0)
-    extra = np.zeros(len(weights))
+    extra = np.zeros(len(spare))
     shares = (np.arange(len(values)) == int(values.argmax())).astype(np.float64)
-    if len(due):
-        from scipy.optimize import linprog
-
-        spare, unit = beyond(rates[due], least[due])
-        found = linprog(
-            -values / values.max(),
-            A_ub=-spare,
-            b_ub=np.zeros(len(due)),
-            A_eq=np.ones((1, len(values))),
-            b_eq=[1.0],
-            options=ACCURATE,
-        )
-        if found.x is None:  # the least rates are reached to the last digit, and not beyond
-            reach = (rates[due] / least[due, None]).min(axis=0)
-            shares = (np.arange(len(values)) == int(reach.argmax())).astype(np.float64)
+    if len(spare):
+        found = best_shares(-values / values.max(), -spare, extra)
+        if found.x is None:  # the minimum rates are reached to the last digit, and not beyond
+            best = int(spare.min(axis=0).argmax())
+            shares = (np.arange(len(values)) == best).astype(np.float64)
         else:
             shares = np.maximum(0.0, found.x) / np.maximum(0.0, found.x).sum()
-            extra[due] = (
-                np.maximum(0.0, -found.ineqlin.marginals)
-                / unit
-                * values.max()
-                / float(values @ shares)
-            )
-    return _checked(rates, np.log(weights), 0.0, least, shares, extra)
+            extra = np.maximum(0.0, -found.ineqlin.marginals) * values.max() / (values @ shares)
+    return _checked(rates, np.log(weights), 0.0, spare, shares, extra)
 
 
 def _checked(
     rates: Floats,
     log_weights: Floats,
     fairness: float,
-    least: Floats,
+    spare: Floats,
     shares: Floats,
     extra: Floats,
 ) -> Mixture:
     """Return a mixture with the error of its conditions of optimality."""
-    x = rates @ shares
-    worth = (slope(x, log_weights, fairness) + extra) @ rates - float(extra @ least)
-    short = (least - x) / rates.max(axis=1)
-    return Mixture(shares, extra, max(float(worth.max()) - 1.0, float(short.max())))
+    worth = slope(rates @ shares, log_weights, fairness) @ rates + extra @ spare
+    short = float((-spare @ shares).max(initial=0.0))
+    return Mixture(shares, extra, max(float(worth.max()) - 1.0, short))
 
 
 class _Path:
@@ -192,11 +176,10 @@ class _Path:
     least ones. For g < 1 the prices are the slope at V theta, which needs no s.
     """
 
-    def __init__(self, V: Floats, log_weights: Floats, fairness: float, least: Floats) -> None:
+    def __init__(self, V: Floats, log_weights: Floats, fairness: float, spare: Floats) -> None:
         N, K = V.shape
-        self.V, self.log_weights, self.fairness, self.least = V, log_weights, fairness, least
-        self.due = np.flatnonzero(least > 0)
-        self.B = np.vstack((V, V[self.due] - least[self.due, None]))
+        self.V, self.log_weights, self.fairness, self.spare = V, log_weights, fairness, spare
+        self.B = np.vstack((V, spare))
         self.steep = fairness >= 1.0
         self.first = 0 if self.steep else N  # rows from here on are pairs
         self.theta = np.full(K, 1.0 / K)
@@ -209,7 +192,7 @@ class _Path:
             self.theta *= 2.0 * float((self.rates_at(p) / x).max())
         else:
             p = self.slope(x)
-        self.y = np.concatenate((p, np.full(len(self.due), 0.1 * p.mean())))
+        self.y = np.concatenate((p, np.full(len(spare), 0.1 * p.mean())))
         self.z = np.maximum(0.1, 1.0 - self.B.T @ self.y)
         self.s = self.B @ self.theta
         self.s[:N] -= self.rates_at(p) if self.steep else self.s[:N]
@@ -228,21 +211,19 @@ class _Path:
         """The sum of all products."""
         return float(self.theta @ self.z + self.y[self.first :] @ self.s[self.first :])
 
-    def here(self) -> Mixture:
+    def here(self, extra: Floats) -> Mixture:
         """Return the present mixture with the error of its conditions of optimality."""
-        extra = np.zeros(len(self.V))
-        extra[self.due] = self.y[len(self.V) :]
         shares = self.theta / self.theta.sum()
-        return _checked(self.V, self.log_weights, self.fairness, self.least, shares, extra)
+        return _checked(self.V, self.log_weights, self.fairness, self.spare, shares, extra)
 
     def follow(self, *, careful: bool) -> Mixture:
         """Return the best mixture met on the way; a careful way has short steps, straight ahead."""
-        best, waited, least_gap = self.here(), 0, math.inf
+        best, waited, least_gap = self.here(np.zeros(len(self.spare))), 0, math.inf
         patience = 10 * PATIENCE if careful else PATIENCE
         while best.lack > ROUNDING * (10.0 + self.fairness) and waited < patience:
             if not self.step(careful=careful):
                 break
-            found, gap = self.here(), self.gap
+            found, gap = self.here(self.y[len(self.V) :]), self.gap
             waited = 0 if found.lack < 0.5 * best.lack or gap < 0.5 * least_gap else waited + 1
             least_gap = gap if waited == 0 else least_gap
             best = found if found.lack < best.lack else best

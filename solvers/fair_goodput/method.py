@@ -20,9 +20,7 @@ NO_MIN_RATES = Condition(
 
 
 def drafts_at_most(limit: int) -> Condition:
-    """Return the condition on the draft tokens that are looked at one by one where rates are per
-    second.
-    """
+    """Return the condition that limits the draft tokens of all clients if rates are per second."""
 
     def drafts(method: Method, problem: FairGoodputProblem) -> int:
         return int(useful_drafts(problem).sum()) if problem.per == "second" else 0
@@ -46,8 +44,8 @@ class FairGoodputMethod(Method):
 def admitted(problem: FairGoodputProblem, outcome: Outcome) -> Outcome:
     """Return an outcome, without its plan and bound if the judge refuses the plan.
 
-    Least rates that are missed by the very 1e-9 which the judge forgives are neither sure to be
-    kept nor proven out of reach: their plans miss them by last digits more or less.
+    A plan that misses minimum rates by the tolerance of the judge, 1e-9, may be accepted or
+    rejected, depending on rounding.
     """
     plan = outcome.plan
     if (
@@ -66,7 +64,7 @@ def admitted(problem: FairGoodputProblem, outcome: Outcome) -> Outcome:
 def offer_first_plan(
     problem: FairGoodputProblem, budget: Budget, region: Region | None = None
 ) -> None:
-    """Offer the best of the plain plans, or the least drafts of a region, if these give the
+    """Offer the best of the plain plans, or the fewest drafts of a region, if these reach the
     minimum rates.
     """
     is_free = problem.min_goodput is None

@@ -120,10 +120,10 @@ def tokens_for(acceptance_rates: Floats, goodput: Floats, most: Floats) -> Float
     the gains of the others at low acceptance.
     """
     gain = goodput - 1.0
-    short = largest_where(lambda tokens: _gain(acceptance_rates, tokens) < gain, most - 1.0)
+    short = largest_where(lambda tokens: gain_of(acceptance_rates, tokens) < gain, most - 1.0)
     high = 1.0 + short  # mu(short) < goodput <= mu(high) where goodput > 1
     slope = acceptance_rates**high
-    over = acceptance_rates * _gain(acceptance_rates, high - 1.0) - (gain - acceptance_rates)
+    over = acceptance_rates * gain_of(acceptance_rates, high - 1.0) - (gain - acceptance_rates)
     back = np.divide(over, slope, out=np.zeros_like(over), where=(over > 0) & (slope > 0))
     return np.asarray(np.where(gain <= 0.0, 0.0, high - np.clip(back, 0.0, 1.0)), np.float64)
 
@@ -143,7 +143,7 @@ def largest_where(holds: Callable[[Floats], Truths], most: Floats) -> Floats:
     return low
 
 
-def _gain(acceptance_rates: Floats, tokens: Floats) -> Floats:
+def gain_of(acceptance_rates: Floats, tokens: Floats) -> Floats:
     """Return the yield of draft tokens, without the server's own token."""
     gain = acceptance_rates * expected_tokens(acceptance_rates, np.maximum(0.0, tokens - 1.0))
     return np.asarray(np.where(tokens > 0.0, gain, 0.0), np.float64)

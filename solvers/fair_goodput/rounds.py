@@ -10,6 +10,7 @@ times suffices for each guess of the sum; for another utility each time needs it
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 
@@ -168,6 +169,11 @@ def mixture(problem: FairGoodputProblem, shares: Floats, allocations: Ints) -> F
     return declared(problem, Schedule.of(shares / shares.sum(), allocations))
 
 
+def constant(problem: FairGoodputProblem, allocation: Ints) -> FairGoodputPlan:
+    """Return the plan that uses one allocation in every round."""
+    return mixture(problem, np.ones(1), allocation[None])
+
+
 def equal_drafts(problem: FairGoodputProblem) -> FairGoodputPlan:
     """Return the plan in which everybody drafts floor(C / N) tokens in every round, or up to the
     cap.
@@ -187,7 +193,7 @@ def plain_plans(problem: FairGoodputProblem) -> list[FairGoodputPlan]:
 
 
 def _same_drafts(problem: FairGoodputProblem, tokens: int) -> FairGoodputPlan:
-    return mixture(problem, np.ones(1), np.minimum(tokens, problem.max_tokens)[None])
+    return constant(problem, np.minimum(tokens, problem.max_tokens))
 
 
 def declared(problem: FairGoodputProblem, schedule: Schedule) -> FairGoodputPlan:
@@ -207,10 +213,4 @@ def in_time(problem: FairGoodputProblem, schedule: Schedule) -> Schedule:
     seconds = schedule.share * [
         problem.round_seconds(allocation) for _, allocation in schedule.allocations()
     ]
-    return Schedule(
-        share=seconds / seconds.sum(),
-        starts=schedule.starts,
-        clients=schedule.clients,
-        tokens=schedule.tokens,
-        full=schedule.full,
-    )
+    return replace(schedule, share=seconds / seconds.sum())

@@ -54,7 +54,7 @@ _MODE_TOLERANCE = 1e-6
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Benchmark:
-    """The fair long-run rates of whoever knows the clients.
+    """The fair long-run rates of a verifier that knows all acceptance rates.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class Benchmark:
     utility
         An upper bound on the utility of any policy.
     slack
-        By how much the utility of `goodput` is below it.
+        Difference between `utility` and the utility of `goodput`.
     """
 
     goodput: Floats
@@ -82,21 +82,21 @@ class GoodputSimulation(Simulation):
     Parameters
     ----------
     options
-        Of the policy.
+        Options of the policy.
     rounds
-        Of every replication.
+        Number of rounds of every replication.
     benchmark
-        The optimum to compare with; `model` is its utility.
+        The optimum that policies are compared with; `model` is its utility.
     problem
-        Budget, weights, fairness and caps; its acceptance rates are those of the first round, first
-        regime.
+        Budget, weights, fairness and caps. Its acceptance rates are those of the first round and
+        the first regime.
     checkpoints
-        Rounds played, increasing.
+        Numbers of rounds after which sums are kept, increasing.
     expected, realised
-        Shape (replications, checkpoints, N): summed mu(true rates, S(t)), and summed tokens, up to
-        each checkpoint.
+        Sums of mu(true rates, S(t)), and of tokens, up to each checkpoint; shape (replications,
+        checkpoints, N).
     allocations
-        Shape (replications, rounds, N), if they were recorded, else empty.
+        Draft tokens of every round, shape (replications, rounds, N); empty unless recorded.
     """
 
     kind = FairGoodputProblem.kind
@@ -170,7 +170,7 @@ def benchmark(workload: GoodputWorkload) -> Benchmark:
     modes, known = process.modes(), [np.ones(problem.clients)]
     drafts = np.empty(problem.clients, np.int64)
     while True:
-        table, free = np.array(known).T, np.zeros(problem.clients)
+        table, free = np.array(known).T, np.zeros((0, len(known)))
         mixed = fairest_mixture(table, problem.weight, problem.fairness, free)
         goodput = table @ mixed.shares
         prices = problem.weight * goodput**-problem.fairness
@@ -212,22 +212,23 @@ def simulate(
         The same seed gives every draft the same luck, whatever the policy: differences between
         policies are paired.
     replications
-        How often.
+        Number of replications.
     callback
-        Called now and then with the replications done and their mean utility.
+        Function that is called repeatedly with the number of replications done and their mean
+        utility.
     rounds
-        How long.
+        Number of rounds of each replication.
     checkpoints
         Rounds after which sums are kept, increasing; None: after every round, at most 1000 of them.
     initial_estimates
-        As for the scheduler.
+        First estimate of each client's acceptance rate; None stands for the policy's own.
     every_draft
         Whether the policy learns the fate of every draft, or up to the first rejection only; None:
         as it supposes, `gradient` of every draft, the others up to the first rejection.
     record
         Whether to keep every allocation.
     optimum
-        A benchmark computed before, to save time.
+        A benchmark that was computed before; pass it to save time.
 
     Raises
     ------
@@ -316,9 +317,9 @@ class State:
     Parameters
     ----------
     round
-        From 0.
+        Number of the round, from 0.
     budget_tokens, caps, weights, fairness
-        C, the most tokens of every client, their weights, and the fairness.
+        Draft tokens of a round, maximum tokens and weight of every client, and the fairness.
     """
 
     round: int
@@ -347,7 +348,7 @@ class Outcome:
 
 
 def _twin(policy: OwnPolicy, workload: GoodputWorkload, run: int) -> Any:
-    """Return the event loop of a run as plain Python, around a policy of one's own."""
+    """Return the event loop of a run in plain Python, around the caller's own policy."""
     problem, rounds = workload.problem, count()
     words = (
         f"draft tokens of {problem.clients} clients within their caps, {problem.budget_tokens}"

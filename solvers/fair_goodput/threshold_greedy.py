@@ -6,8 +6,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from specopt.models.fair_goodput.problem import FairGoodputProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.method import (
@@ -17,7 +15,7 @@ from specopt.solvers.fair_goodput.method import (
     FairGoodputMethod,
     offer_first_plan,
 )
-from specopt.solvers.fair_goodput.rounds import best_sum, mixture
+from specopt.solvers.fair_goodput.rounds import best_sum, constant
 from specopt.solvers.method import Outcome
 
 
@@ -38,6 +36,6 @@ class ThresholdGreedy(FairGoodputMethod):
         """Find the best single round; mixing rounds cannot raise a weighted sum."""
         offer_first_plan(problem, budget)
         best, allocation = best_sum(problem, problem.weight, budget)
-        plan = mixture(problem, np.ones(1), allocation[None])
+        plan = constant(problem, allocation)
         budget.offer(plan)
         return Outcome(plan=plan, bound=best)

@@ -13,7 +13,7 @@ import pytest
 from specopt.solvers.highs import Highs, silent_highs
 
 PROGRAM = """
-import ctypes, dataclasses, os, sys
+import ctypes, os, sys
 import specopt
 from specopt.solvers.highs import Highs
 from specopt.solvers.verification_batch import threshold
@@ -25,9 +25,6 @@ def counting(self, make=Highs.__init__):
     make(self)
 Highs.__init__ = counting
 Threshold.few_labels, Threshold.polished, threshold.MEETING = -1, 0, -1
-fair = specopt.generate("fair-goodput/per-second", clients=2, seed=1)
-some = specopt.solve(fair).plan.goodput
-fair = dataclasses.replace(fair, min_goodput=tuple(0.5 * rate for rate in some))
 for problem, method in (
     (specopt.generate("draft-control/random", seed=1), "linear-program"),
     (specopt.generate("verification-batch/mixed", requests=40, seed=0), "threshold"),
@@ -35,7 +32,6 @@ for problem, method in (
     (specopt.generate("draft-allocation/uniform", clients=2, seed=1), "milp"),
     (specopt.generate("serving-latency/paper-1", tasks=2, max_input=64, max_output=4), "milp"),
     (specopt.generate("serving-latency/known-lengths", tasks=12, seed=1), "length-aware"),
-    (fair, "enumeration"),
 ):
     del made[:]
     specopt.solve(problem, method, time_limit=600.0)

@@ -9,20 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import draft_allocation as naive
 
-from specopt import DraftAllocationPlan, DraftAllocationProblem, Status, Termination
+from specopt import DraftAllocationProblem, Status, Termination
 from specopt.kinds.draft_allocation.strategies import problems as draft_allocations
 from specopt.solvers.draft_allocation import AutoAllocation
 from specopt.solvers.draft_allocation.method import lagrangian_bound, price_of, scaled
-
-
-@given(draft_allocations(budget=(0, 30)))
-def test_takes_the_largest_marginals(problem: DraftAllocationProblem) -> None:
-    """Tests that the allocation is worth as much as the C largest of all marginals, sorted at
-    once.
-    """
-    largest = DraftAllocationPlan(draft_tokens=np.array(naive.by_sorting(problem.to_dict())))
-    result = solve(problem, "greedy")
-    assert result.objective == pytest.approx(problem.evaluate(largest).objective, rel=1e-13)
 
 
 @settings(max_examples=100)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import tracemalloc
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from helpers.untyped import generate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import draft_control as naive
-from small_instances.draft_control import INSTANCES
 
 from specopt import DraftControlProblem
 from specopt.kinds.draft_control.strategies import problems as draft_controls
@@ -78,26 +76,6 @@ def test_tokens_seconds_and_shares_are_those_of_the_oracle(
     )
     rate = float(prepared.shares @ tokens) / float(prepared.shares @ seconds)
     assert rate == pytest.approx(float(naive.objective(exact, policy)), rel=1e-13)
-
-
-def test_the_tables_have_all_actions() -> None:
-    """Tests that the tables have the tokens and seconds of all actions, in the order of the
-    choices.
-    """
-    problem: Any = INSTANCES["mixing"]
-    prepared = prepare(problem)
-    (tokens, seconds), (lengths, indices) = prepared.tables, prepared.choices
-    data = problem.to_dict()
-    for column, (length, index) in enumerate(zip(lengths.tolist(), indices.tolist(), strict=True)):
-        action = (length, data["resolutions"][index])
-        for state in range(3):
-            expected = naive.tokens(data, state, action), naive.seconds(data, state, action)
-            assert (tokens[state, column], seconds[state, column]) == pytest.approx(
-                tuple(map(float, expected)), rel=1e-14
-            )
-    assert set(zip(lengths.tolist(), indices.tolist(), strict=True)) == {
-        (length, index) for length in range(5) for index in range(2)
-    }
 
 
 @pytest.mark.parametrize("lengths", [[0, 300], [5000, 5300]])

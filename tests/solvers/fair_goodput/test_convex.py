@@ -7,7 +7,7 @@ import pytest
 from helpers.untyped import generate, solve
 from hypothesis import given
 
-from specopt import FairGoodputProblem, Status, Termination
+from specopt import FairGoodputProblem, Status, Termination, Unsupported
 from specopt.kinds.fair_goodput.strategies import problems as fair_goodputs
 from specopt.solvers.fair_goodput.convex import Convex, price_bound, repaired
 from specopt.solvers.fair_goodput.region import Region, region_of
@@ -74,10 +74,22 @@ def test_accuracy_is_an_option() -> None:
     assert result.objective <= best.objective + 1e-12 <= result.bound + 2e-12
 
 
-def test_per_second_is_refused() -> None:
-    """Tests that it says what it cannot take."""
-    problem = generate("fair-goodput/per-second")
-    assert (
-        Convex().refusal(problem)
-        == "it has rates per second, but the method accepts rates per round"
-    )
+@pytest.mark.parametrize(
+    ("method", "problem", "reason"),
+    [
+        (
+            "convex",
+            generate("fair-goodput/per-second"),
+            "has rates per second, but the method accepts rates per round",
+        ),
+        (
+            "enumeration",
+            generate("fair-goodput/paper-5", clients=8, budget=20),
+            "has more than 3,000 allocations, but the method accepts at most 3,000 allocations",
+        ),
+    ],
+)
+def test_what_is_refused(method: str, problem: FairGoodputProblem, reason: str) -> None:
+    """Tests that reference methods say what they cannot solve."""
+    with pytest.raises(Unsupported, match=reason):
+        solve(problem, method)

@@ -37,6 +37,12 @@ def tables(seed: int, count: int) -> Iterator[tuple[Array, Array]]:
         yield rates, np.exp(rng.normal(0.0, rng.choice([0.1, 1.0, 6.0]), clients))
 
 
+def beyond(rates: Array, least: Array) -> Array:
+    """The rates beyond the minimum rates that are above 0, each row in a unit of its size."""
+    due = least > 0
+    return np.asarray((rates - least[:, None])[due] / rates[due].max(axis=1)[:, None])
+
+
 def prices_at(x: Array, weights: Array, fairness: float) -> Array:
     """The slope of the utility, in units in which the rates are worth 1."""
     logarithms = np.log(weights) - fairness * np.log(x)
@@ -50,7 +56,7 @@ def test_no_round_is_worth_more_at_its_prices(fairness: float) -> None:
     steepness.
     """
     for rates, weights in tables(int(10 * fairness), 60):
-        found = fairest_mixture(rates, weights, fairness, np.zeros(len(rates)))
+        found = fairest_mixture(rates, weights, fairness, beyond(rates, np.zeros(len(rates))))
         assert (found.shares >= 0.0).all()
         assert found.shares.sum() == pytest.approx(1.0, rel=1e-14)
         worth = prices_at(rates @ found.shares, weights, fairness) @ rates
@@ -67,13 +73,13 @@ def test_multipliers_of_least_rates_close_the_gap(fairness: float) -> None:
     for rates, weights in tables(int(10 * fairness), 40):
         part = rng.choice([0.5, 0.9, 1.0 - 1e-6]) * (rng.random(len(rates)) < 0.5)
         least = part * (rates @ rng.dirichlet(np.ones(rates.shape[1])))
-        found = fairest_mixture(rates, weights, fairness, least)
-        x = rates @ found.shares
+        spare = beyond(rates, least)
+        found = fairest_mixture(rates, weights, fairness, spare)
         assert (found.extra >= 0.0).all()
-        assert (x >= least - 1e-11 * rates.max(axis=1)).all()
-        prices = prices_at(x, weights, fairness) + found.extra
-        assert (prices @ rates).max() - found.extra @ least <= 1.0 + 1e-11
-        assert found.extra @ (x - least) <= 2e-11
+        assert (spare @ found.shares >= -1e-11).all()
+        prices = prices_at(rates @ found.shares, weights, fairness)
+        assert (prices @ rates + found.extra @ spare).max() <= 1.0 + 1e-11
+        assert found.extra @ spare @ found.shares <= 2e-11
 
 
 @pytest.mark.parametrize("fairness", FAIRNESS[1:])
@@ -84,7 +90,9 @@ def test_the_careful_way_leads_there_too(fairness: float) -> None:
     for rates, weights in tables(int(10 * fairness) + 1, 12):
         unit = rates.max(axis=1)
         logarithms = np.log(weights) + (1.0 - fairness) * np.log(unit)
-        path = _Path(rates / unit[:, None], logarithms, fairness, np.zeros(len(unit)))
+        path = _Path(
+            rates / unit[:, None], logarithms, fairness, beyond(rates, np.zeros(len(rates)))
+        )
         assert path.follow(careful=True).lack <= 1e-11
 
 
@@ -94,7 +102,7 @@ def test_a_failure_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     monkeypatch.setattr(_Path, "step", lambda self, *, careful: False)
     rates = np.array([[1.0, 3.0], [2.0, 1.0]])
-    found = fairest_mixture(rates, np.ones(2), 1.0, np.zeros(2))
+    found = fairest_mixture(rates, np.ones(2), 1.0, beyond(rates, np.zeros(len(rates))))
     assert found.shares == pytest.approx([0.5, 0.5])
     assert found.lack == pytest.approx(0.5 * (3.0 / 2.0 + 1.0 / 1.5) - 1.0)
 
@@ -111,6 +119,6 @@ def test_eliminating_the_clients_leads_there_too(
     found = []
     for limit in (0, 1000):
         monkeypatch.setattr(master, "WHOLE", limit)
-        found.append(fairest_mixture(rates, weights, fairness, least))
+        found.append(fairest_mixture(rates, weights, fairness, beyond(rates, least)))
     assert all(mixture.lack <= 1e-11 for mixture in found)
     assert found[0].shares == pytest.approx(found[1].shares, abs=1e-6)

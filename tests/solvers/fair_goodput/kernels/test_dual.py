@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import itertools
 import math
 from typing import Any
 
@@ -13,11 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from specopt import FairGoodputProblem
 from specopt.kinds.fair_goodput.strategies import fairness, rates, weights
 from specopt.models.fields import Floats
-from specopt.solvers.budget import Budget
-from specopt.solvers.fair_goodput.rounds import best_utility
 
 
 def rate(a: float, s: float) -> float:
@@ -94,33 +90,3 @@ def test_certificates_are_their_definitions(
         linear += max(worth) - (slope * rate(a[i], s[i]) - price * s[i])
     assert gaps[0] == pytest.approx(dual, rel=1e-9, abs=1e-9)
     assert gaps[1] == pytest.approx(linear, rel=1e-9, abs=1e-9)
-
-
-@pytest.mark.parametrize("g", [0.0, 1.0, 3.0])
-def test_no_round_is_worth_more_than_the_best_one(g: float) -> None:
-    """Tests that the best single round per second is that of all allocations, each worth what its
-    rates are.
-    """
-    a, w, draft, network = np.array(
-        [[0.9, 0.6, 0.4], [1.0, 2.0, 1.0], [0.2, 0.03, 0.01], [0.01, 0.05, 0.3]]
-    )
-    problem = FairGoodputProblem(
-        acceptance_rates=a,
-        weights=w,
-        budget_tokens=5,
-        fairness=g,
-        per="second",
-        draft_seconds_per_token=draft,
-        network_seconds=network,
-        verify_overhead_seconds=0.2,
-        verify_seconds_per_token=0.02,
-    )
-
-    def worth(allocation: tuple[int, ...]) -> float:
-        seconds = max(np.array(allocation) * draft + network) + 0.2 + 0.02 * sum(allocation)
-        x = np.array([rate(a[i], s) for i, s in enumerate(allocation)]) / seconds
-        return float(w @ (np.log(x) if g == 1.0 else x ** (1.0 - g) / (1.0 - g)))
-
-    found = tuple(best_utility(problem, Budget(problem)).tolist())
-    every = [one for one in itertools.product(range(6), repeat=3) if sum(one) <= 5]
-    assert sum(found) > 0 and worth(found) == pytest.approx(max(map(worth, every)), rel=1e-12)

@@ -1,4 +1,4 @@
-"""The best action for all states against its definition in rational arithmetic."""
+"""The baselines of draft control against their definitions in rational arithmetic."""
 
 from __future__ import annotations
 
@@ -53,3 +53,15 @@ def test_no_drafts_is_the_rival_to_beat() -> None:
         Unsupported, match="it has drafts from 1 on, but the method accepts drafts of 0 tokens"
     ):
         solve(DraftControlProblem.from_dict(data), "no-drafts")
+
+
+@settings(max_examples=40)
+@given(draft_controls(longest=6))
+def test_myopic_maximises_each_iteration(problem: DraftControlProblem) -> None:
+    """Tests that every state takes an action of the most tokens per second of its own (Eq. 13)."""
+    result = solve(problem, "myopic")
+    data = problem.to_dict()
+    for state, choice in enumerate(result.plan.policy):
+        action = (choice.draft_length, choice.resolution)
+        ratio = naive.tokens(data, state, action) / naive.seconds(data, state, action)
+        assert float(ratio) == pytest.approx(float(naive.largest_ratio(data, state)), rel=1e-12)
