@@ -52,19 +52,17 @@ class Auto(Method):
         """Yield the members when they are asked for: to ask all of them takes as long as to solve a
         small problem.
         """
+
+        def able(kinds: tuple[type[Method], ...]) -> Iterator[Method]:
+            members = (kind() for kind in kinds)
+            return (one for one in members if one.refusal(problem, memory_limit) is None)
+
         none = True
-        for kind in self.order_for(problem):
-            member = kind()
-            if member.refusal(problem, memory_limit) is None:
-                none = False
-                yield member
+        for member in able(self.order_for(problem)):
+            none = False
+            yield member
         if none:
-            rest = (
-                member
-                for kind in self.instead
-                if (member := kind()).refusal(problem, memory_limit) is None
-            )
-            yield from islice(rest, 1)
+            yield from islice(able(self.instead), 1)
 
     def order_for(self, problem: Any) -> tuple[type[Method], ...]:
         """Return the members in the best order for a problem."""

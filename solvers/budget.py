@@ -10,7 +10,7 @@ from specopt.models.errors import OutOfMemory, OutOfTime, OutOfWork
 from specopt.models.memory import free_memory
 from specopt.models.problem import Evaluation, Plan, Problem
 from specopt.models.result import Progress
-from specopt.solvers.compiler import Compiler
+from specopt.solvers.clock import Clock
 
 MEMORY_LIMIT = 2 * 2**30
 """Default memory limit of a solve in bytes, in addition to the memory that the process already
@@ -44,7 +44,7 @@ def shortage(fields: str, size: float, limit: float) -> str | None:
     )
 
 
-class Budget(Compiler):
+class Budget(Clock):
     """The limits of a method, and its best plan and bound so far.
 
     Parameters

@@ -1,16 +1,19 @@
-"""The clock of a solve: the time that is left, and calls that must not outlast it."""
+"""The clock of a solve: the time that is left, and calls and imports that must not outlast it."""
 
 from __future__ import annotations
 
+import importlib
 import math
 import threading
 import time
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any, TypeVar
 
 import numpy as np
 
 from specopt.models.errors import OutOfTime, Stopped
+from specopt.solvers.kernels.compiling import meter, metered
 
 T = TypeVar("T")
 
@@ -35,6 +38,7 @@ class Clock:
         self.stopped = False
         # whether the time limit ended anything so far, be it a part that a method can spare
         self.cut_short = False
+        self._metered_before = meter.seconds
 
     @property
     def seconds(self) -> float:
@@ -121,3 +125,55 @@ class Clock:
         if failed:
             raise failed[0]
         return found[0]
+
+    @property
+    def preparing_seconds(self) -> float:
+        """Seconds that this thread has spent on imports and compilation since the clock started."""
+        return meter.seconds - self._metered_before
+
+    def load(self, module: str) -> Any:
+        """Return the module of kernels KIND.MODULE, each of which is compiled when it is first
+        called.
+
+        Raises
+        ------
+        OutOfTime
+            If the module is not imported in time.
+        """
+        kind, _, name = module.partition(".")
+        return self.load_library(f"specopt.solvers.{kind}.kernels.{name}")
+
+    def load_library(self, name: str) -> Any:
+        """Import a module that takes long to import, without overrunning the time limit.
+
+        Raises
+        ------
+        OutOfTime
+            If the module is not ready in time.
+        """
+        if name in _ready:
+            return _ready[name]
+        self.check()
+        loader = _loaders.get(name)
+        if loader is None:
+            loader = _loaders[name] = threading.Thread(target=_load, args=(name,), daemon=True)
+            loader.start()
+        with metered():
+            while loader.is_alive():
+                loader.join(min(0.1, self.remaining))
+                self.check()
+        if name not in _ready:
+            _loaders.pop(name, None)
+            return importlib.import_module(name)  # it failed in the thread: let the error show here
+        return _ready[name]
+
+
+_ready: dict[str, ModuleType] = {}
+_loaders: dict[str, threading.Thread] = {}
+
+
+def _load(name: str) -> None:
+    try:
+        _ready[name] = importlib.import_module(name)
+    except BaseException:  # repeated, and shown, in the caller's thread
+        return

@@ -9,8 +9,12 @@ import numpy as np
 
 from specopt.models.prompt_chunking.problem import PromptChunkingPlan, PromptChunkingProblem
 from specopt.solvers.auto import Auto
-from specopt.solvers.prompt_chunking.baselines import BASELINES, Whole, equal_chunks
-from specopt.solvers.prompt_chunking.best_equal import BestEqual
+from specopt.solvers.prompt_chunking.baselines import (
+    BASELINES,
+    BestEqual,
+    Whole,
+    equal_chunks,
+)
 from specopt.solvers.prompt_chunking.brute_force import BruteForceChunking
 from specopt.solvers.prompt_chunking.deadline import Deadline
 from specopt.solvers.prompt_chunking.equation_3 import Equation3

@@ -1,4 +1,6 @@
-"""Baselines for `prompt-chunking`: the whole prompt, equal chunks, geometric chunks."""
+"""Baselines for `prompt-chunking`: the whole prompt, equal chunks of a given or of the best size,
+and geometric chunks.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +33,14 @@ def equal_chunks(problem: PromptChunkingProblem, tokens: int) -> Ints:
     size = -(-size // grid) * grid
     full = (N - 1) // size
     return np.array([size] * full + [N - full * size], np.int64)
+
+
+def best_equal_chunks(problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Ints:
+    """Return the best chunks of one size; of those that tie, the larger ones. O(P N log N)."""
+    kernels = budget.load("prompt_chunking.families")
+    least = -(-prepared.cells // prepared.most)
+    size = call(budget, kernels.best_equal, least, prepared.prompt, partial=True)
+    return equal_chunks(problem, size * (problem.grid_tokens or 1))
 
 
 @dataclass(frozen=True)
@@ -68,6 +78,21 @@ class Fixed(Family):
     def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
         """Cut the prompt."""
         chunks = equal_chunks(problem, self.chunk_tokens)
+        return certify(chunks, budget, chunk_tokens=int(chunks[0]))
+
+
+@dataclass(frozen=True)
+class BestEqual(Family):
+    """Use chunks of the best single size, where the last one has the remaining tokens."""
+
+    name = "best-equal"
+    source = "enumeration of all sizes; what Eq. 3 of paper 4 approximates"
+    guarantee = "the best equal chunks; a certified gap"
+    complexity = "O(P N log N)"
+
+    def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
+        """Try every size."""
+        chunks = best_equal_chunks(problem, prepared, budget)
         return certify(chunks, budget, chunk_tokens=int(chunks[0]))
 
 

@@ -9,8 +9,7 @@ from typing import Any
 from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.prompt_chunking.baselines import Family, equal_chunks
-from specopt.solvers.prompt_chunking.best_equal import best_equal_chunks
+from specopt.solvers.prompt_chunking.baselines import Family, best_equal_chunks, equal_chunks
 from specopt.solvers.prompt_chunking.method import certify
 from specopt.solvers.prompt_chunking.prepare import Prepared
 

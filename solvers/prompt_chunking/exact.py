@@ -100,13 +100,17 @@ class ExactChunking(SearchingMethod):
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
         """Bracket the optimum until plan and bound meet."""
         budget.offer_warm_start()
-        search = Search(problem, budget, self.max_labels)
-        search.start()
-        search.bracket()
+        has_searched = budget.bound is not None  # another method, before this one
+        found = Search(problem, budget, self.max_labels)
+        chunks = NONE if has_searched else search(found.prepared, STAGES_PLAYED, budget)
+        if len(chunks):
+            budget.offer(plan_of(chunks))
+        budget.check()
+        found.bracket()
         stats = {
-            "deadlines": search.deadlines,
-            "label_passes": search.passes,
-            "labels": search.labels,
+            "deadlines": found.deadlines,
+            "label_passes": found.passes,
+            "labels": found.labels,
         }
         return Outcome(plan=budget.incumbent, bound=budget.bound, stats=stats)
 
@@ -117,8 +121,7 @@ class Search:
     def __init__(self, problem: PromptChunkingProblem, budget: Budget, max_labels: int) -> None:
         self.budget = budget
         self.max_labels = max_labels
-        self.searched = budget.bound is not None  # by another method, before this one
-        # or else more chunks are no worse than fewer, up to a cap
+        # whether fewer chunks can be better; otherwise only a cap makes their number matter
         self.counts = problem.local_overhead_seconds > 0
         self.prepared = prepare_and_bound(problem, budget)
         self.kernels = budget.load("prompt_chunking.exact")
@@ -149,20 +152,17 @@ class Search:
         spread = self.plan_seconds - self.bound
         return spread / self.plan_seconds if spread > 0 else 0.0
 
-    def start(self) -> None:
-        """Offer the plan of the default heuristic, unless another method has searched like that."""
-        chunks = NONE if self.searched else search(self.prepared, STAGES_PLAYED, self.budget)
-        if len(chunks):
-            self.budget.offer(plan_of(chunks))
-        self.budget.check()
-
     def bracket(self) -> None:
         """Try deadlines until plan and bound meet, within the gap asked for, or it takes too many
         labels.
         """
         enough = max(ENOUGH, self.budget.gap)
         if self.distance > enough:
-            self.fill_earliest()
+            rows = len(self.floor)
+            for first in range(0, rows, self.rows_at_once):
+                behind = min(first + self.rows_at_once, rows)
+                self.kernels.earliest(first, behind, self.prepared.prompt, self.floor)
+                self.tick()
         high = self.plan_seconds
         # bounds from both ends alone
         while self.distance > enough and high - self.bound > FINE * high:
@@ -187,14 +187,6 @@ class Search:
             elif self.budget.offer(plan_of(chunks)) >= best:
                 return  # rounding at the scale of CLOSE: numbers of wildly different sizes
             at_once = not at_once
-
-    def fill_earliest(self) -> None:
-        """Fill the table of earliest states."""
-        rows = len(self.floor)
-        for first in range(0, rows, self.rows_at_once):
-            behind = min(first + self.rows_at_once, rows)
-            self.kernels.earliest(first, behind, self.prepared.prompt, self.floor)
-            self.tick()
 
     def rule_out(self, deadline: float) -> None:
         """Record that no plan ends by a deadline."""

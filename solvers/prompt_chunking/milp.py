@@ -2,9 +2,9 @@
 any solver.
 
 A plan is a path over the places where a chunk may end. Each place has the times at which the chunk
-that ends there has left every resource. A chunk that is taken lets the times at its end follow
-those at its begin, as the event model of `specopt.models.prompt_chunking.problem` says. Nothing is
-assumed about good plans.
+that ends there has left every resource. If a chunk is taken, the times at its end follow the times
+at its start, as in the event model of `specopt.models.prompt_chunking.problem`. Nothing is assumed
+about good plans.
 """
 
 from __future__ import annotations
@@ -80,26 +80,18 @@ def formulate(problem: PromptChunkingProblem) -> Any:
 
     # Sets
     program.places = pyo.RangeSet(0, M)
-    program.stages = pyo.RangeSet(1, problem.pipeline_length)
     program.chunks = pyo.Set(initialize=[(i, j) for j in range(1, M + 1) for i in range(j)])
+    program.resources = pyo.RangeSet(0, clocks - 1)
 
-    # Variables
-    program.takes = pyo.Var(
-        program.chunks, domain=pyo.Binary
-    )  # a chunk of the tokens between two places
-    program.local = pyo.Var(
-        program.places, domain=pyo.NonNegativeReals
-    )  # the device has computed it
-    program.up = pyo.Var(program.places, domain=pyo.NonNegativeReals)  # it is uploaded
-    program.left = pyo.Var(
-        program.stages, program.places, domain=pyo.NonNegativeReals
-    )  # it has left a stage
-    program.down = pyo.Var(
-        program.places, domain=pyo.NonNegativeReals
-    )  # its hidden states are back
+    # Variables: a chunk of the tokens between two places; when the chunk that ends at a place has
+    # left a resource
+    program.takes = pyo.Var(program.chunks, domain=pyo.Binary)
+    program.left = pyo.Var(program.resources, program.places, domain=pyo.NonNegativeReals)
 
     # The time to the first token
-    program.first_token = pyo.Objective(expr=program.down[M] + problem.head_seconds / unit)
+    program.first_token = pyo.Objective(
+        expr=program.left[clocks - 1, M] + problem.head_seconds / unit
+    )
     program.known = pyo.Constraint(expr=program.first_token.expr <= UNITS * (1 + 1e-9))
 
     # The chunks are a path from the first token to the last.
@@ -113,18 +105,41 @@ def formulate(problem: PromptChunkingProblem) -> Any:
     program.most = pyo.Constraint(
         expr=sum(program.takes[c] for c in program.chunks) <= problem.chunk_limit
     )
-    _pass(program, problem, {(i, j): ends[j] - ends[i] for i, j in program.chunks})
+
+    # A chunk passes the resources in order.
+    uses = resources(problem, {(i, j): ends[j] - ends[i] for i, j in program.chunks})
+
+    def passes(p: Any, r: int, j: int) -> Any:
+        arrived = p.left[r - 1, j] if r else 0.0
+        seconds, lag, _ = uses[r]
+        busy = sum(seconds[i, j] / unit * p.takes[i, j] for i in range(j))
+        return p.left[r, j] >= arrived + lag / unit + busy
+
+    def in_turn(p: Any, r: int, i: int, j: int) -> Any:
+        """The chunk i..j follows the one that ends at i; nothing that matters lasts longer than one
+        chunk.
+        """
+        if i == 0:
+            return pyo.Constraint.Skip
+        seconds, _, wait = uses[r]
+        least = (seconds[i, j] + wait) / unit
+        return p.left[r, j] >= p.left[r, i] + least - (UNITS + least) * (1 - p.takes[i, j])
+
+    program.passes = pyo.Constraint(program.resources, pyo.RangeSet(1, M), rule=passes)
+    program.in_turn = pyo.Constraint(program.resources, program.chunks, rule=in_turn)
     return program
 
 
-def _pass(program: Any, problem: PromptChunkingProblem, size: dict[tuple[int, int], int]) -> None:
-    """Let the chunks pass the resources in order, each as long as its tokens take there."""
-    import pyomo.environ as pyo
+def resources(
+    problem: PromptChunkingProblem, size: dict[tuple[int, int], int]
+) -> list[tuple[dict[tuple[int, int], float], float, float]]:
+    """Return the resources in the order in which a chunk passes them: device, uplink, the stages of
+    the cloud, downlink.
 
-    unit, P, M = program.unit, problem.pipeline_length, program.places.last()
-
-    # Seconds of a chunk on each resource
-    g, mu = problem.cloud_delay, problem.background_tokens
+    Each has three entries: the seconds of each chunk; the seconds from the end of a chunk at the
+    resource before to its earliest start here; and the minimum seconds between two chunks.
+    """
+    g, mu, P = problem.cloud_delay, problem.background_tokens, problem.pipeline_length
     upload_token = problem.bytes_per_token / problem.uplink_bytes_per_second
     download_token = problem.bytes_per_token / problem.downlink_bytes_per_second
     local = {
@@ -133,57 +148,21 @@ def _pass(program: Any, problem: PromptChunkingProblem, size: dict[tuple[int, in
     }
     up = {c: problem.message_overhead_seconds + upload_token * x for c, x in size.items()}
     busy = {c: g.at(mu + x) / P for c, x in size.items()}
+    M = max(j for _, j in size)
     back = {
         c: download_token * (x if problem.download == "all" else 1.0 if c[1] == M else 0.0)
         for c, x in size.items()
     }
-    latency, wait = problem.link_latency_seconds / unit, g.at(mu) / P / unit
+    latency, wait = problem.link_latency_seconds, g.at(mu) / P
     on_arrival = wait if problem.wait != "none" else 0.0
     on_start = wait if problem.wait == "serial" else 0.0
-
-    def of(seconds: dict[tuple[int, int], float], j: int) -> Any:
-        """Return the seconds of the chunk that ends at a place; 0 if none does."""
-        return sum(seconds[i, j] / unit * program.takes[i, j] for i in range(j))
-
-    def after(done: Any, seconds: dict[tuple[int, int], float], more: float = 0.0) -> Any:
-        """The chunk i..j follows the one that ends at i; nothing that matters lasts longer than one
-        chunk.
-        """
-
-        def rule(p: Any, i: int, j: int) -> Any:
-            if i == 0:
-                return pyo.Constraint.Skip
-            least = seconds[i, j] / unit + more
-            return done[j] >= done[i] + least - (UNITS + least) * (1 - p.takes[i, j])
-
-        return pyo.Constraint(program.chunks, rule=rule)
-
-    def each(rule: Any) -> Any:
-        return pyo.Constraint(pyo.RangeSet(1, M), rule=rule)
-
-    # The device computes, then uploads, one chunk after the other.
-    program.computes = each(lambda p, j: p.local[j] >= of(local, j))
-    program.computes_in_turn = after(program.local, local)
-    program.uploads = each(lambda p, j: p.up[j] >= p.local[j] + of(up, j))
-    program.uploads_in_turn = after(program.up, up)
-    # A chunk has arrived, waits, and passes the stages of the cloud, each one chunk after the
-    # other.
-    first = {j: program.left[1, j] for j in program.places}
-    program.enters = each(lambda p, j: first[j] >= p.up[j] + latency + on_arrival + of(busy, j))
-    program.enters_in_turn = after(first, busy, on_start)
-    program.passes = pyo.Constraint(
-        program.stages,
-        pyo.RangeSet(1, M),
-        rule=lambda p, q, j: (
-            p.left[q, j] >= p.left[q - 1, j] + of(busy, j) if q > 1 else pyo.Constraint.Skip
-        ),
-    )
-    for q in range(2, P + 1):
-        here = {j: program.left[q, j] for j in program.places}
-        program.add_component(f"passes_in_turn_{q}", after(here, busy))
-    # Its hidden states come back.
-    program.returns = each(lambda p, j: p.down[j] >= p.left[P, j] + latency + of(back, j))
-    program.returns_in_turn = after(program.down, back)
+    return [
+        (local, 0.0, 0.0),
+        (up, 0.0, 0.0),
+        (busy, latency + on_arrival, on_start),
+        *[(busy, 0.0, 0.0)] * (P - 1),
+        (back, latency, 0.0),
+    ]
 
 
 def read(problem: PromptChunkingProblem, program: Any, value: Value) -> PromptChunkingPlan:

@@ -270,7 +270,9 @@ def run_once(
             seed=seed,
             warm_up_requests=min(100, warm_up_requests),
         )
-        plans = [_planned(problem_of(workload, one, pilot.background_tokens)) for one in drawn]
+        problems = [problem_of(workload, one, pilot.background_tokens) for one in drawn]
+        found: list[Any] = [Geometric().run(one, Budget(one)).plan for one in problems]
+        plans = [plan.chunks for plan in found]
     counted = warm_up_requests, warm_up_requests + requests
     return play(workload, scheme, drawn, plans=plans, counted=counted, seed=seed, **options)
 
@@ -305,13 +307,6 @@ def problem_of(
         wait="overlap",
         **{name: getattr(workload, name) for name in _PROBLEM},
     )
-
-
-def _planned(problem: PromptChunkingProblem) -> Ints:
-    """Return the chunks of the method ``geometric``."""
-    plan: Any = Geometric().run(problem, Budget(problem)).plan
-    chunks: Ints = plan.chunks
-    return chunks
 
 
 def play(
@@ -364,10 +359,24 @@ def play(
     reached["first"] = reached["last"] = math.nan
     log = np.zeros(integer("log_batches", log_batches, 0, MAX_REQUESTS), kernels.Batch)
     loop = kernels.play if policy is None else _twin(policy, workload, seed)
-    begun = time.perf_counter()
-    ended = loop(
-        random_key(seed), first, last, asked, *_world(workload), serving, reached, sums, log
+    delay = workload.cloud_delay
+    cloud = kernels.Cloud(
+        tokens=delay.tokens.copy(),
+        seconds=delay.seconds.copy(),
+        background=workload.background_tokens,
+        stages=workload.pipeline_length,
+        smoothing=SMOOTHING,
     )
+    edge = kernels.Edge(
+        token_bytes=workload.bytes_per_token,
+        chunk=workload.local_overhead_seconds,
+        token=workload.local_seconds_per_token,
+        message=workload.message_overhead_seconds,
+        latency=workload.link_latency_seconds,
+        head=workload.head_seconds,
+    )
+    begun = time.perf_counter()
+    ended = loop(random_key(seed), first, last, asked, cloud, edge, serving, reached, sums, log)
     seconds = time.perf_counter() - begun
     asked, reached, batches = asked[first:last], reached[first:last], sums[kernels.BATCHES]
     number, ttft = max(1, batches["count"]), reached["first"].copy()
@@ -392,27 +401,6 @@ def play(
         seconds=seconds,
         log=log[: ended.batches],
     )
-
-
-def _world(workload: PromptWorkload) -> tuple[Any, Any]:
-    """Return the kernel's records of the cloud and the devices."""
-    delay = workload.cloud_delay
-    cloud = kernels.Cloud(
-        tokens=delay.tokens.copy(),
-        seconds=delay.seconds.copy(),
-        background=workload.background_tokens,
-        stages=workload.pipeline_length,
-        smoothing=SMOOTHING,
-    )
-    edge = kernels.Edge(
-        token_bytes=workload.bytes_per_token,
-        chunk=workload.local_overhead_seconds,
-        token=workload.local_seconds_per_token,
-        message=workload.message_overhead_seconds,
-        latency=workload.link_latency_seconds,
-        head=workload.head_seconds,
-    )
-    return cloud, edge
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -87,6 +87,7 @@ class Algorithm1(VerificationBatchMethod):
     source = "paper 2, Algorithm 1; ties by index"
     guarantee = "none: its batch can be empty while others are feasible; a certified gap"
     complexity = "O(n log n), with bound O(n^2)"
+    drops_hopeless: ClassVar[bool] = False
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Build the batch of the algorithm, and nothing better."""
@@ -99,17 +100,14 @@ class Algorithm1(VerificationBatchMethod):
             v / s if s > 0 else math.inf for v, s in zip(values, seconds, strict=True)
         ]  # line 8
         critical, others = list[int](), list[int]()
-        for i in self.queue(prepared):  # line 9, 11
+        queue = range(problem.requests)
+        for i in prepared.without_hopeless(queue) if self.drops_hopeless else queue:  # line 9, 11
             (critical if due[i] - seconds[i] - problem.guard_seconds <= 0.0 else others).append(i)
         critical.sort(key=lambda i: (due[i], i))  # line 13
         others.sort(key=lambda i: (-utility[i], i))  # line 14
         # lines 17-33: a violation among the critical ones stops the others, too
         batch = prepared.in_order(critical + others, skip=False)
         return certify(prepared, batch, budget, critical=len(critical))
-
-    def queue(self, prepared: Prepared) -> list[int]:
-        """Return the requests that the algorithm sees."""
-        return list(range(prepared.problem.requests))
 
 
 @dataclass(frozen=True)
@@ -123,10 +121,7 @@ class Algorithm1Drop(Algorithm1):
     name = "algorithm-1-drop"
     source = "paper 2, Algorithm 1, hopeless requests dropped first (own); ties by index"
     guarantee = "none; a certified gap"
-
-    def queue(self, prepared: Prepared) -> list[int]:
-        """Return the requests that some batch can hold."""
-        return prepared.without_hopeless(super().queue(prepared))
+    drops_hopeless = True
 
 
 BASELINES = (

@@ -35,25 +35,6 @@ second are not.
 T = TypeVar("T")
 
 
-def digits_of(requests: int) -> float:
-    """Return how many last digits the sums over a batch may be off, beside those of weights and
-    rooms themselves.
-    """
-    return requests + 8.0
-
-
-def seconds_room(deadlines: Floats, now: float, overhead: float, digits: float) -> Floats:
-    """Return the room for the weights of a batch for each deadline, up to a number of last
-    digits.
-    """
-    with np.errstate(over="ignore"):
-        found: Floats = (
-            room(deadlines - now, np.spacing(np.abs(deadlines)) + np.spacing(abs(now)), digits)
-            - overhead
-        )
-    return found
-
-
 @dataclass(frozen=True, eq=False)
 class Prepared:
     """A problem's requests with their costs, and feasibility as the methods decide it.
@@ -77,15 +58,14 @@ class Prepared:
         c.
         """
         problem = self.problem
-        return tuple(
-            seconds_room(
-                problem.deadline_seconds,
-                problem.now_seconds,
-                problem.estimator.overhead_seconds,
-                digits,
+        left = problem.deadline_seconds - problem.now_seconds
+        digit = np.spacing(np.abs(problem.deadline_seconds)) + np.spacing(abs(problem.now_seconds))
+        with np.errstate(over="ignore"):
+            less, more = (
+                room(left, digit, digits) - problem.estimator.overhead_seconds
+                for digits in self._digits
             )
-            for digits in self._digits
-        )  # type: ignore[return-value]  # two
+        return less, more
 
     @cached_property
     def memory_rooms(self) -> tuple[float, float]:
@@ -97,7 +77,9 @@ class Prepared:
 
     @property
     def _digits(self) -> tuple[float, float]:
-        return -digits_of(self.problem.requests), digits_of(self.problem.requests)
+        """How many last digits the sums over a batch may be off, in both directions."""
+        digits = self.problem.requests + 8.0
+        return -digits, digits
 
     @cached_property
     def hopeless(self) -> list[int]:

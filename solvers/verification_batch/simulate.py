@@ -330,13 +330,27 @@ def run_once(
         responses,
         log,
     )
+    served = totals[0]
+    goodput = float(served["tokens"]) / seconds
+    on_time = by_class["on_time_tokens"].sum() / max(1.0, by_class["tokens"].sum())
     return LongRun(
         class_speeds=workload.class_speeds,
+        class_responses=by_class["responses"],
+        class_violations=by_class["violations"],
+        class_mean_speed=by_class["tokens"] / np.maximum(by_class["seconds"], 1e-300),
+        goodput=goodput,
+        goodput_on_time=float(goodput * on_time),
+        iterations=by_class["iterations"],
+        iteration_violations=by_class["late"],
+        compute_dominant=by_class["late_in_spikes"],
+        batches=int(served["batches"]),
+        busy_share=float(served["busy_seconds"] / seconds),
+        cold_share=float(served["cold"] / max(1, served["iterations"])),
+        wasted_share=float(served["wasted"] / max(1, served["drafted"])),
         stalled=bool(stalled),
         seconds=time.perf_counter() - begun,
-        responses=responses[: totals[0]["responses"]].copy(),
-        events=log[: totals[0]["logged"]],
-        **_summed(by_class, totals[0], seconds),
+        responses=responses[: served["responses"]].copy(),
+        events=log[: served["logged"]],
     )
 
 
@@ -380,18 +394,8 @@ def _twin(policy: OwnPolicy, workload: VerificationWorkload, seed: int) -> Any:
     """Return the event loop as plain Python, around a policy of one's own."""
 
     def choose(now: float, rule: Any, pending: Any, room: Any, batch: Any) -> int:
-        value, new, cached, deadline, due = (array.copy() for array in pending[:5])
-        state = State(
-            now,
-            value,
-            new,
-            cached,
-            deadline,
-            due,
-            rule.memory,
-            rule.bytes_per_token,
-            rule.costs.copy(),
-        )
+        known = (array.copy() for array in pending[:5])
+        state = State(now, *known, rule.memory, rule.bytes_per_token, rule.costs.copy())
         places = np.arange(len(pending.value))
         found = decided(
             policy,
@@ -415,27 +419,6 @@ def _twin(policy: OwnPolicy, workload: VerificationWorkload, seed: int) -> Any:
         policy.learn(Outcome(seconds))
 
     return twin(policy, workload, seed, kernels.play, choose=choose, calibrate=calibrate)
-
-
-def _summed(by_class: Any, served: Any, seconds: float) -> dict[str, Any]:
-    """Return the fields of a run that the kernel's counts give."""
-    goodput = float(served["tokens"]) / seconds
-    return {
-        "class_responses": by_class["responses"],
-        "class_violations": by_class["violations"],
-        "class_mean_speed": by_class["tokens"] / np.maximum(by_class["seconds"], 1e-300),
-        "goodput": goodput,
-        "goodput_on_time": float(
-            goodput * by_class["on_time_tokens"].sum() / max(1.0, by_class["tokens"].sum())
-        ),
-        "iterations": by_class["iterations"],
-        "iteration_violations": by_class["late"],
-        "compute_dominant": by_class["late_in_spikes"],
-        "batches": int(served["batches"]),
-        "busy_share": float(served["busy_seconds"] / seconds),
-        "cold_share": float(served["cold"] / max(1, served["iterations"])),
-        "wasted_share": float(served["wasted"] / max(1, served["drafted"])),
-    }
 
 
 def _verifier(

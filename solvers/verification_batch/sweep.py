@@ -39,6 +39,8 @@ class Sweep(VerificationBatchMethod):
 def sweep(prepared: Prepared, budget: Budget) -> list[int]:
     """Return the batch of the sweep."""
     kernels = budget.load("verification_batch.sweep")
-    out = np.empty(len(prepared.items), np.int64)
-    count = prepared.call(budget, kernels.sweep, *prepared.columns_within(SURE), out, partial=True)
-    return [int(i) for i in prepared.items[out[:count]]]
+    items = kernels.Items(*prepared.columns_within(SURE))
+    taken = np.zeros(len(prepared.items), np.bool_)
+    prepared.call(budget, kernels.sweep, prepared.ends, items, taken, partial=True)
+    batch: list[int] = prepared.items[taken].tolist()
+    return batch

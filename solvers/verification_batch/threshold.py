@@ -62,8 +62,8 @@ class Threshold(VerificationBatchMethod):
     next to the prices, then exchanges. If few labels, as those of `pareto`, settle the rest,
     they do. Else prices fix each request whose exchange would cost more than the bound exceeds the
     best batch known. What remains is solved by combining subsets of its two halves if it is small,
-    else by HiGHS, roughly first where there are several thresholds. A solution that the judge
-    refuses does not count: labels then search that threshold to the end.
+    and otherwise by HiGHS, roughly first where there are several thresholds. A solution that the
+    judge refuses does not count: labels then search that threshold to the end.
     """
 
     name = "threshold"
@@ -131,11 +131,27 @@ class Threshold(VerificationBatchMethod):
     def _polish(
         self, prepared: Prepared, found: tuple[Floats, ...], most: int, budget: Budget
     ) -> None:
-        """Polish the thresholds whose bounds are best; `found`: bounds and prices."""
-        for k in np.argsort(-found[0], kind="stable")[:most].tolist():
-            bound, per_second, per_byte = (float(column[k]) for column in found)
-            if bound > self._enough(budget):
-                polish(prepared, int(prepared.ends[k]), per_second, per_byte, budget)
+        """Offer good batches of the thresholds whose bounds are best.
+
+        Prices decide about most requests, the best subset of those next to the prices is taken, and
+        exchanges improve the batch. `found` has a bound and the prices of each threshold.
+        """
+        kernels = budget.load("verification_batch.sweep")
+        items = kernels.Items(*prepared.columns_within(SURE))
+        bound, per_second, per_byte = found
+        for k in np.argsort(-bound, kind="stable")[:most].tolist():
+            if bound[k] <= self._enough(budget):
+                break
+            taken, end = np.zeros(len(items.value), np.bool_), int(prepared.ends[k])
+            prices = float(per_second[k]), float(per_byte[k])
+            arguments = end, self.core, items, float(items.room[end - 1]), *prices, taken
+            if prepared.problem.requests < MANY_REQUESTS:
+                value = prepared.call(budget, kernels.polish, *arguments, partial=True)
+            else:  # stopped before the exchanges
+                value = kernels.polish(*arguments, np.ones(1, np.uint8))
+            batch = prepared.items[taken].tolist()
+            if value >= 0 and prepared.admits(batch):
+                budget.offer(plan_of(batch))
 
     def _solve(
         self,
@@ -197,27 +213,6 @@ class Threshold(VerificationBatchMethod):
         return len(left), search.bound
 
 
-def polish(
-    prepared: Prepared, end: int, per_second: float, per_byte: float, budget: Budget
-) -> None:
-    """Offer a good batch of the items below `end`: prices, the best subset of the requests next to
-    them, exchanges.
-    """
-    kernels = budget.load("verification_batch.sweep")
-    items = kernels.Items(*prepared.columns_within(SURE))
-    taken = np.zeros(len(items.value), np.bool_)
-    room = float(items.room[end - 1])
-    arguments = end, Threshold.core, items, room, per_second, per_byte, taken
-    if prepared.problem.requests < MANY_REQUESTS:
-        value = prepared.call(budget, kernels.polish, *arguments, partial=True)
-    else:  # stopped before the exchanges
-        value = kernels.polish(*arguments, np.ones(1, np.uint8))
-    if value >= 0:
-        batch = [int(i) for i in prepared.items[taken]]
-        if prepared.admits(batch):
-            budget.offer(plan_of(batch))
-
-
 def knapsack(
     values: Floats,
     seconds: Floats,
@@ -265,26 +260,18 @@ def knapsack(
         model.setOptionValue("mip_max_nodes", int(budget.work_left / SECONDS_PER_NODE))
     model.setOptionValue("random_seed", budget.seed % 2**31)
     lp = highspy.HighsLp()
-    lp.num_col_, lp.num_row_ = count + 1, 3
+    lp.num_col_ = count + 1
     lp.sense_ = highspy.ObjSense.kMaximize
     lp.col_cost_ = np.append(UNITS * (values / values.max()), 0.0)
     lp.col_lower_ = np.zeros(count + 1)
     lp.col_upper_ = np.append(np.ones(count), float(count))  # the last: how many are chosen
     lp.integrality_ = [highspy.HighsVarType.kInteger] * (count + 1)
-    lp.row_lower_ = np.array([-highspy.kHighsInf, -highspy.kHighsInf, 0.0])
-    lp.row_upper_ = np.array([UNITS * float(room > 0), UNITS * float(space > 0), 0.0])
-    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
-    lp.a_matrix_.start_ = np.array([0, count, 2 * count, 3 * count + 1], np.int32)
-    lp.a_matrix_.index_ = np.append(np.tile(np.arange(count), 3), count).astype(np.int32)
-    lp.a_matrix_.value_ = np.concatenate(
-        [
-            UNITS * seconds / (room or 1.0),
-            UNITS * memory / (space or 1.0),
-            np.ones(count),
-            [-1.0],
-        ]
-    )
     model.passModel(lp)
+    columns = np.arange(count + 1, dtype=np.int32)
+    for costs, limit in ((seconds, room), (memory, space)):
+        row = UNITS * costs / (limit or 1.0)
+        model.addRow(-highspy.kHighsInf, UNITS * float(limit > 0), count, columns[:count], row)
+    model.addRow(0.0, 0.0, count + 1, columns, np.append(np.ones(count), -1.0))
     model.run()
     info, ended = model.getInfo(), termination_of(model.getModelStatus())
     is_spent = ended is Termination.WORK_LIMIT  # the last node counts whole

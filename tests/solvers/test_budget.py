@@ -17,7 +17,7 @@ from helpers.untyped import generate
 from specopt import DraftAllocationPlan, DraftAllocationProblem
 from specopt.models.errors import OutOfMemory, OutOfTime, Stopped
 from specopt.models.result import Progress
-from specopt.solvers import compiler as module
+from specopt.solvers import clock as module
 from specopt.solvers.budget import Budget
 from specopt.solvers.kernels.compiling import metered
 
@@ -351,26 +351,24 @@ def test_a_long_call_is_compiled_where_its_seconds_count() -> None:
     assert kernel.prepared_in is threading.current_thread()
 
 
-def test_compilation_of_the_thread_is_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compilation_of_the_thread_is_counted_once(clock: list[float]) -> None:
     """Tests that what a thread spends on compilation since a budget began counts, nested code once,
     others' never.
     """
-    now = [0.0]
-    monkeypatch.setattr(time, "perf_counter", lambda: now[0])
 
     def compiled() -> None:
         with metered(), metered():
-            now[0] += 1.0
+            clock[0] += 1.0
 
     compiled()
-    budget = Budget(generate("draft-allocation/uniform", seed=1))
+    budget = Budget(PROBLEM)
     assert budget.preparing_seconds == 0.0
     compiled()
     with pytest.raises(KeyError), metered():
-        now[0] += 0.5
+        clock[0] += 0.5
         raise KeyError
     other = threading.Thread(target=compiled)
     other.start()
     other.join()
-    now[0] += 5.0
+    clock[0] += 5.0
     assert budget.preparing_seconds == 1.5

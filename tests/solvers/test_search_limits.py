@@ -117,8 +117,6 @@ NO_LIMITS = {
         "TOKENS_PER_CHECK",
         "ALLOCATIONS_PER_CHECK",
         "SUBSETS_PER_CHECK",
-        "CHUNKS_PER_CHECK",
-        "STAGES_PER_CHECK",
         "WORK",
         "_NODES",
         "_LEAVES",

@@ -52,11 +52,6 @@ TIGHTEST, FOLLOW = 0.01, 0.1
 """Share of the requests that count as tightest, and the step in which the logarithm of their time
 is followed: those that become tighter are noticed after some tens of them, outliers move little."""
 
-SAMPLE, SOONEST = 256, 16
-"""Requests that are looked at before all others, and of which share the most urgent are tried
-first: a sixteenth.
-"""
-
 WAITS = 1
 """`waits` of a request that does."""
 
@@ -234,60 +229,44 @@ def _order(now, rule, order, turn, pending, keys):
 
 
 @helper
-def _pivot(keys):
-    """Return a key that about one in SOONEST does not exceed, by a sample; infinity where keys are
-    few.
-    """
-    if len(keys) < 8 * SAMPLE:
-        return math.inf
-    sample = keys[:: len(keys) // SAMPLE].copy()
-    sample = np.sort(sample[sample == sample])
-    return sample[len(sample) // SOONEST] if len(sample) > SOONEST else math.inf
-
-
-@helper
 def _take(now, rule, order, pending, room, batch):
     """Take requests, turn after turn by increasing key, until one breaks the cap or the memory;
     return how many.
 
     The first request that fits the memory is taken whatever the cap; those of one key go in order
-    of arrival. Those that can wait are taken while the batch stays short. Only what is taken is
-    sorted, and first only the soonest are looked at: of many thousand that wait a batch is a few.
+    of arrival. Those that can wait are taken while the batch stays short. A heap sorts only the
+    requests that are taken.
     """
     keys, places = room.keys[: len(pending.value)], room.places
     count, seconds, used, cap = 0, rule.costs[3], 0.0, rule.cap
     for turn in range(4 if order == SLACK else 1):
-        low = -math.inf
         if turn == 3:
             cap = min(cap, SPARE_SHARE * rule.tight[0])
             if count > 0 and seconds >= cap:
                 return count
-        while low < math.inf:
-            _order(now, rule, order, turn, pending, keys)
-            high = _pivot(keys) if low == -math.inf else math.inf
-            left = 0
-            for i in range(len(keys)):
-                if low < keys[i] <= high:
-                    keys[left] = keys[i]
-                    places[left] = i
-                    left += 1
-            heapify(keys, places, left)
-            while left > 0:
-                i = places[0]
-                left = pop(keys, places, left)
-                memory = rule.bytes_per_token * (pending.cached[i] + pending.new[i])
-                if used + memory > rule.memory:
-                    if count == 0:
-                        continue
-                    return count
-                weight = _weight(rule.costs, pending.new[i], pending.cached[i])
-                if count > 0 and seconds + weight > cap:
-                    return count
-                batch[count] = i
-                count += 1
-                seconds += weight
-                used += memory
-            low = high
+        _order(now, rule, order, turn, pending, keys)
+        left = 0
+        for i in range(len(keys)):
+            if not math.isnan(keys[i]):
+                keys[left] = keys[i]
+                places[left] = i
+                left += 1
+        heapify(keys, places, left)
+        while left > 0:
+            i = places[0]
+            left = pop(keys, places, left)
+            memory = rule.bytes_per_token * (pending.cached[i] + pending.new[i])
+            if used + memory > rule.memory:
+                if count == 0:
+                    continue
+                return count
+            weight = _weight(rule.costs, pending.new[i], pending.cached[i])
+            if count > 0 and seconds + weight > cap:
+                return count
+            batch[count] = i
+            count += 1
+            seconds += weight
+            used += memory
     return count
 
 

@@ -13,9 +13,8 @@ import math
 import numpy as np
 
 from specopt.solvers.kernels.kernel import helper, inlined, kernel
-from specopt.solvers.kernels.sorting import sort_by
 from specopt.solvers.verification_batch.kernels.bound import (
-    Items,
+    Items,  # noqa: F401  (named in a signature, and used by the callers)
     by_density,
     dual,
     fits,
@@ -208,39 +207,19 @@ def filled(items, order, end, D, taken):
     return fill(items, order, end, D, -1, 0.0, 0.0, True, taken)
 
 
-@kernel("i8(const f8[::1], const f8[::1], const f8[::1], const f8[::1], f8, i8[::1], u1[::1])")
-def sweep(values, seconds, memory, rooms, memory_room, out, stop):
-    """Fill `out` with a batch, in the order of its indices, and return how many requests it has.
+@kernel("void(i8[::1], Items, b1[::1], u1[::1])")
+def sweep(ends, items, best, stop):
+    """Mark a batch in `best`, which marks nothing at first.
 
-    stop: its entry turns 1 when the caller has no more time; what is found so far counts.
+    ends: for each distinct room, the number of items that have no less. stop: its entry turns 1
+    when the caller has no more time; the best batch found so far is then the result.
     """
-    n = len(values)
-    if len(seconds) != n or len(memory) != n or len(rooms) != n or len(out) != n:
-        raise ValueError("the columns of the requests and out must all have the same length")
-    found, size = np.empty(n, np.int64), 0
-    for k in range(n):
-        if values[k] > 0.0 and memory[k] <= memory_room and seconds[k] <= rooms[k]:
-            found[size] = k
-            size += 1
+    size, thresholds, d = len(items.value), len(ends), items.room
     if size == 0:
-        return 0
-    found = found[:size]
-    sort_by(-rooms, found)
-    columns = np.empty((4, size))
-    for k in range(size):
-        columns[0, k], columns[1, k] = values[found[k]], seconds[found[k]]
-        columns[2, k], columns[3, k] = memory[found[k]], rooms[found[k]]
-    items = Items(columns[0], columns[1], columns[2], columns[3], memory_room)
-    d = items.room
-    ends = np.empty(size, np.int64)  # for each distinct room, of the items that have no less
-    thresholds = 0
-    for k in range(size):
-        if k + 1 == size or d[k + 1] != d[k]:
-            ends[thresholds] = k + 1
-            thresholds += 1
-    binding = items.memory.sum() > memory_room
-    flags = np.zeros((3, size), np.bool_)
-    best, taken, trial = flags[0], flags[1], flags[2]
+        return
+    binding = items.memory.sum() > items.memory_room
+    flags = np.zeros((2, size), np.bool_)
+    taken, trial = flags[0], flags[1]
     orders = np.empty((3, size), np.int64)
     by_time, by_memory, order = orders[0], orders[1], orders[2]
     by_density(items, size, 1.0, 0.0, by_time)
@@ -259,7 +238,7 @@ def sweep(values, seconds, memory, rooms, memory_room, out, stop):
             share = (mix - 1.0) / (GRID + 1.0)
             room = d[ends[top] - 1]
             per_second = (1.0 - share) * ratio(1.0, room) if room > 0.0 else 0.0
-            by_density(items, size, per_second, share / max(memory_room, 1e-300), order)
+            by_density(items, size, per_second, share / max(items.memory_room, 1e-300), order)
         for j in range(thresholds):
             if stop[0]:
                 break
@@ -315,15 +294,6 @@ def sweep(values, seconds, memory, rooms, memory_room, out, stop):
         if value > best_value:
             best_value = value
             copy(taken, best)
-    chosen = np.zeros(n, np.bool_)
-    for k in range(size):
-        chosen[found[k]] = best[k]
-    count = 0
-    for k in range(n):
-        if chosen[k]:
-            out[count] = k
-            count += 1
-    return count
 
 
 @kernel("f8(i8, i8, Items, f8, f8, f8, b1[::1], u1[::1])")

@@ -50,7 +50,7 @@ def unaided(problem: PromptChunkingProblem) -> Any:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("specopt.solvers.prompt_chunking.exact.prepare_and_bound", prepare_and_bound)
-        patch.setattr("specopt.solvers.prompt_chunking.exact.Search.start", lambda search: None)
+        patch.setattr("specopt.solvers.prompt_chunking.exact.search", lambda *arguments: ())
         return proven(problem)
 
 

@@ -328,16 +328,11 @@ def test_integer_programs_run_beside_other_programs_of_highs(
 
 def test_a_sweep_that_is_told_to_end_gives_a_batch() -> None:
     """Tests that the sweep, told to end at once, still gives requests that fit together."""
-    from specopt.solvers.verification_batch.kernels.sweep import sweep
+    from specopt.solvers.verification_batch.kernels.sweep import Items, sweep
 
     rng = np.random.default_rng(0)
-    values, seconds, memory = (
-        rng.uniform(1.0, 2.0, 300),
-        rng.uniform(0.01, 0.02, 300),
-        np.zeros(300),
-    )
-    deadlines, out = rng.uniform(0.5, 1.0, 300), np.empty(300, dtype=np.int64)
-    count = sweep(values, seconds, memory, deadlines - 0.1, 1.0, out, np.ones(1, dtype=np.uint8))
-    batch = out[:count]
-    assert count >= 1
-    assert 0.1 + seconds[batch].sum() <= deadlines[batch].min()
+    values, seconds = rng.uniform(1.0, 2.0, 300), rng.uniform(0.01, 0.02, 300)
+    rooms, taken = np.sort(rng.uniform(0.4, 0.9, 300))[::-1].copy(), np.zeros(300, np.bool_)
+    items = Items(values, seconds, np.zeros(300), rooms, 1.0)
+    sweep(np.arange(1, 301), items, taken, np.ones(1, np.uint8))
+    assert taken.any() and seconds[taken].sum() <= rooms[taken].min()
