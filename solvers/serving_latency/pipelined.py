@@ -138,7 +138,6 @@ class PipelinedSearch:
             else budget.objective - prepared.communication_seconds
         )
         self.plan: ServingLatencyPlan | None = None
-        self.small = _is_small(prepared.tasks)
         self.rating = True  # whether paths are rated as plans
         self.open: list[Part] = []
         self.left: list[Part] = []  # parts that stay open at the end
@@ -176,8 +175,6 @@ class PipelinedSearch:
             if part.bound < self.cut:
                 self.stats["parts"] += 1
                 self._ascend(part)
-                if part.bound < self.cut and not self.small:
-                    self._polish()
         while self._prune():
             part = min(self.open, key=lambda p: p.bound)
             coarse = self._cells(part) > 0
@@ -236,16 +233,14 @@ class PipelinedSearch:
     # ------------------------------------------------------------------ where to start
 
     def _start(self) -> None:
-        """Rate Algorithm 1's plans, improve the best ones, and list the parts that the first bounds
-        leave.
+        """Rate Algorithm 1's plans, and list the parts that the first bounds leave.
         """
         prepared, budget = self.prepared, self.budget
         self.open = [Part(0.0, length, 1, more=True) for length in prepared.lengths]
-        started: list[tuple[float, int, Ints, Ints]] = []
         for part in list(self.open):
             self._report()
             self._bound_stages(part)
-            if part.bound >= self.cut or self.small:
+            if part.bound >= self.cut:
                 continue
             if not prepared.tabled:
                 batches = algorithm_1_batches(prepared, part.length, budget)[0]
@@ -253,11 +248,7 @@ class PipelinedSearch:
                 batches = additive_batches(prepared, part.length, 0.5, 0.5, budget)[0]
             if batches is not None:
                 ends = np.array([batch[-1] + 1 for batch in batches])
-                sizes = np.array([len(batch) for batch in batches])
-                started.append((self._rate(part.length, ends, sizes), part.length, ends, sizes))
-        started.sort(key=lambda item: item[0])
-        for _, length, ends, sizes in started[:3]:
-            self._anneal(length, ends, sizes)
+                self._rate(part.length, ends, np.diff(ends, prepend=0))
         self._split_open()
         self._report()
 
@@ -416,26 +407,6 @@ class PipelinedSearch:
             self.budget.spend(tries * len(ends) * _SECONDS_PER_TRY)
             self.budget.check()
             if seconds[0] > before * (1 - 1e-4):
-                return
-
-    def _anneal(self, length: int, ends: Ints, sizes: Ints) -> None:
-        """Run the local search by threshold accepting, from blocks in pipeline order."""
-        # few tasks have few neighbours: as many tries would meet them again and again
-        tasks = self.prepared.tasks
-        tries = int(min(2 * tasks * tasks, 20_000, max(1_000, 1_000_000 / len(ends))))
-        for heat in (3e-3, 1e-3, 3e-4):
-            self._improve(length, ends, sizes, tries, heat)
-
-    def _polish(self) -> None:
-        """Search around the incumbent while that improves it."""
-        while self.plan is not None:
-            before = self.best
-            rank = self.prepared.order.argsort()
-            ends = np.array([rank[list(batch)].max() + 1 for batch in self.plan.batches])
-            sizes = np.array([len(batch) for batch in self.plan.batches])
-            self._anneal(self.plan.speculation_length, ends, sizes)
-            self._report()
-            if self.best > before * (1 - 1e-5):
                 return
 
     def _rate_every_plan(self) -> None:
@@ -619,11 +590,6 @@ class PipelinedSearch:
                 search.sharpen(self.cut)
         self.stats["nodes"] += search.nodes
         return search.done and search.work + ordering <= patience
-
-
-def _is_small(tasks: int) -> bool:
-    """Return whether orders and cuts are so few that they are enumerated at once."""
-    return all(_orders(tasks, m) <= _FEW for m in range(1, tasks + 1))
 
 
 def has_few_plans(prepared: Prepared) -> bool:
