@@ -82,7 +82,6 @@ _SECONDS_PER_ENTRY = 3e-7  # to fill them, roughly
 _SECONDS_PER_TRY = 1e-7  # of the local search, by batch
 _SECONDS_PER_BLOCK = 3e-9  # of a node of the orders, by scenario
 _SECONDS_PER_PAIR = 2e-8  # of blocks, to sort them before
-_FEW = 20_000  # orders and cuts that are enumerated sooner than bounded well
 
 
 @dataclass
@@ -461,17 +460,12 @@ class PipelinedSearch:
         """Raise the part's bound until it is closed or nothing is left to gain, and rate every path
         on the way.
         """
-        few = self.rating and not part.more and _orders(self.prepared.tasks, part.batches) <= _FEW
-        if few:
-            part.front = part.specials = part.batches
         tables, weights = self._tables(part.length, self._cells(part)), part.weights
         if weights is None:
             weights = np.zeros((len(tables.d), part.specials))
             weights[:, 0] += part.first_weight
             weights[:, -1] += 1.0 - part.first_weight
             part.weights = weights
-        if few:
-            return
         from specopt.solvers.serving_latency.cutting_planes import CuttingPlanes
 
         planes = CuttingPlanes(weights, self.best)
@@ -596,8 +590,3 @@ def has_few_plans(prepared: Prepared) -> bool:
     """Return whether contiguous plans are so few that all of them are rated."""
     alone = math.factorial(min(prepared.tasks, 8)) * len(prepared.lengths)
     return prepared.linear and alone <= _PLANS
-
-
-def _orders(tasks: int, batches: int) -> float:
-    """Return the number of ways to cut the tasks into contiguous batches and to order those."""
-    return math.comb(tasks - 1, batches - 1) * math.factorial(batches)

@@ -23,7 +23,7 @@ WORK = ("parts", "lagrangian_rounds", "nodes")
 PIPELINED: Any = {"mechanisms": ["pipelined"], "output_lengths": ["conservative"]}
 
 
-LABORIOUS = {"_PLANS": 0, "_FEW": 0, "_NODES": 10, "_PATIENCE": 10}
+LABORIOUS = {"_PLANS": 0, "_NODES": 10, "_PATIENCE": 10}
 """Limits at which no part is enumerated at once: every bound is raised, enumeration is given up
 early.
 """
