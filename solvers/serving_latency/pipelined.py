@@ -66,7 +66,6 @@ _FINE_RANGES = 64  # of decoding steps, where orders are bounded
 _SLOW = 0.2
 _NEAR = 0.004  # largest gap, relative, at which it is: a larger one leaves too much
 _LEAVES = 2048  # leaves per kernel call
-_SHORT = 1000  # nodes of the orders of each path that are looked at together
 _PATH = 3_000_000  # size of the shortest paths that bound a part first, coarsely
 _CERTIFIED = 50_000_000  # and where no plan is looked for
 _LONGEST_PATH = 3_000_000_000  # and at last
@@ -79,6 +78,7 @@ _PLANS = 1500  # with every task alone, up to which all plans are rated where ru
 # of tables of runtimes with several pieces, and of shortest paths over them, roughly
 _BYTES_PER_ENTRY = 200
 _SECONDS_PER_ENTRY = 3e-7  # to fill them, roughly
+_TRIES = 2000  # of the local search, before it is asked whether it still helps
 _SECONDS_PER_TRY = 1e-7  # of the local search, by batch
 _SECONDS_PER_BLOCK = 3e-9  # of a node of the orders, by scenario
 _SECONDS_PER_PAIR = 2e-8  # of blocks, to sort them before
@@ -232,8 +232,7 @@ class PipelinedSearch:
     # ------------------------------------------------------------------ where to start
 
     def _start(self) -> None:
-        """Rate Algorithm 1's plans, and list the parts that the first bounds leave.
-        """
+        """Rate Algorithm 1's plans, and list the parts that the first bounds leave."""
         prepared, budget = self.prepared, self.budget
         self.open = [Part(0.0, length, 1, more=True) for length in prepared.lengths]
         for part in list(self.open):
@@ -390,9 +389,7 @@ class PipelinedSearch:
             self.budget.offer(self.plan)
         return out
 
-    def _improve(
-        self, length: int, ends: Ints, sizes: Ints, tries: int = 2000, heat: float = 0.0
-    ) -> None:
+    def _improve(self, length: int, ends: Ints, sizes: Ints) -> None:
         """Run the local search from blocks in pipeline order while it helps."""
         blocks = np.zeros((2, self.prepared.tasks), np.int64)
         blocks[:, : len(ends)] = ends, sizes
@@ -401,9 +398,9 @@ class PipelinedSearch:
         data = stages(self.prepared, length).data
         while True:
             before = float(seconds[0])
-            self.annealing.improve_sequence(tries, data, heat, blocks, count, seconds, self.stream)
+            self.annealing.improve_sequence(_TRIES, data, blocks, count, seconds, self.stream)
             self._rate(length, *blocks[:, : count[0]])
-            self.budget.spend(tries * len(ends) * _SECONDS_PER_TRY)
+            self.budget.spend(_TRIES * len(ends) * _SECONDS_PER_TRY)
             self.budget.check()
             if seconds[0] > before * (1 - 1e-4):
                 return
@@ -518,19 +515,6 @@ class PipelinedSearch:
         stack, free = np.zeros(blocks + 1, int), np.zeros((blocks + 1, 2, len(starts) - 1))
         return self.kernels.Orders(starts, np.ones(blocks, bool), stack, free, np.zeros(2, int))
 
-    def _close(self, part: Part, leaves: Ints, blocks: Ints) -> tuple[Any, int, float]:
-        """Return which paths have no order that stays below the incumbent, as few nodes show;
-        nodes, and their seconds.
-
-        Paths do not depend on each other, so threads share them.
-        """
-        orders, closed = self._orders(part.length, int(blocks.max(initial=1))), blocks < 0
-        data = stages(self.prepared, part.length).data
-        nodes = self.kernels.close_paths(
-            _SHORT, part.front, part.specials, leaves, blocks, data, self.cut, orders, closed
-        )
-        return closed, nodes, self._seconds(orders, len(blocks), nodes)
-
     def _seconds(self, orders: Any, paths: int, nodes: int) -> float:
         scenarios, blocks = len(orders.starts) - 1, len(orders.left)
         return float(
@@ -572,7 +556,7 @@ class PipelinedSearch:
         ordering, allowance = 0.0, patience
         while not search.done and search.work + ordering <= patience:
             before = self.best
-            for path in search.advance(_NODES, self.cut, lambda *paths: self._close(part, *paths)):
+            for path in search.advance(_NODES, self.cut):
                 self._rate_path(part, tables, path, near=1.0001)
                 if (path.positions == part.specials).sum() > 1:
                     nodes = (patience - search.work - ordering) / ENTRIES_PER_NODE
