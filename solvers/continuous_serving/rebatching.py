@@ -38,8 +38,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.bound import served_bound
 from specopt.solvers.continuous_serving.method import (
     ContinuousServingMethod,
-    offer_first_plan,
-    prepare_all,
+    begun,
 )
 from specopt.solvers.continuous_serving.prepare import Prepared
 from specopt.solvers.method import Outcome
@@ -203,18 +202,16 @@ class Rebatching(ContinuousServingMethod):
 
     def run(self, problem: ContinuousServingProblem, budget: Budget) -> Outcome:
         """Play the scheduler under every mechanism."""
-        able = prepare_all(problem)
-        for prepared in able:
-            offer_first_plan(prepared, budget)
+        options = begun(problem, budget)
         if (problem.max_speculation_length or 0) <= MAX_LENGTHS:
-            budget.improve_bound(_bound(able, budget))
-        for prepared in able:
+            budget.improve_bound(_bound(options, budget))
+        for prepared in options:
             shares = arrival_shares(prepared)
             for outputs in planned_outputs(problem, (1.0, 0.5)):
                 if budget.is_proven(0.0):
                     break
                 self._play(PhaseBuilder(prepared, budget, outputs, shares), budget)
-        bound = _bound(able, budget) if budget.bound is None else budget.bound
+        bound = _bound(options, budget) if budget.bound is None else budget.bound
         return Outcome(plan=budget.incumbent, bound=bound)
 
     def _play(self, builder: PhaseBuilder, budget: Budget) -> None:
@@ -242,9 +239,9 @@ class Rebatching(ContinuousServingMethod):
                 offer_if_feasible(problem, plan, budget)
 
 
-def _bound(able: Sequence[Prepared], budget: Budget) -> float:
+def _bound(options: Sequence[Prepared], budget: Budget) -> float:
     """Return a lower bound on the objective of every plan."""
-    return min(served_bound(prepared, budget) for prepared in able)
+    return min(served_bound(prepared, budget) for prepared in options)
 
 
 def _admitted(there: Truths, active: Truths, prompt: Floats, rest: Floats, patience: float) -> Ints:

@@ -166,7 +166,8 @@ class PipelinedSearch:
         """Search until all is proven, the gap is reached or only pooled parts are left; return the
         bound.
         """
-        if has_few_plans(self.prepared):
+        alone = math.factorial(min(self.prepared.tasks, 8)) * len(self.prepared.lengths)
+        if self.prepared.linear and alone <= _PLANS:
             self._rate_every_plan()
             return self.bound
         self._start()
@@ -200,10 +201,7 @@ class PipelinedSearch:
         until it stays.
         """
         self.rating = False
-        self.open = [Part(0.0, length, 1, more=True) for length in self.prepared.lengths]
-        for part in self.open:
-            self._bound_stages(part)
-        self._split_open()
+        self._start()
         while self._prune():
             part = min(self.open, key=lambda p: p.bound)
             if part.weights is not None and not (self._refine(part) and part.effort <= _CERTIFIED):
@@ -238,7 +236,7 @@ class PipelinedSearch:
         for part in list(self.open):
             self._report()
             self._bound_stages(part)
-            if part.bound >= self.cut:
+            if part.bound >= self.cut or not self.rating:
                 continue
             if not prepared.tabled:
                 batches = algorithm_1_batches(prepared, part.length, budget)[0]
@@ -490,9 +488,10 @@ class PipelinedSearch:
 
         It is improved if it comes near the best.
         """
-        ends, sizes, middle = path.ends, path.sizes, path.positions == part.specials
+        ends, sizes, positions = path
+        middle = positions == part.specials
         d, v = tables.times(ends, sizes)
-        place = np.where(middle, part.front - 0.5, path.positions)
+        place = np.where(middle, part.front - 0.5, positions)
         if tables.cell != 1.0:
             ends = np.rint(ends * tables.cell).astype(np.int64)
             sizes = np.diff(ends, prepend=0)
@@ -509,38 +508,27 @@ class PipelinedSearch:
 
     # ------------------------------------------------------------------ enumeration
 
-    def _orders(self, length: int, blocks: int) -> Any:
-        """Return the work space for orders of at most that many blocks, every one of them left."""
-        starts = range_starts(int(stages(self.prepared, length).steps[0]), _FINE_RANGES)
-        stack, free = np.zeros(blocks + 1, int), np.zeros((blocks + 1, 2, len(starts) - 1))
-        return self.kernels.Orders(starts, np.ones(blocks, bool), stack, free, np.zeros(2, int))
-
-    def _seconds(self, orders: Any, paths: int, nodes: int) -> float:
-        scenarios, blocks = len(orders.starts) - 1, len(orders.left)
-        return float(
-            scenarios * blocks * (paths * blocks * _SECONDS_PER_PAIR + nodes * _SECONDS_PER_BLOCK)
-        )
-
     def _try_orders(self, part: Part, path: Path, nodes: float) -> int:
         """Try all orders of a path whose Johnson bounds stay below the incumbent, or give up after
         some nodes.
 
         Returns how many it took.
         """
-        blocks = np.stack([path.ends, path.sizes, path.positions])
-        leaves = np.zeros((_LEAVES, len(path.ends)), np.int64)
-        data = stages(self.prepared, part.length).data
-        orders = self._orders(part.length, len(path.ends))
-        state = orders.state
-        self.budget.spend(self._seconds(orders, 1, 0))
+        at, count = stages(self.prepared, part.length), path.shape[1]
+        starts = range_starts(int(at.steps[0]), _FINE_RANGES)
+        stack, free = np.zeros(count + 1, int), np.zeros((count + 1, 2, len(starts) - 1))
+        state, leaves = np.zeros(2, int), np.zeros((_LEAVES, count), np.int64)
+        orders = self.kernels.Orders(starts, np.ones(count, bool), stack, free, state)
+        pairs = (len(starts) - 1) * count
+        self.budget.spend(pairs * count * _SECONDS_PER_PAIR)
         while state[0] >= 0 and state[1] < nodes:
             before = state[1]
             found = self.kernels.enumerate_orders(
-                _NODES, part.front, part.specials, blocks, data, self.cut, orders, leaves
+                _NODES, part.front, part.specials, path, at.data, self.cut, orders, leaves
             )
-            self.budget.spend(self._seconds(orders, 0, state[1] - before))
+            self.budget.spend(float(pairs * (state[1] - before) * _SECONDS_PER_BLOCK))
             if found:
-                ends, sizes, _ = blocks[:, leaves[:found]]
+                ends, sizes, _ = path[:, leaves[:found]]
                 self._rate_all(part.length, ends, sizes)
             self._report()
         self.stats["nodes"] += int(state[1])
@@ -558,7 +546,7 @@ class PipelinedSearch:
             before = self.best
             for path in search.advance(_NODES, self.cut):
                 self._rate_path(part, tables, path, near=1.0001)
-                if (path.positions == part.specials).sum() > 1:
+                if (path[2] == part.specials).sum() > 1:
                     nodes = (patience - search.work - ordering) / ENTRIES_PER_NODE
                     ordering += ENTRIES_PER_NODE * self._try_orders(part, path, nodes)
             if self.best < before:  # less is left than seemed
@@ -568,9 +556,3 @@ class PipelinedSearch:
                 search.sharpen(self.cut)
         self.stats["nodes"] += search.nodes
         return search.done and search.work + ordering <= patience
-
-
-def has_few_plans(prepared: Prepared) -> bool:
-    """Return whether contiguous plans are so few that all of them are rated."""
-    alone = math.factorial(min(prepared.tasks, 8)) * len(prepared.lengths)
-    return prepared.linear and alone <= _PLANS

@@ -69,20 +69,9 @@ class Positions:
         return self.states * (self.specials + 1)
 
 
-@dataclass(frozen=True)
-class Path:
-    """A plan met as a shortest path: blocks in sorted order with their positions, the number of
-    specials for the pool.
-
-    Parameters
-    ----------
-    ends, sizes, positions
-        By block.
-    """
-
-    ends: Ints
-    sizes: Ints
-    positions: Ints
+Path = Ints
+"""A plan found as a shortest path, shape (3, M): the ends, sizes and positions of its blocks in
+sorted order. The position of the pool is the number of special ones."""
 
 
 class PathBound:
@@ -130,7 +119,7 @@ class PathBound:
         for states in self._states:
             in_threads(self.budget.workers, fill, states)
         bound = self.kernels.lagrangian(self.costs, *rest, self._path, self._blocks, gradient)
-        return bound, Path(*self._path[:, : self._blocks[0]].copy()), gradient
+        return bound, self._path[:, : self._blocks[0]].copy(), gradient
 
 
 def _levels(branch: Any) -> int:
@@ -211,8 +200,7 @@ class Enumeration:
             self._closed += branch.closed
             branch.closed[:] = 0
             paths += [
-                Path(*branch.leaves[k, :, : branch.blocks[k]].copy())
-                for k in range(branch.state[3])
+                branch.leaves[k, :, : branch.blocks[k]].copy() for k in range(branch.state[3])
             ]
         # another one is sharpened next
         self._branches = [
