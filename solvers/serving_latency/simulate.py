@@ -142,7 +142,7 @@ def simulate(
 
         def draw(step: int) -> Floats:
             streams[:] += GOLDEN
-            return uniform(streams)
+            return np.asarray(uniform(streams))
 
         runs_of = [(batch, length) for batch in batches]
         finish, steps = played(
