@@ -123,7 +123,6 @@ NO_LIMITS = {
         "_LEAVES",
         "LEAVES",
         "_BRANCHES",
-        "_SHORT",
         "FIRST_LABELS",
         "_LARGE",
         "LARGE",
