@@ -26,8 +26,9 @@ from specopt.models.files import write_text
 from specopt.online import ServingScheduler
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.bound import served_bound
-from specopt.solvers.continuous_serving.method import prepare_all
 from specopt.solvers.continuous_serving.policies import play
+from specopt.solvers.continuous_serving.prepare import Prepared
+from specopt.solvers.serving_method import able
 
 RECORD = Path(__file__).parents[1] / "docs" / "recorded" / "load.csv"
 TRACES = {
@@ -80,7 +81,7 @@ def at_load(problem: ContinuousServingProblem) -> list[Point]:
             assert not problem.violations(run.plan)
             assert abs(problem.evaluate(run.plan).objective - run.mean) <= 1e-9 * run.mean
         found.append((name, run.mean, run.quantiles[0.95], run.drafting_share))
-    bound = min(served_bound(prepared, Budget(problem)) for prepared in prepare_all(problem))
+    bound = min(served_bound(prepared, Budget(problem)) for prepared in able(problem, Prepared))
     return [*found, ("bound", bound, bound, 0.0)]
 
 

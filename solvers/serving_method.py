@@ -252,22 +252,18 @@ def quick_batches(prepared: PreparedServing) -> list[list[int]] | None:
 
     Linear in K and free of compiled code: the fallback plan when no time is left.
     """
-    kv_draft, free_draft, kv_verify, free_verify = prepared.memory.tolist()
     inputs, outputs = prepared.inputs.tolist(), prepared.outputs.tolist()
     batches: list[list[int]] = []
-    padded = longest = size = 0.0
+    padded = longest = 0.0
+    size = 0
     for position in range(prepared.tasks - 1, -1, -1):
         output = max(longest, outputs[position])
-        size, tokens = size + 1.0, padded + output
-        if (
-            size == 1.0
-            or size * kv_draft * tokens > free_draft
-            or size * kv_verify * tokens > free_verify
-        ):
+        size += 1
+        if size == 1 or not prepared.fits(size, padded, output):
             if not prepared.fits(1, inputs[position], outputs[position]):
                 return None
             batches.append([])
-            padded, output, size = inputs[position], outputs[position], 1.0
+            padded, output, size = inputs[position], outputs[position], 1
         batches[-1].append(position)
         longest = output
     return [batch[::-1] for batch in reversed(batches)]
@@ -302,14 +298,15 @@ class ServingMethod(Method):
         return problem.tasks
 
 
-def able(options: Sequence[P]) -> list[P]:
-    """Return the mechanisms of a problem that have plans.
+def able(problem: ServingData[Any], kind: type[P]) -> list[P]:
+    """Return the problem under each of its mechanisms that has plans.
 
     Raises
     ------
     Infeasible
-        If none has, why the first has none.
+        If no mechanism has plans; the message says why the first one has none.
     """
+    options = [kind.of(problem, mechanism) for mechanism in problem.mechanisms]
     misfits = [prepared.misfit() for prepared in options]
     found = [prepared for prepared, misfit in zip(options, misfits, strict=True) if misfit is None]
     if not found:

@@ -7,15 +7,17 @@ where the problem counts conservatively; further tokens are cut off.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from specopt.models.errors import InvalidInput
+from specopt.models.fields import Floats, Ints
 from specopt.models.problem import Evaluation
 from specopt.models.serving_data import Mechanism, ServingData, ServingPlan
+from specopt.solvers.serving_method import PreparedServing
 from specopt.solvers.simulation import Estimate, Replications, Simulation, judged
 
 
@@ -65,8 +67,76 @@ def judged_feasible(problem: ServingData[Any], plan: ServingPlan) -> Evaluation:
     return judged(problem, plan)
 
 
+Runs = Sequence[tuple[Sequence[int], int]]
+"""The batches of a step in order, each with its tasks and its number of draft tokens."""
+
+
+def played(
+    prepared: PreparedServing,
+    count: int,
+    runs_of: Callable[[int], Runs],
+    draw: Callable[[int], Floats],
+    inputs: Ints,
+    stays: bool = False,
+) -> tuple[Floats, Floats]:
+    """Return when each task has finished, and in how many steps, by replication and task.
+
+    All replications are played at once, step by step. The stage times of a batch depend on the
+    number and the longest of the tasks that it counts (Eq. 13-22).
+
+    Parameters
+    ----------
+    prepared
+        The problem under the plan's mechanism.
+    count
+        Number of replications.
+    runs_of
+        Returns the batches of a step, given its number. They contain every task once.
+    draw
+        Returns the random numbers in [0, 1) of a step, shape (count, K), given its number.
+    inputs
+        Input length of each task in the batches.
+    stays
+        Whether a batch counts a task that has finished until all of its tasks have finished.
+    """
+    problem, outputs = prepared.problem, prepared.problem.output_tokens
+    logarithms = np.log(np.maximum(problem.rates, 1e-300))
+    gained, finish, taken = np.zeros((3, count, problem.tasks))
+    clock, step = np.zeros(count), 0
+    while (unfinished := gained < outputs).any():
+        step += 1
+        batches, lengths = zip(*runs_of(step), strict=True)
+        members, sizes = np.concatenate(batches), np.array([*map(len, batches)])
+        starts, by_task = np.cumsum(sizes) - sizes, np.argsort(members)
+        counted = unfinished[:, members]
+        if stays:
+            counted = np.repeat(np.logical_or.reduceat(counted, starts, axis=1), sizes, axis=1)
+        size = np.add.reduceat(counted * 1.0, starts, axis=1)
+        reached = np.where(counted, (inputs + gained)[:, members], 1.0)
+        longest = np.maximum.reduceat(reached, starts, axis=1)
+        times = np.zeros((2, *size.shape))
+        for length in set(lengths):
+            some = np.array(lengths) == length
+            present = np.maximum(size, 1.0)[:, some]
+            times[:, :, some] = problem.stage_seconds(present, longest[:, some], length, step == 1)
+        # a batch whose tasks have all finished takes no time
+        stages = np.moveaxis(times * (size > 0.0), 2, 0)
+        ends = [*prepared.completed(stages, np.maximum)]
+        done = np.repeat(np.stack(ends, axis=1), sizes, axis=1)[:, by_task]
+        accepted = np.floor(np.log(draw(step)) / logarithms)
+        tokens = 1.0 + np.minimum(accepted, np.repeat(lengths, sizes)[by_task])
+        gained = np.minimum(gained + tokens, outputs)
+        finish = np.where(unfinished & (gained == outputs), clock[:, None] + done, finish)
+        taken += unfinished
+        clock += ends[-1]
+    return finish, taken
+
+
 def replay(
-    runs: Replications, play: Callable[..., object], communication_seconds: float, at_once: int
+    runs: Replications,
+    play: Callable[[slice], tuple[Floats, Floats]],
+    communication_seconds: float,
+    at_once: int,
 ) -> dict[str, Estimate]:
     """Replay a plan, and return the estimates of its latency and its decoding steps.
 
@@ -75,16 +145,20 @@ def replay(
     runs
         The replications.
     play
-        Plays a number of replications from a first one on, and fills their seconds without
-        communication and their steps.
+        Plays a slice of the replications, and returns their seconds without communication and their
+        steps.
     communication_seconds
         Additional seconds of every replication.
     at_once
         Number of replications that are played together.
     """
     seconds, steps = np.empty(runs.count), np.empty(runs.count, np.int64)
+
+    def played_part(part: slice) -> None:
+        seconds[part], steps[part] = play(part)
+
     return runs.play(
-        lambda part: play(part.start, seconds[part], steps[part]),
+        played_part,
         lambda done: {
             "latency_seconds": seconds[:done] + communication_seconds,
             "decoding_steps": steps[:done],

@@ -41,8 +41,7 @@ BODIES = {
     ),
     "continuous-serving": (
         """
-        for prepared in prepare_all(problem):
-            offer_first_plan(prepared, budget)
+        begun(problem, budget)
         return Outcome(plan=budget.incumbent)"""
     ),
     "draft-allocation": (

@@ -32,11 +32,10 @@ from specopt.solvers.continuous_serving.method import (
     ALWAYS_DRAFTING,
     TOGETHER,
     ContinuousServingMethod,
-    prepare_all,
 )
 from specopt.solvers.continuous_serving.prepare import Prepared
 from specopt.solvers.method import Outcome, at_most
-from specopt.solvers.serving_method import GIVEN
+from specopt.solvers.serving_method import GIVEN, able
 
 Counts = tuple[tuple[int, ...], ...]  # by task: steps at each speculation length
 Partition = tuple[tuple[int, ...], ...]
@@ -69,15 +68,15 @@ class EveryStep(ContinuousServingMethod):
 
     def run(self, problem: ContinuousServingProblem, budget: Budget) -> Outcome:
         """Solve each mechanism alone."""
-        able = prepare_all(problem)
-        for prepared in able:
+        options = able(problem, Prepared)
+        for prepared in options:
             budget.offer(
                 _plan(
                     prepared, [(tuple((k,) for k in range(problem.tasks)), (prepared.lengths[0],))]
                 )
             )
         bound = math.inf
-        for prepared in able:
+        for prepared in options:
             search = _Search(prepared, budget)
             seconds, choices = search.least(search.start, None)
             budget.offer(_plan(prepared, choices))

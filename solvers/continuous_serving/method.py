@@ -11,7 +11,7 @@ import numpy as np
 
 from specopt.models.continuous_serving.problem import ContinuousServingProblem, Phase
 from specopt.solvers.budget import Budget
-from specopt.solvers.continuous_serving.prepare import Prepared, prepare
+from specopt.solvers.continuous_serving.prepare import Prepared
 from specopt.solvers.method import Condition
 from specopt.solvers.serving_method import MAX_LENGTHS, ServingMethod, able, quick_batches
 
@@ -45,15 +45,12 @@ class ContinuousServingMethod(ServingMethod):
         return {"tasks times decoding steps": _SECONDS_PER_RUN * float(steps.sum())}
 
 
-def prepare_all(problem: ContinuousServingProblem) -> list[Prepared]:
-    """Return the problem under each of its mechanisms that has plans.
-
-    Raises
-    ------
-    Infeasible
-        If none has, why the first has none.
-    """
-    return able([prepare(problem, mechanism) for mechanism in problem.mechanisms])
+def begun(problem: ContinuousServingProblem, budget: Budget) -> list[Prepared]:
+    """Return the problem under each mechanism that has plans, and offer the first plan of each."""
+    options = able(problem, Prepared)
+    for prepared in options:
+        offer_first_plan(prepared, budget)
+    return options
 
 
 def offer_first_plan(prepared: Prepared, budget: Budget) -> None:

@@ -3,9 +3,8 @@ step's best, as a scheduler at the engine would decide.
 
 Wherever a task finishes or joins, the tasks at hand are batched again, contiguous in the tokens
 that they have reached, in rising or in falling order. Of every number of batches and every prefix
-of tasks the chain is kept that is verified first. First steps, whose tasks differ more, also try
-the shortest paths at several weights between the stages, each in the order of Johnson's rule.
-Newcomers form batches of their own in their first step. Between two such events all batches draft
+of tasks the chain is kept that is verified first. Newcomers form separate batches in their first
+step. Between two such events all batches draft
 equally many tokens: of the lengths allowed, whichever gives most tokens per second at that step.
 Lengths chosen batch by batch, with the batches or after them, were tried: they gained next to
 nothing, and now and then lost.
@@ -39,13 +38,10 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.bound import served_bound
 from specopt.solvers.continuous_serving.method import (
     ContinuousServingMethod,
-    offer_first_plan,
-    prepare_all,
+    begun,
 )
 from specopt.solvers.continuous_serving.prepare import Prepared
 from specopt.solvers.method import Outcome
-from specopt.solvers.serving_latency.bound import new_search
-from specopt.solvers.serving_latency.stages import columns, record
 from specopt.solvers.serving_method import MAX_LENGTHS, offer_if_feasible, planned_outputs
 
 MAX_ENDS = 120
@@ -60,71 +56,19 @@ FEW = 300
 PATIENCE = (0.25, 0.6, 1.0)
 """How early tasks are admitted whose prompts delay others, one plan for each; see `_admitted`."""
 
-_SECONDS_PER_BATCH = 7e-7  # that a shortest path rates, at all weights, roughly
-
 FINISHED = 0.02
 """Share of more tasks that finish before their batches change."""
-
-
-class Former:
-    """Forms batches for the tasks at hand, by compiled code."""
-
-    def __init__(self, prepared: Prepared, budget: Budget) -> None:
-        self.prepared, self.budget = prepared, budget
-        self.kernels = budget.load("continuous_serving.forming")
-        self.searches: dict[tuple[int, bool], Floats] = {}
-
-    def form(
-        self, reached: Floats, gain: Floats, length: int, steps: int, first: bool
-    ) -> tuple[float, list[Ints]]:
-        """Return the seconds of some steps, and the batches in order.
-
-        Parameters
-        ----------
-        reached, gain
-            Per task: tokens before these steps, and how many more it holds after them, at most.
-        length, steps, first
-            Draft tokens per step, number of steps, and whether it is the tasks' first one.
-        """
-        order = np.argsort(reached, kind="stable")
-        count = len(order)
-        ahead = (
-            0.0
-            if first
-            else 0.5 * (steps - 1) * float(self.prepared.problem.tokens_per_step(length).min())
-        )
-        tokens = float(self.prepared.problem.tokens_per_step(length).max())
-        middle = reached[order] + ahead, gain[order] - ahead, 1 << 30  # of the steps
-        task, setting = columns(self.prepared, length, tokens, *middle, 0.0)
-        data = record((task, setting, self.prepared.runtimes))
-        step = 1 if first else 2
-        best, slots = np.inf, np.zeros((2, count), np.int64)
-        if self.prepared.overlap:
-            ends = np.unique(np.linspace(0, count, min(count, MAX_ENDS) + 1).astype(np.int64))
-            for rising in (True, False):
-                seconds = self.kernels.form_chain(step, rising, MAX_BATCHES, data, ends, slots[1])
-                if seconds < best:
-                    best, slots[0] = seconds, slots[1]
-        if first or best == np.inf:
-            widest = min(count / 2, self.prepared.room_for(float(reached.mean() + gain.min())))
-            # of a call that cannot be interrupted
-            self.budget.check(_SECONDS_PER_BATCH * count * max(1.0, widest))
-            search = self.searches.setdefault((length, first), new_search(self.budget))
-            seconds = self.kernels.form_batches(step, data, search, slots[1])
-            if seconds < best:
-                best, slots[0] = seconds, slots[1]
-        return float(best) * steps, [
-            order[slots[0] == place] for place in range(int(slots[0].max()) + 1)
-        ]
 
 
 class PhaseBuilder:
     """Builds the phases of a plan, step by step."""
 
-    def __init__(self, former: Former, outputs: Ints, shares: Floats) -> None:
-        self.former, self.shares = former, shares
-        self.prepared = former.prepared
-        self.problem = self.prepared.problem
+    def __init__(self, prepared: Prepared, budget: Budget, outputs: Ints, shares: Floats) -> None:
+        self.prepared, self.problem, self.shares = prepared, prepared.problem, shares
+        self.kernels = budget.load("continuous_serving.online")
+        self.server = self.kernels.Server(
+            prepared.models, prepared.memory, prepared.runtimes, prepared.overlap
+        )
         self.outputs = outputs.astype(np.float64)
         self.inputs = self.problem.input_tokens.astype(np.float64)
         self.entries = 0  # of the phases of all plans
@@ -215,10 +159,36 @@ class PhaseBuilder:
             if len(group):
                 gain = np.minimum(self.outputs[group] - gained[group], steps * tokens[group])
                 reached = self.inputs[group] + gained[group]
-                took, formed = self.former.form(reached, gain, length, steps, first)
+                took, formed = self.form(reached, gain, length, steps, first)
                 seconds += took
                 batches += [group[batch] for batch in formed]
         return steps, seconds, batches
+
+    def form(
+        self, reached: Floats, gain: Floats, length: int, steps: int, first: bool
+    ) -> tuple[float, list[Ints]]:
+        """Return the seconds of some steps, and the batches of the tasks in order.
+
+        Parameters
+        ----------
+        reached, gain
+            Tokens of each task before these steps, and the maximum number that it gains in them.
+        length, steps, first
+            Draft tokens per step, number of steps, and whether it is the tasks' first step.
+        """
+        order = np.argsort(reached, kind="stable")
+        count = len(order)
+        # the mean step of these stands for all of them
+        ahead = 0.0
+        if not first:
+            ahead = 0.5 * (steps - 1) * float(self.tokens(length).min())
+        middle = reached[order] + ahead
+        active = self.kernels.Active(middle, middle, np.full(count, first), np.zeros(count))
+        slot = np.zeros(count, np.int64)
+        seconds = self.kernels.form(
+            self.server, active, gain[order] - ahead, length, first, MAX_ENDS, MAX_BATCHES, slot
+        )
+        return seconds * steps, [order[slot == place] for place in range(int(slot.max()) + 1)]
 
 
 @dataclass(frozen=True)
@@ -226,24 +196,22 @@ class Rebatching(ContinuousServingMethod):
     """Form new batches whenever a task finishes or joins, and use the best speculation length."""
 
     name = "rebatching"
-    source = "own; shortest paths and Johnson's rule at every event"
+    source = "own; a dynamic program over the batches at every event"
     guarantee = "a lower bound; the gap is certified, not closed"
     complexity = "O(l_max E K B), E events, B tasks in the largest batch"
 
     def run(self, problem: ContinuousServingProblem, budget: Budget) -> Outcome:
         """Play the scheduler under every mechanism."""
-        able = prepare_all(problem)
-        for prepared in able:
-            offer_first_plan(prepared, budget)
+        options = begun(problem, budget)
         if (problem.max_speculation_length or 0) <= MAX_LENGTHS:
-            budget.improve_bound(_bound(able, budget))
-        for prepared in able:
-            former, shares = Former(prepared, budget), arrival_shares(prepared)
+            budget.improve_bound(_bound(options, budget))
+        for prepared in options:
+            shares = arrival_shares(prepared)
             for outputs in planned_outputs(problem, (1.0, 0.5)):
                 if budget.is_proven(0.0):
                     break
-                self._play(PhaseBuilder(former, outputs, shares), budget)
-        bound = _bound(able, budget) if budget.bound is None else budget.bound
+                self._play(PhaseBuilder(prepared, budget, outputs, shares), budget)
+        bound = _bound(options, budget) if budget.bound is None else budget.bound
         return Outcome(plan=budget.incumbent, bound=bound)
 
     def _play(self, builder: PhaseBuilder, budget: Budget) -> None:
@@ -271,9 +239,9 @@ class Rebatching(ContinuousServingMethod):
                 offer_if_feasible(problem, plan, budget)
 
 
-def _bound(able: Sequence[Prepared], budget: Budget) -> float:
+def _bound(options: Sequence[Prepared], budget: Budget) -> float:
     """Return a lower bound on the objective of every plan."""
-    return min(served_bound(prepared, budget) for prepared in able)
+    return min(served_bound(prepared, budget) for prepared in options)
 
 
 def _admitted(there: Truths, active: Truths, prompt: Floats, rest: Floats, patience: float) -> Ints:

@@ -1,13 +1,13 @@
 """Latency of a plan when acceptances are random, or of the steps of a policy.
 
-Policies are in `policies`. Of a plan all replications are played at once, step by step. A task
-leaves when it has its own output length O_k; tokens beyond it count in its last step alone.
-Batches, their order and their speculation lengths are those of the plan's phase, the last one for
-steps beyond. All else is as in the judge: sizes and longest members of those that are served, Eq.
-13-22.
+Policies are in `policies`. In the replay of a plan a task leaves when it has its own output length
+O_k. Batches, their order and their speculation lengths are those of the plan's phase, and the last
+phase continues. Everything else is as in the judge.
 """
 
 from __future__ import annotations
+
+import bisect
 
 import numpy as np
 
@@ -20,7 +20,13 @@ from specopt.models.fields import Floats, describe
 from specopt.solvers.continuous_serving.policies import POLICIES, play
 from specopt.solvers.continuous_serving.prepare import prepare
 from specopt.solvers.policy import Policy
-from specopt.solvers.serving_replay import ReplaySimulation, judged_feasible, replay
+from specopt.solvers.serving_replay import (
+    ReplaySimulation,
+    Runs,
+    judged_feasible,
+    played,
+    replay,
+)
 from specopt.solvers.simulation import Replications, Simulation, Tell
 
 AT_ONCE = 100
@@ -88,11 +94,22 @@ def simulate(
         if clash:
             raise Unsupported(f"simulate does not support plans with {words}")
     latency = np.max if problem.objective == "makespan" else np.mean
+    prepared = prepare(problem, problem.mechanism_of(plan))
+    firsts = [phase.first_step for phase in plan.phases]
 
-    def play_some(first: int, seconds: Floats, steps: Floats) -> None:
-        random = np.random.default_rng([runs.seed, first])
-        finish, steps[:] = _played(problem, plan, random, len(seconds))
-        seconds[:] = latency(finish, axis=1)
+    def runs_of(step: int) -> Runs:
+        phase = plan.phases[bisect.bisect_right(firsts, step) - 1]
+        return [*zip(phase.batches, phase.lengths(plan.speculation_length), strict=True)]
+
+    def play_some(part: slice) -> tuple[Floats, Floats]:
+        random, count = np.random.default_rng([runs.seed, part.start]), part.stop - part.start
+
+        def draw(step: int) -> Floats:
+            # the same numbers for a step and a task, however many replications are played
+            return random.random((AT_ONCE, problem.tasks))[:count]
+
+        finish, steps = played(prepared, count, runs_of, draw, problem.input_tokens)
+        return latency(finish, axis=1), steps.max(axis=1)
 
     ready = float(problem.readiness(plan)[1].max())
     return runs.result(
@@ -100,56 +117,6 @@ def simulate(
         "plan",
         replay(runs, play_some, ready, at_once=AT_ONCE),
         model=model,
-        mechanism=problem.mechanism_of(plan),
+        mechanism=prepared.mechanism,
         communication_seconds=ready,
     )
-
-
-def _played(
-    problem: ContinuousServingProblem,
-    plan: ContinuousServingPlan,
-    random: np.random.Generator,
-    count: int,
-) -> tuple[Floats, Floats]:
-    """Return when each task has finished and how many steps were served, replication by
-    replication.
-    """
-    prepared, outputs = prepare(problem, problem.mechanism_of(plan)), problem.output_tokens
-    logarithms = np.log(problem.rates if plan.speculation_length else np.full(problem.tasks, 0.5))
-    gained, finish = np.zeros((2, count, problem.tasks))
-    clock, steps = np.zeros((2, count))
-    place, step = 0, 1
-    while (unfinished := gained < outputs).any():
-        if place + 1 < len(plan.phases) and plan.phases[place + 1].first_step <= step:
-            place += 1
-        phase = plan.phases[place]
-        runs = list(
-            zip(map(list, phase.batches), phase.lengths(plan.speculation_length), strict=True)
-        )
-        accepted = np.floor(
-            np.log(random.random((AT_ONCE, problem.tasks))[:count]) / logarithms
-        )  # luck depends on step and task alone
-        times = []
-        for members, length in runs:
-            served = unfinished[:, members]
-            size = served.sum(axis=1)
-            reached = np.where(served, problem.input_tokens[members] + gained[:, members], 1.0).max(
-                axis=1
-            )
-            stages = problem.stage_seconds(np.maximum(size, 1), reached, length, step == 1)
-            times.append(
-                (stages[0] * (size > 0), stages[1] * (size > 0))
-            )  # 0 where all have finished
-        for (members, length), done in zip(
-            runs, prepared.completed(times, np.maximum), strict=True
-        ):
-            served = unfinished[:, members]
-            gained[:, members] += np.where(
-                served, 1.0 + np.minimum(accepted[:, members], length), 0.0
-            )
-            ended = served & (gained[:, members] >= outputs[members])
-            finish[:, members] = np.where(ended, (clock + done)[:, None], finish[:, members])
-        steps += unfinished.any(axis=1)
-        clock += done
-        step += 1
-    return finish, steps

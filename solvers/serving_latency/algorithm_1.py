@@ -27,9 +27,8 @@ from specopt.solvers.serving_latency.contiguous import algorithm_1_batches
 from specopt.solvers.serving_latency.method import (
     PIPELINED,
     ServingLatencyMethod,
+    begun,
     certify,
-    offer_first_plan,
-    prepare_all,
 )
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_method import quick_batches
@@ -51,8 +50,7 @@ class Algorithm1(ServingLatencyMethod):
         """Run the dynamic program for every l and keep the best; on known lengths it plans with
         O_max.
         """
-        (prepared,) = prepare_all(problem)
-        offer_first_plan(prepared, budget)
+        (prepared,) = begun(problem, budget)
         return certify(prepared, self.plan(prepared, budget), budget)
 
     def plan(self, prepared: Prepared, budget: Budget) -> ServingLatencyPlan:

@@ -44,7 +44,7 @@ from __future__ import annotations
 import numpy as np
 
 from specopt.models.errors import OutOfMemory, OutOfTime
-from specopt.models.fields import Floats, Ints
+from specopt.models.fields import Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.contiguous import additive_batches
 from specopt.solvers.serving_latency.pipelined import PipelinedSearch
@@ -137,7 +137,8 @@ def inference_bound(at: Stages, budget: Budget) -> float:
     kernels = budget.load("serving_latency.rebatching")
     seconds = np.zeros(len(ends) - 1)
     by_output = np.argsort(at.prepared.outputs, kind="stable")
-    search = new_search(budget)
+    search = np.zeros(kernels.SEARCH_ENTRIES)
+    search[kernels.VALUE_WEIGHT] = 0.5
     first = 0
     while first < len(seconds):
         budget.check(_SECONDS_PER_ENTRY[not at.linear] * entries(at))
@@ -157,11 +158,3 @@ def entries(at: Stages) -> float:
     prepared = at.prepared
     room = prepared.room_for(float(prepared.inputs.mean() + prepared.outputs.min()))
     return max(1.0, prepared.tasks * max(1.0, min(prepared.tasks / 2, room)))
-
-
-def new_search(budget: Budget) -> Floats:
-    """Return a search for the weight between the stages, which begins in the middle."""
-    kernels = budget.load("serving_latency.rebatching")
-    search = np.zeros(kernels.SEARCH_ENTRIES)
-    search[kernels.VALUE_WEIGHT] = 0.5
-    return search

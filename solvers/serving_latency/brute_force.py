@@ -18,7 +18,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
 from specopt.solvers.serving_latency.method import ServingLatencyMethod, best_of_mechanisms
 from specopt.solvers.serving_latency.prepare import Prepared
-from specopt.solvers.serving_latency.stages import stages
+from specopt.solvers.serving_latency.stages import tabled
 from specopt.solvers.threads import in_threads
 
 
@@ -64,14 +64,17 @@ class BruteForce(ServingLatencyMethod):
             return found, order
 
         for length in prepared.lengths:
-            at = stages(prepared, length)
-            draft, verify = np.zeros((2, subsets, int(at.steps.max())))
+            steps = prepared.batch_steps(prepared.outputs, length)
+            times = tabled(prepared, length, steps)
+            draft, verify = np.zeros((2, subsets, steps))
             allowed = np.zeros(subsets, np.bool_)
-            kernels.subset_stages(at.data, draft, verify, allowed)
-            if prepared.problem.rounds == "slowest":
-                for mask in range(1, subsets):
-                    done = prepared.batch_steps(prepared.outputs[_members(mask)], length)
-                    draft[mask, done:] = verify[mask, done:] = 0.0
+            for mask in range(1, subsets):
+                members = _members(mask)
+                size, longest = len(members), prepared.outputs[members].max()
+                allowed[mask] = prepared.fits(size, prepared.inputs[members[-1]], longest)
+                done = prepared.batch_steps(prepared.outputs[members], length)
+                row = times[:, size * tasks + members[-1], :done]
+                draft[mask, :done], verify[mask, :done] = row
             pace = budget.pace()
             for start in range(1, subsets, budget.workers):
                 pace()

@@ -76,12 +76,6 @@ class _Prices(NamedTuple):
     last: Floats
     weight: Floats
 
-    def towards(self, other: _Prices, share: float) -> _Prices:
-        """Return the prices at this share of the way to others."""
-        return _Prices(
-            *((1.0 - share) * mine + share * its for mine, its in zip(self, other, strict=True))
-        )
-
 
 class ColumnBound:
     """The linear program of one mechanism and speculation length, and the best bound so far.
@@ -118,7 +112,11 @@ class ColumnBound:
         self._by_output = np.argsort(at.prepared.outputs, kind="stable")
         # by size: after which step a batch may be alone
         self._alone = np.append(at.steps[self._by_output[::-1]], 0)
-        self._inputs, self._outputs = _classes(at, self._by_output)
+        place = self._by_output.argsort()
+        most = _CLASSES if entries(at) <= _MANY_BATCHES else _CLASSES_OF_MANY
+        inputs, outputs = at.prepared.inputs, at.prepared.outputs[self._by_output]
+        self._inputs = _partition(inputs, np.arange(len(inputs)), place, most)
+        self._outputs = _partition(outputs, self._by_output, self._by_output, most)
         self._nodes, self._share = _nodes(at)
         self._ranges = len(steps) - 1 if at.overlap else 0
         self._counts = np.diff(steps).astype(np.float64)[: self._ranges]
@@ -156,7 +154,8 @@ class ColumnBound:
         prices = self._proposal()
         smoothed = self._smooth
         if self._center is not None and smoothed:
-            prices = self._center.towards(prices, 0.7)
+            pairs = zip(self._center, prices, strict=True)
+            prices = _Prices(*(0.3 * old + 0.7 * new for old, new in pairs))
         raised, found = self._price(prices)
         self._smooth = raised
         self._stale = 0 if raised or value < self._value * (1 - 1e-7) else self._stale + 1
@@ -328,17 +327,6 @@ class ColumnBound:
             index.astype(np.int32),
             columns[at, index],
         )
-
-
-def _classes(at: Stages, by_output: Ints) -> tuple[Ints, Ints]:
-    """Return the classes of inputs and outputs as `price_batches` takes them."""
-    prepared = at.prepared
-    place = by_output.argsort()
-    most = _CLASSES if entries(at) <= _MANY_BATCHES else _CLASSES_OF_MANY
-    return (
-        _partition(prepared.inputs, np.arange(prepared.tasks), place, most),
-        _partition(prepared.outputs[by_output], by_output, by_output, most),
-    )
 
 
 def _partition(lengths: Floats, tasks: Ints, others: Ints, most: int) -> Ints:

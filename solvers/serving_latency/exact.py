@@ -44,6 +44,7 @@ class Exact(ServingLatencyMethod):
         """Solve the mechanisms without overlap first: their optimum prunes the search of the
         pipelined one.
         """
+        budget.offer_warm_start()
         able = begun(problem, budget)
         bound = min(
             (self._shortest_paths(p, budget) for p in able if p.mechanism != "pipelined"),

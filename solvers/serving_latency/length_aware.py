@@ -88,6 +88,7 @@ class LengthAware(ServingLatencyMethod):
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Search all mechanisms and speculation lengths together."""
+        budget.offer_warm_start()
         able = begun(problem, budget)
         budget.check()
         search = _Search(self, able, budget)
@@ -188,7 +189,7 @@ class _Search:
                     if candidate.objective < alive[0].objective * 1.03
                 ]
             for candidate in alive:
-                if self._gap_reached():
+                if self.budget.is_proven(0.0):
                     return
                 tries = max(1, int(moves * share / len(alive)))
                 tried += tries
@@ -223,11 +224,6 @@ class _Search:
         if self.budget.objective is None or best.objective < self.budget.objective * (1 - 1e-12):
             self.budget.offer(best.plan())
 
-    def _gap_reached(self) -> bool:
-        budget = self.budget
-        assert budget.objective is not None and budget.bound is not None
-        return budget.problem.gap(budget.objective, budget.bound) <= budget.gap
-
     # ------------------------------------------------------------------ certificate
 
     def _certify(self, ranges: int = 0) -> None:
@@ -241,7 +237,7 @@ class _Search:
 
         latest = None
         leader = min(self.candidates, key=lambda candidate: candidate.objective)
-        while self.rounds_done < self.rounds and not self._gap_reached():
+        while self.rounds_done < self.rounds and not self.budget.is_proven(0.0):
             lowest = min(self.candidates, key=lambda candidate: candidate.objective_bound)
             if leader.objective_bound < self._best * (1 - 1e-12) and not (
                 leader.columns and leader.columns.near

@@ -86,23 +86,9 @@ class ServingLatencyMethod(ServingMethod):
         return prepared.tasks / prepared.widest
 
 
-def prepare_all(problem: ServingLatencyProblem) -> list[Prepared]:
-    """Return the problem under each of its mechanisms that has plans.
-
-    Raises
-    ------
-    Infeasible
-        If no mechanism has plans; the message says why the first one has none.
-    """
-    return able([prepare(problem, mechanism) for mechanism in problem.mechanisms])
-
-
 def begun(problem: ServingLatencyProblem, budget: Budget) -> list[Prepared]:
-    """Return `prepare_all`, and offer plans to start from: the warm start first, the others if time
-    is left to judge them.
-    """
-    options = prepare_all(problem)
-    budget.offer_warm_start()
+    """Return the problem under each mechanism that has plans, and offer the first plan of each."""
+    options = able(problem, Prepared)
     for prepared in options:
         offer_first_plan(prepared, budget)
     return options
@@ -145,9 +131,7 @@ def best_of_mechanisms(
     """Return the best plan of the problem's mechanisms, each solved alone, with a bound that holds
     for all of them.
     """
-    options = prepare_all(problem)
-    for prepared in options:
-        offer_first_plan(prepared, budget)
+    options = begun(problem, budget)
     found = []
     for prepared in options:
         outcome = solve(prepared)

@@ -34,10 +34,10 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation, Value, check_size
 from specopt.solvers.method import Condition, Outcome, at_most
 from specopt.solvers.pyomo_program import HIGHS, ByProgram, solve_program
-from specopt.solvers.serving_latency.method import ServingLatencyMethod, prepare_all
+from specopt.solvers.serving_latency.method import ServingLatencyMethod
 from specopt.solvers.serving_latency.prepare import Prepared, feasible, prepare, slices_of
 from specopt.solvers.serving_latency.stages import tabled
-from specopt.solvers.serving_method import ONE_RATE, quick_batches
+from specopt.solvers.serving_method import ONE_RATE, able, quick_batches
 
 MAX_STEPS = 2_000
 
@@ -88,7 +88,7 @@ class Milp(ByProgram, ServingLatencyMethod):
         """
         start: dict[Case, float] = {}
         bounds: dict[Case, float] = {}
-        for prepared in prepare_all(problem):
+        for prepared in able(problem, Prepared):
             chosen = self._lengths(prepared)
             for length in sorted({*prepared.lengths, *chosen}):
                 case = Case(prepared, length)
@@ -481,12 +481,12 @@ def state(
     reason = next(filter(None, clashes), None)
     if reason:
         raise Unsupported(f"formulation: the problem has {reason}")
-    able = [one for one in prepare_all(problem) if mechanism in (None, one.mechanism)]
-    if not able:
+    options = [one for one in able(problem, Prepared) if mechanism in (None, one.mechanism)]
+    if not options:
         raise InvalidInput(
             f"mechanism: expected one of {', '.join(problem.mechanisms)}, got {mechanism!r}"
         )
-    prepared = able[0]
+    prepared = options[0]
     lengths = prepared.lengths if length is None else [length]
     if lengths[0] not in prepared.lengths:
         raise InvalidInput(

@@ -66,7 +66,6 @@ _FINE_RANGES = 64  # of decoding steps, where orders are bounded
 _SLOW = 0.2
 _NEAR = 0.004  # largest gap, relative, at which it is: a larger one leaves too much
 _LEAVES = 2048  # leaves per kernel call
-_SHORT = 1000  # nodes of the orders of each path that are looked at together
 _PATH = 3_000_000  # size of the shortest paths that bound a part first, coarsely
 _CERTIFIED = 50_000_000  # and where no plan is looked for
 _LONGEST_PATH = 3_000_000_000  # and at last
@@ -79,10 +78,10 @@ _PLANS = 1500  # with every task alone, up to which all plans are rated where ru
 # of tables of runtimes with several pieces, and of shortest paths over them, roughly
 _BYTES_PER_ENTRY = 200
 _SECONDS_PER_ENTRY = 3e-7  # to fill them, roughly
+_TRIES = 2000  # of the local search, before it is asked whether it still helps
 _SECONDS_PER_TRY = 1e-7  # of the local search, by batch
 _SECONDS_PER_BLOCK = 3e-9  # of a node of the orders, by scenario
 _SECONDS_PER_PAIR = 2e-8  # of blocks, to sort them before
-_FEW = 20_000  # orders and cuts that are enumerated sooner than bounded well
 
 
 @dataclass
@@ -138,7 +137,6 @@ class PipelinedSearch:
             else budget.objective - prepared.communication_seconds
         )
         self.plan: ServingLatencyPlan | None = None
-        self.small = _is_small(prepared.tasks)
         self.rating = True  # whether paths are rated as plans
         self.open: list[Part] = []
         self.left: list[Part] = []  # parts that stay open at the end
@@ -168,7 +166,8 @@ class PipelinedSearch:
         """Search until all is proven, the gap is reached or only pooled parts are left; return the
         bound.
         """
-        if has_few_plans(self.prepared):
+        alone = math.factorial(min(self.prepared.tasks, 8)) * len(self.prepared.lengths)
+        if self.prepared.linear and alone <= _PLANS:
             self._rate_every_plan()
             return self.bound
         self._start()
@@ -176,8 +175,6 @@ class PipelinedSearch:
             if part.bound < self.cut:
                 self.stats["parts"] += 1
                 self._ascend(part)
-                if part.bound < self.cut and not self.small:
-                    self._polish()
         while self._prune():
             part = min(self.open, key=lambda p: p.bound)
             coarse = self._cells(part) > 0
@@ -204,10 +201,7 @@ class PipelinedSearch:
         until it stays.
         """
         self.rating = False
-        self.open = [Part(0.0, length, 1, more=True) for length in self.prepared.lengths]
-        for part in self.open:
-            self._bound_stages(part)
-        self._split_open()
+        self._start()
         while self._prune():
             part = min(self.open, key=lambda p: p.bound)
             if part.weights is not None and not (self._refine(part) and part.effort <= _CERTIFIED):
@@ -236,16 +230,13 @@ class PipelinedSearch:
     # ------------------------------------------------------------------ where to start
 
     def _start(self) -> None:
-        """Rate Algorithm 1's plans, improve the best ones, and list the parts that the first bounds
-        leave.
-        """
+        """Rate Algorithm 1's plans, and list the parts that the first bounds leave."""
         prepared, budget = self.prepared, self.budget
         self.open = [Part(0.0, length, 1, more=True) for length in prepared.lengths]
-        started: list[tuple[float, int, Ints, Ints]] = []
         for part in list(self.open):
             self._report()
             self._bound_stages(part)
-            if part.bound >= self.cut or self.small:
+            if part.bound >= self.cut or not self.rating:
                 continue
             if not prepared.tabled:
                 batches = algorithm_1_batches(prepared, part.length, budget)[0]
@@ -253,11 +244,7 @@ class PipelinedSearch:
                 batches = additive_batches(prepared, part.length, 0.5, 0.5, budget)[0]
             if batches is not None:
                 ends = np.array([batch[-1] + 1 for batch in batches])
-                sizes = np.array([len(batch) for batch in batches])
-                started.append((self._rate(part.length, ends, sizes), part.length, ends, sizes))
-        started.sort(key=lambda item: item[0])
-        for _, length, ends, sizes in started[:3]:
-            self._anneal(length, ends, sizes)
+                self._rate(part.length, ends, np.diff(ends, prepend=0))
         self._split_open()
         self._report()
 
@@ -400,9 +387,7 @@ class PipelinedSearch:
             self.budget.offer(self.plan)
         return out
 
-    def _improve(
-        self, length: int, ends: Ints, sizes: Ints, tries: int = 2000, heat: float = 0.0
-    ) -> None:
+    def _improve(self, length: int, ends: Ints, sizes: Ints) -> None:
         """Run the local search from blocks in pipeline order while it helps."""
         blocks = np.zeros((2, self.prepared.tasks), np.int64)
         blocks[:, : len(ends)] = ends, sizes
@@ -411,31 +396,11 @@ class PipelinedSearch:
         data = stages(self.prepared, length).data
         while True:
             before = float(seconds[0])
-            self.annealing.improve_sequence(tries, data, heat, blocks, count, seconds, self.stream)
+            self.annealing.improve_sequence(_TRIES, data, blocks, count, seconds, self.stream)
             self._rate(length, *blocks[:, : count[0]])
-            self.budget.spend(tries * len(ends) * _SECONDS_PER_TRY)
+            self.budget.spend(_TRIES * len(ends) * _SECONDS_PER_TRY)
             self.budget.check()
             if seconds[0] > before * (1 - 1e-4):
-                return
-
-    def _anneal(self, length: int, ends: Ints, sizes: Ints) -> None:
-        """Run the local search by threshold accepting, from blocks in pipeline order."""
-        # few tasks have few neighbours: as many tries would meet them again and again
-        tasks = self.prepared.tasks
-        tries = int(min(2 * tasks * tasks, 20_000, max(1_000, 1_000_000 / len(ends))))
-        for heat in (3e-3, 1e-3, 3e-4):
-            self._improve(length, ends, sizes, tries, heat)
-
-    def _polish(self) -> None:
-        """Search around the incumbent while that improves it."""
-        while self.plan is not None:
-            before = self.best
-            rank = self.prepared.order.argsort()
-            ends = np.array([rank[list(batch)].max() + 1 for batch in self.plan.batches])
-            sizes = np.array([len(batch) for batch in self.plan.batches])
-            self._anneal(self.plan.speculation_length, ends, sizes)
-            self._report()
-            if self.best > before * (1 - 1e-5):
                 return
 
     def _rate_every_plan(self) -> None:
@@ -490,17 +455,12 @@ class PipelinedSearch:
         """Raise the part's bound until it is closed or nothing is left to gain, and rate every path
         on the way.
         """
-        few = self.rating and not part.more and _orders(self.prepared.tasks, part.batches) <= _FEW
-        if few:
-            part.front = part.specials = part.batches
         tables, weights = self._tables(part.length, self._cells(part)), part.weights
         if weights is None:
             weights = np.zeros((len(tables.d), part.specials))
             weights[:, 0] += part.first_weight
             weights[:, -1] += 1.0 - part.first_weight
             part.weights = weights
-        if few:
-            return
         from specopt.solvers.serving_latency.cutting_planes import CuttingPlanes
 
         planes = CuttingPlanes(weights, self.best)
@@ -528,9 +488,10 @@ class PipelinedSearch:
 
         It is improved if it comes near the best.
         """
-        ends, sizes, middle = path.ends, path.sizes, path.positions == part.specials
+        ends, sizes, positions = path
+        middle = positions == part.specials
         d, v = tables.times(ends, sizes)
-        place = np.where(middle, part.front - 0.5, path.positions)
+        place = np.where(middle, part.front - 0.5, positions)
         if tables.cell != 1.0:
             ends = np.rint(ends * tables.cell).astype(np.int64)
             sizes = np.diff(ends, prepend=0)
@@ -547,51 +508,27 @@ class PipelinedSearch:
 
     # ------------------------------------------------------------------ enumeration
 
-    def _orders(self, length: int, blocks: int) -> Any:
-        """Return the work space for orders of at most that many blocks, every one of them left."""
-        starts = range_starts(int(stages(self.prepared, length).steps[0]), _FINE_RANGES)
-        stack, free = np.zeros(blocks + 1, int), np.zeros((blocks + 1, 2, len(starts) - 1))
-        return self.kernels.Orders(starts, np.ones(blocks, bool), stack, free, np.zeros(2, int))
-
-    def _close(self, part: Part, leaves: Ints, blocks: Ints) -> tuple[Any, int, float]:
-        """Return which paths have no order that stays below the incumbent, as few nodes show;
-        nodes, and their seconds.
-
-        Paths do not depend on each other, so threads share them.
-        """
-        orders, closed = self._orders(part.length, int(blocks.max(initial=1))), blocks < 0
-        data = stages(self.prepared, part.length).data
-        nodes = self.kernels.close_paths(
-            _SHORT, part.front, part.specials, leaves, blocks, data, self.cut, orders, closed
-        )
-        return closed, nodes, self._seconds(orders, len(blocks), nodes)
-
-    def _seconds(self, orders: Any, paths: int, nodes: int) -> float:
-        scenarios, blocks = len(orders.starts) - 1, len(orders.left)
-        return float(
-            scenarios * blocks * (paths * blocks * _SECONDS_PER_PAIR + nodes * _SECONDS_PER_BLOCK)
-        )
-
     def _try_orders(self, part: Part, path: Path, nodes: float) -> int:
         """Try all orders of a path whose Johnson bounds stay below the incumbent, or give up after
         some nodes.
 
         Returns how many it took.
         """
-        blocks = np.stack([path.ends, path.sizes, path.positions])
-        leaves = np.zeros((_LEAVES, len(path.ends)), np.int64)
-        data = stages(self.prepared, part.length).data
-        orders = self._orders(part.length, len(path.ends))
-        state = orders.state
-        self.budget.spend(self._seconds(orders, 1, 0))
+        at, count = stages(self.prepared, part.length), path.shape[1]
+        starts = range_starts(int(at.steps[0]), _FINE_RANGES)
+        stack, free = np.zeros(count + 1, int), np.zeros((count + 1, 2, len(starts) - 1))
+        state, leaves = np.zeros(2, int), np.zeros((_LEAVES, count), np.int64)
+        orders = self.kernels.Orders(starts, np.ones(count, bool), stack, free, state)
+        pairs = (len(starts) - 1) * count
+        self.budget.spend(pairs * count * _SECONDS_PER_PAIR)
         while state[0] >= 0 and state[1] < nodes:
             before = state[1]
             found = self.kernels.enumerate_orders(
-                _NODES, part.front, part.specials, blocks, data, self.cut, orders, leaves
+                _NODES, part.front, part.specials, path, at.data, self.cut, orders, leaves
             )
-            self.budget.spend(self._seconds(orders, 0, state[1] - before))
+            self.budget.spend(float(pairs * (state[1] - before) * _SECONDS_PER_BLOCK))
             if found:
-                ends, sizes, _ = blocks[:, leaves[:found]]
+                ends, sizes, _ = path[:, leaves[:found]]
                 self._rate_all(part.length, ends, sizes)
             self._report()
         self.stats["nodes"] += int(state[1])
@@ -607,9 +544,9 @@ class PipelinedSearch:
         ordering, allowance = 0.0, patience
         while not search.done and search.work + ordering <= patience:
             before = self.best
-            for path in search.advance(_NODES, self.cut, lambda *paths: self._close(part, *paths)):
+            for path in search.advance(_NODES, self.cut):
                 self._rate_path(part, tables, path, near=1.0001)
-                if (path.positions == part.specials).sum() > 1:
+                if (path[2] == part.specials).sum() > 1:
                     nodes = (patience - search.work - ordering) / ENTRIES_PER_NODE
                     ordering += ENTRIES_PER_NODE * self._try_orders(part, path, nodes)
             if self.best < before:  # less is left than seemed
@@ -619,19 +556,3 @@ class PipelinedSearch:
                 search.sharpen(self.cut)
         self.stats["nodes"] += search.nodes
         return search.done and search.work + ordering <= patience
-
-
-def _is_small(tasks: int) -> bool:
-    """Return whether orders and cuts are so few that they are enumerated at once."""
-    return all(_orders(tasks, m) <= _FEW for m in range(1, tasks + 1))
-
-
-def has_few_plans(prepared: Prepared) -> bool:
-    """Return whether contiguous plans are so few that all of them are rated."""
-    alone = math.factorial(min(prepared.tasks, 8)) * len(prepared.lengths)
-    return prepared.linear and alone <= _PLANS
-
-
-def _orders(tasks: int, batches: int) -> float:
-    """Return the number of ways to cut the tasks into contiguous batches and to order those."""
-    return math.comb(tasks - 1, batches - 1) * math.factorial(batches)

@@ -14,7 +14,6 @@ searched in rounds, by the incumbent and the weights that each round begins with
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -70,20 +69,9 @@ class Positions:
         return self.states * (self.specials + 1)
 
 
-@dataclass(frozen=True)
-class Path:
-    """A plan met as a shortest path: blocks in sorted order with their positions, the number of
-    specials for the pool.
-
-    Parameters
-    ----------
-    ends, sizes, positions
-        By block.
-    """
-
-    ends: Ints
-    sizes: Ints
-    positions: Ints
+Path = Ints
+"""A plan found as a shortest path, shape (3, M): the ends, sizes and positions of its blocks in
+sorted order. The position of the pool is the number of special ones."""
 
 
 class PathBound:
@@ -131,7 +119,7 @@ class PathBound:
         for states in self._states:
             in_threads(self.budget.workers, fill, states)
         bound = self.kernels.lagrangian(self.costs, *rest, self._path, self._blocks, gradient)
-        return bound, Path(*self._path[:, : self._blocks[0]].copy()), gradient
+        return bound, self._path[:, : self._blocks[0]].copy(), gradient
 
 
 def _levels(branch: Any) -> int:
@@ -183,15 +171,14 @@ class Enumeration:
         """Work so far, in entries of shortest paths."""
         return self.bound.work + ENTRIES_PER_NODE * self.nodes
 
-    def advance(self, nodes: int, upper: float, close: Callable[..., Any]) -> list[Path]:
-        """Go on for a number of nodes; return the paths found whose bound is below `upper`, but for
-        those that `close` marks, which returns marks, nodes and seconds.
+    def advance(self, nodes: int, upper: float) -> list[Path]:
+        """Continue for a number of nodes and return the paths found whose bound is below `upper`.
 
         A search that does not end at once is split where most is left. No branch depends on the
         results of others meanwhile.
         """
-        bound, late = self.bound, self.nodes > 0
-        while late and len(self._branches) < _BRANCHES:
+        bound = self.bound
+        while self.nodes > 0 and len(self._branches) < _BRANCHES:
             widest = max(self._branches, key=_levels)
             if _levels(widest) == 0:
                 break
@@ -202,23 +189,18 @@ class Enumeration:
         enumerate_paths, each = bound.kernels.enumerate_paths, nodes // len(self._branches)
         tables, values = self._tables[: self._kept], self._values[: self._kept]
 
-        def search(branch: Any) -> Any:
+        def search(branch: Any) -> None:
             enumerate_paths(each, bound.costs, bound.places, tables, values, upper, branch)
-            found = int(branch.state[3])
-            if late:
-                return close(branch.leaves[:found], branch.blocks[:found])
-            return np.zeros(found, bool), 0, 0.0
 
         paths = []
-        ended = in_threads(bound.budget.workers, search, self._branches)
-        for branch, (closed, more, seconds) in zip(self._branches, ended, strict=True):
-            bound.budget.spend(int(branch.state[1]) * SECONDS_PER_NODE + seconds)
-            self.nodes += int(branch.state[1]) + more
+        in_threads(bound.budget.workers, search, self._branches)
+        for branch in self._branches:
+            bound.budget.spend(int(branch.state[1]) * SECONDS_PER_NODE)
+            self.nodes += int(branch.state[1])
             self._closed += branch.closed
             branch.closed[:] = 0
             paths += [
-                Path(*branch.leaves[k, :, : branch.blocks[k]].copy())
-                for k in np.flatnonzero(~closed)
+                branch.leaves[k, :, : branch.blocks[k]].copy() for k in range(branch.state[3])
             ]
         # another one is sharpened next
         self._branches = [

@@ -28,14 +28,15 @@ import numpy as np
 
 from specopt.models.arguments import boolean
 from specopt.models.errors import Unsupported
+from specopt.models.fields import Floats
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
-from specopt.solvers.budget import Budget
+from specopt.solvers.kernels.random import GOLDEN, mixed, uniform
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_method import GIVEN, ONE_RATE
-from specopt.solvers.serving_replay import ReplaySimulation, judged_feasible, replay
+from specopt.solvers.serving_replay import ReplaySimulation, judged_feasible, played, replay
 from specopt.solvers.simulation import Replications, Tell, random_key
 
-_DRAWS_PER_CALL = 20_000_000  # about a tenth of a second
+_TASKS_AT_ONCE = 200_000  # of all replications that are played together
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -128,26 +129,31 @@ def simulate(
     known = dataclasses.replace(problem, output_lengths="known").evaluate(plan).objective
     prepared = prepare(problem, mechanism)
     batch_steps = np.zeros(len(plan.batches), np.int64)
-    kernels = Budget(problem).load("serving_latency.simulation")
-    length, tasks = plan.speculation_length, np.concatenate(plan.batches)
-    members = np.array([tasks, problem.input_tokens[tasks], problem.output_tokens[tasks]], np.int64)
-    replayed = kernels.Plan(
-        overlap=prepared.overlap,
-        drop=drop,
-        starts=np.cumsum([0, *map(len, plan.batches)]),
-        members=members,
-        models=prepared.models,
-        runtimes=prepared.runtimes,
-        powers=(problem.common_rate if length else 0.0) ** np.arange(1.0, length + 1),
-    )
-    key = random_key(runs.seed)
+    length, batches = plan.speculation_length, [list(batch) for batch in plan.batches]
+    padded = problem.input_tokens.copy()
+    for batch in batches:
+        padded[batch] = padded[batch].max()
+    tasks = np.arange(1, problem.tasks + 1, dtype=np.uint64) * GOLDEN
+
+    def play_some(part: slice) -> tuple[Floats, Floats]:
+        numbers = np.arange(part.start + 1, part.stop + 1, dtype=np.uint64)
+        places = mixed(random_key(runs.seed) + numbers * GOLDEN)[:, None] + tasks
+        streams = mixed(places)
+
+        def draw(step: int) -> Floats:
+            streams[:] += GOLDEN
+            return np.asarray(uniform(streams))
+
+        runs_of = [(batch, length) for batch in batches]
+        finish, steps = played(
+            prepared, len(numbers), lambda step: runs_of, draw, padded, stays=not drop
+        )
+        for number, batch in enumerate(batches):
+            batch_steps[number] += int(steps[:, batch].max(axis=1).sum())
+        return finish.max(axis=1), steps.max(axis=1)
+
     communication = model.terms["communication_seconds"]
-    found = replay(
-        runs,
-        lambda first, *figures: kernels.replay(first, key, replayed, *figures, batch_steps),
-        communication,
-        at_once=max(1, int(_DRAWS_PER_CALL // (problem.output_tokens.sum() + 1))),
-    )
+    found = replay(runs, play_some, communication, max(1, _TASKS_AT_ONCE // problem.tasks))
     planned, own = (
         tuple(prepared.batch_steps(outputs[list(batch)], length) for batch in plan.batches)
         for outputs in (problem.planned_output_tokens, problem.output_tokens)

@@ -12,7 +12,6 @@ import numpy as np
 
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.serving_latency.prepare import Prepared
-from specopt.solvers.serving_method import PreparedServing
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,9 @@ class Stages:
     @cached_property
     def data(self) -> Any:
         """The arrays as the record that all kernels take. Loads Numba."""
-        return record(self.arrays)
+        from specopt.solvers.serving_latency.kernels.stages import Data
+
+        return Data(*self.arrays)
 
     @property
     def overlap(self) -> bool:
@@ -70,44 +71,29 @@ def stages(prepared: Prepared, length: int, conservative: bool = False) -> Stage
         runtimes = (
             tabled(prepared, length, int(steps.max())) if prepared.tabled else prepared.runtimes
         )
-        task, setting = columns(prepared, length, tokens, prepared.inputs, outputs, steps, tokens)
-        setting[-1] = float(prepared.tabled)
+        (token, pair, logit), (verify_token, verify_pair, verify_logit) = prepared.models
+        inputs, seen = prepared.inputs, prepared.inputs + length
+        logits = verify_logit * (1 + length)
+        task = np.stack(
+            [
+                inputs,
+                outputs,
+                steps,
+                token * inputs + pair * inputs**2 + logit,
+                token + pair * (inputs + 1) + logit,
+                token + pair * (inputs + tokens) + logit,
+                verify_token * seen + verify_pair * seen**2 + logits,
+                (1 + length) * (verify_token + verify_pair * (seen + tokens)) + logits,
+            ],
+            axis=1,
+        )
+        rates = [pair, pair * tokens, (1 + length) * verify_pair * tokens]
+        setting = np.array(
+            [length, prepared.overlap, *rates, *prepared.memory, prepared.tabled], np.float64
+        )
         prepared.kept[key] = Stages(prepared, length, steps, (task, setting, runtimes))
     found: Stages = prepared.kept[key]
     return found
-
-
-def record(arrays: tuple[Floats, Floats, Floats]) -> Any:
-    """Return columns, setting and runtimes as the record that all kernels take. Loads Numba."""
-    from specopt.solvers.serving_latency.kernels.stages import Data
-
-    return Data(*arrays)
-
-
-def columns(
-    prepared: PreparedServing,
-    length: int,
-    tokens: float,
-    inputs: Floats,
-    outputs: Floats,
-    steps: Any,
-    gained: float,
-) -> tuple[Floats, Floats]:
-    """Return the columns of tasks and their setting: `tokens` are gained in each step, `gained`
-    before the second one.
-    """
-    (token, pair, logit), (verify_token, verify_pair, verify_logit) = prepared.models
-    seen = inputs + length
-    logits = verify_logit * (1 + length)
-    task = np.empty((len(inputs), 8))
-    task[:, 0], task[:, 1], task[:, 2] = inputs, outputs, steps
-    task[:, 3] = token * inputs + pair * inputs**2 + logit
-    task[:, 4] = token + pair * (inputs + 1) + logit
-    task[:, 5] = token + pair * (inputs + gained) + logit
-    task[:, 6] = verify_token * seen + verify_pair * seen**2 + logits
-    task[:, 7] = (1 + length) * (verify_token + verify_pair * (seen + gained)) + logits
-    rates = [pair, pair * tokens, (1 + length) * verify_pair * tokens]
-    return task, np.array([length, float(prepared.overlap), *rates, *prepared.memory, 0.0])
 
 
 def tabled(prepared: Prepared, length: int, steps: int) -> Floats:

@@ -34,11 +34,7 @@ from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLa
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Outcome
 from specopt.solvers.serving_latency.length_aware import LengthAware
-from specopt.solvers.serving_latency.method import (
-    ServingLatencyMethod,
-    offer_first_plan,
-    prepare_all,
-)
+from specopt.solvers.serving_latency.method import ServingLatencyMethod, begun
 from specopt.solvers.serving_latency.prepare import Prepared, prepare
 from specopt.solvers.serving_latency.stages import rate, stages
 from specopt.solvers.serving_method import GIVEN, ONE_RATE, offer_if_feasible, planned_outputs
@@ -87,9 +83,7 @@ class StandIn(ServingLatencyMethod):
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Plan the stand-ins, improve the best plan."""
         longest = np.max(problem.scenarios, axis=0)
-        able = prepare_all(_known(problem, longest))
-        for prepared in able:
-            offer_first_plan(prepared, budget)
+        able = begun(_known(problem, longest), budget)
         every = list(planned_outputs(problem, QUANTILES))
         if problem.output_lengths == "predicted":
             every.insert(0, np.ceil(np.mean(problem.scenarios, axis=0)).astype(np.int64))

@@ -41,7 +41,6 @@ PIPELINED = {
     "_MASKS": 1,
     "_CHEAP": 1,
     "_PLANS": 0,
-    "_FEW": 0,
 }
 TINY: dict[tuple[str, str], Any] = {
     **{(SERVING + "pipelined", name): value for name, value in PIPELINED.items()},
@@ -122,7 +121,6 @@ NO_LIMITS = {
         "_LEAVES",
         "LEAVES",
         "_BRANCHES",
-        "_SHORT",
         "FIRST_LABELS",
         "_LARGE",
         "LARGE",
@@ -275,7 +273,6 @@ def test_no_certificate_ignores_a_limit(
     module = import_module("specopt.solvers." + place.replace("/", "."))
     if place == SERVING + "pipelined":  # not all plans are rated at once
         monkeypatch.setattr(module, "_PLANS", 0)
-        monkeypatch.setattr(module, "_FEW", 0)
     if name.startswith("Threshold."):
         monkeypatch.setattr(Threshold, name.partition(".")[2], TINY[place, name])
     else:

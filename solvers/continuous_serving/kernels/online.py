@@ -12,7 +12,6 @@ import math
 
 import numpy as np
 
-from specopt.solvers.continuous_serving.kernels.chains import first_verified
 from specopt.solvers.kernels.acceptance import expected_tokens
 from specopt.solvers.kernels.kernel import helper, inlined, kernel, record
 from specopt.solvers.kernels.sorting import sort_by
@@ -56,10 +55,33 @@ Room = record(
     cuts="i8[:, ::1]",
     finish="f8[:, ::1]",
     gain="f8[:, ::1]",
+    most="i8",
 )
 """Work space: tables of a chain, its runs and its blocks; tasks by what they have reached; groups
 of tasks and their sizes. Then where their batches end and when each is verified; the gain of each
-task without drafts and with them."""
+task without drafts and with them; the maximum number of batches of a group past its first step."""
+
+
+@helper
+def room_for(active, most_ends, most):
+    """Return the work space for these tasks, whose groups are cut at `most_ends` places at most."""
+    A, size = len(active.reached), most_ends + 1
+    order = np.arange(A)
+    sort_by(active.reached, order)
+    return Room(
+        np.empty((size, size)),
+        np.empty((size, size)),
+        np.empty((size, size), np.int64),
+        np.empty((size, size, 2)),
+        np.empty((2, size)),
+        order,
+        np.empty((4, A), np.int64),
+        np.empty(4, np.int64),
+        np.empty((4, A + 1), np.int64),
+        np.empty((4, A + 1)),
+        np.ones((2, A)),
+        most,
+    )
 
 
 @inlined
@@ -78,6 +100,45 @@ def set_gains(active, l, room):
 
 
 @helper
+def first_verified(overlap, most, times, G, drafted, done, before):
+    """Cut blocks 0..G-1, in their order, into at most `most` runs so that the last one is verified
+    first.
+
+    Of every number m of runs and every end e the chain is kept that is verified first; it begins
+    when the stages are free, at drafted[0, 0] and done[0, 0]. The array times[e, j] has the stage
+    times of the run of blocks j..e-1, infinite where it does not fit; then no longer run does.
+    Returns the best number of runs, 0 if nothing fits; run m of m ends where
+    before[m + 1, end of run m + 1] says.
+    """
+    for m in range(most + 1):
+        for e in range(G + 1):
+            if m + e > 0:
+                done[m, e] = INFINITY
+    best = 0
+    for m in range(1, most + 1):
+        for e in range(m, G + 1):
+            for j in range(
+                e - 1, m - 2, -1
+            ):  # short runs first: the first that does not fit ends it
+                if times[e, j, VERIFY] == INFINITY:
+                    break
+                if done[m - 1, j] == INFINITY:
+                    continue
+                ready, end = served(
+                    overlap,
+                    drafted[m - 1, j],
+                    done[m - 1, j],
+                    times[e, j, DRAFT],
+                    times[e, j, VERIFY],
+                )
+                if end < done[m, e]:
+                    drafted[m, e], done[m, e], before[m, e] = ready, end, j
+        if done[m, G] < done[best, G]:
+            best = m
+    return best
+
+
+@helper
 def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, room, g):
     """Batch tasks, given in rising order of what they have reached, contiguously after what is
     served before.
@@ -91,8 +152,8 @@ def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, ro
     cuts[0] = 0
     if n == 0:
         return drafted, done
-    G = min(n, ENDS)
-    most = G if first else min(G, BATCHES)
+    G = min(n, room.blocks.shape[1] - 1)
+    most = G if first else min(G, room.most)
     for j in range(G):
         room.blocks[0, j], room.blocks[1, j] = 0.0, 1.0
         for p in range(j * n // G, (j + 1) * n // G):
@@ -115,9 +176,7 @@ def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, ro
             d, v = stage_seconds(server.models, server.runtimes, b, longest, unseen, l, first)
             room.times[e, j, DRAFT], room.times[e, j, VERIFY] = d, v
     room.drafted[0, 0], room.done[0, 0] = drafted, done
-    best = first_verified(
-        server.overlap, most, most, room.times, G, room.drafted, room.done, room.before
-    )
+    best = first_verified(server.overlap, most, room.times, G, room.drafted, room.done, room.before)
     if best == 0:  # memory is tight
         return fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, room, g)
     cuts[0] = best
@@ -226,22 +285,7 @@ def choose(server, active, lengths, stay, joining, members, ends, guesses, finis
     Modified in place: batch m are members[ends[m - 1]:ends[m]], verified at finish[m], with
     guesses[m] draft tokens.
     """
-    A, size = len(active.reached), ENDS + 1
-    order = np.arange(A)
-    sort_by(active.reached, order)
-    room = Room(
-        np.empty((size, size)),
-        np.empty((size, size)),
-        np.empty((size, size), np.int64),
-        np.empty((size, size, 2)),
-        np.empty((2, size)),
-        order,
-        np.empty((4, A), np.int64),
-        np.empty(4, np.int64),
-        np.empty((4, A + 1), np.int64),
-        np.empty((4, A + 1)),
-        np.ones((2, A)),
-    )
+    A, room = len(active.reached), room_for(active, ENDS, BATCHES)
     # tasks that the draft model has seen, newcomers, those that it is behind with
     has = np.zeros(3, np.bool_)
     for k in range(A):
@@ -287,3 +331,28 @@ def choose(server, active, lengths, stay, joining, members, ends, guesses, finis
             ends[M], finish[M], guesses[M] = filled, room.finish[g, m], best_length if g >= 2 else 0
             M += 1
     return seconds, M
+
+
+@kernel("f8(Server, Active, f8[::1], i8, b1, i8, i8, i8[::1])")
+def form(server, active, gain, l, first, most_ends, most, slot):
+    """Form pipelined batches of tasks, given in rising order of what they have reached, that draft
+    l tokens; return the seconds of a step.
+
+    `gain`: tokens by which the memory of each task grows. `first`: whether it is their first step.
+    Modified in place: slot[k] is the batch of task k.
+    """
+    A, room = len(slot), room_for(active, most_ends, most)
+    room.gain[:] = gain
+    best = INFINITY
+    for falling in (False, True):
+        seconds = chain(
+            server, active, room.order, l, first, not first, falling, 0.0, 0.0, room, 0
+        )[1]
+        if seconds < best:
+            best = seconds
+            begin = 0
+            for m in range(room.cuts[0, 0]):
+                for p in range(begin, room.cuts[0, m + 1]):
+                    slot[A - 1 - p if falling else p] = m
+                begin = room.cuts[0, m + 1]
+    return best

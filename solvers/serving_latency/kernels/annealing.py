@@ -1,6 +1,4 @@
-"""Local searches over plans: simulated annealing over batches, threshold accepting over contiguous
-blocks.
-"""
+"""Local searches over plans: annealing over batches, and descent over contiguous blocks."""
 
 import numpy as np
 
@@ -380,29 +378,21 @@ def propose(data, M, ends, sizes, new_ends, new_sizes, stream):
     return 0
 
 
-@kernel("void(i8, Data, f8, i8[:, ::1], i8[::1], f8[::1], u8[::1])")
-def improve_sequence(tries, data, heat, blocks, count, seconds, stream):
+@kernel("void(i8, Data, i8[:, ::1], i8[::1], f8[::1], u8[::1])")
+def improve_sequence(tries, data, blocks, count, seconds, stream):
     """Local search around a sequence of contiguous blocks: shift a cut, swap or move blocks, split,
     merge.
 
-    Takes `tries` random moves and keeps those that lengthen T_inf by no more than a threshold,
-    which falls from `heat` (relative) to zero. Modified in place, to the best sequence met: blocks
-    (2, K; ends and sizes in pipeline order), count and seconds (one entry each).
+    Try `tries` random moves and keep those that do not lengthen T_inf. Modified in place: blocks of
+    shape (2, K), which are ends and sizes in pipeline order, count and seconds (one entry each).
     """
     batches, order, lines = work_space(len(data.task))
-    present, new = blocks.copy(), blocks.copy()
-    M = count[0]
-    current = seconds[0]
-    for attempt in range(tries):
-        new_M = propose(data, M, present[ENDS], present[SIZES], new[ENDS], new[SIZES], stream)
-        if new_M == 0:
+    new = blocks.copy()
+    for _ in range(tries):
+        M = propose(data, count[0], blocks[ENDS], blocks[SIZES], new[ENDS], new[SIZES], stream)
+        if M == 0:
             continue
-        rated = block_seconds(data, batches, order, new_M, lines, new[ENDS], new[SIZES])
-        if rated <= current * (1.0 + heat * (1.0 - attempt / tries)):
-            current = rated
-            M = new_M
-            copy_blocks(new, present, M)
-            if current < seconds[0]:
-                seconds[0] = current
-                count[0] = M
-                copy_blocks(new, blocks, M)
+        rated = block_seconds(data, batches, order, M, lines, new[ENDS], new[SIZES])
+        if rated <= seconds[0]:
+            seconds[0], count[0] = rated, M
+            copy_blocks(new, blocks, M)

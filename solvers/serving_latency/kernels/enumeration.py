@@ -1,40 +1,9 @@
-"""Brute force: the stage times of every subset of tasks, and every ordered partition into
-subsets.
-"""
+"""Brute force: every ordered partition of the tasks into subsets."""
 
 import numpy as np
 
 from specopt.solvers.kernels.kernel import kernel
-from specopt.solvers.serving_latency.kernels.stages import (
-    INPUT,
-    OUTPUT,
-    STEPS,
-    Data,  # noqa: F401  (named in a signature)
-    fits,
-    range_stages,
-)
 from specopt.solvers.serving_latency.kernels.step import served
-
-
-@kernel("void(Data, f8[:, ::1], f8[:, ::1], b1[::1])")
-def subset_stages(data, draft, verify, allowed):
-    """Fill, for every subset of tasks (a bit mask), its stage times at every step and whether it
-    fits.
-
-    Modified in place: draft, verify of shape (2^K, N), zeros so far, and allowed of shape (2^K,).
-    """
-    for mask in range(1, len(allowed)):
-        b = longest = last = 0.0
-        top = 0
-        for k in range(len(data.task)):
-            if mask >> k & 1:
-                b += 1.0
-                top = k
-                longest = max(longest, data.task[k, OUTPUT])
-                last = max(last, data.task[k, STEPS])
-        allowed[mask] = fits(data, b, data.task[top, INPUT] + longest)
-        for n in range(1, int(last) + 1):
-            draft[mask, n - 1], verify[mask, n - 1] = range_stages(data, b, top, n, 1)
 
 
 @kernel("f8(i8, b1, f8[:, ::1], f8[:, ::1], b1[::1], f8, i8[::1])")

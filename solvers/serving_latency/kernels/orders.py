@@ -119,20 +119,3 @@ def enumerate_orders(nodes_allowed, front, specials, path, data, upper, orders, 
     state[0] = level
     state[1] += nodes
     return found
-
-
-@kernel("i8(i8, i8, i8, i8[:, :, :], i8[::1], Data, f8, Orders, b1[::1])")
-def close_paths(nodes_allowed, front, specials, paths, blocks, data, upper, orders, closed):
-    """Mark the paths none of whose orders stays below `upper`, as a few nodes show; return how many
-    nodes that took.
-    """
-    nodes = 0
-    leaves = np.zeros((1, len(orders.left)), np.int64)
-    for f in range(len(blocks)):
-        path = paths[f, :, : blocks[f]].copy()
-        orders.left[:] = True
-        orders.stack[0] = orders.state[0] = orders.state[1] = 0
-        found = enumerate_orders(nodes_allowed, front, specials, path, data, upper, orders, leaves)
-        closed[f] = found == 0 and orders.state[0] < 0
-        nodes += orders.state[1]
-    return nodes

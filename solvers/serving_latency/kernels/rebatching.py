@@ -3,7 +3,6 @@
 import numpy as np
 
 from specopt.solvers.kernels.kernel import helper, kernel
-from specopt.solvers.serving_latency.kernels.plans import D1, SIZE, TOP, V1, work_space
 from specopt.solvers.serving_latency.kernels.stages import (
     DRAFT,
     HEIGHT,
@@ -29,20 +28,6 @@ SEARCHES = 6  # weights tried for a range
 
 
 @helper
-def path_space(K):
-    """Return work space for the shortest path over K tasks: the tasks, the least outputs of several
-    tasks, costs and choices by state, and batches.
-    """
-    return (
-        np.arange(K),
-        np.empty(K),
-        np.empty((K + 1, 4)),
-        np.empty((K + 1, 4), np.int64),
-        work_space(K)[0],
-    )
-
-
-@helper
 def active_tasks(data, by_output, end, active, least):
     """List the tasks that take part in step `end`, and their output lengths in rising order; return
     their number.
@@ -61,15 +46,14 @@ def active_tasks(data, by_output, end, active, least):
 
 
 @helper
-def shortest_path(data, strict, active, least, A, n, count, mix, f, choice):
+def shortest_path(data, active, least, A, n, count, mix, f, choice):
     """Run the shortest path over contiguous batches of the active tasks for one range of steps.
 
     With overlap a batch costs mix T^d + (1 - mix) T^v; one batch is the first and adds (1 - mix)
-    T^d, one the last and adds mix T^v. Without, a batch costs T^d + T^v. `strict`: a batch must fit
-    with its own longest output, else with the least[b-1] that any b tasks have at least. Modified
-    in place: f[i, s] and choice[i, s] = 4 b + the state before, s = 1 (first taken) + 2 (last
-    taken). Returns the cost of all tasks; `walk` has no path where it is infinite, as a task fits
-    no batch.
+    T^d, one the last and adds mix T^v. Without, a batch costs T^d + T^v. A batch of b tasks must
+    fit with the output length least[b-1] that any b tasks have at least. Modified in place: f[i, s]
+    and choice[i, s] = 4 b + the state before, s = 1 (first taken) + 2 (last taken). Returns the
+    cost of all tasks. It is infinite if a task fits no batch, and `walk` then has no path.
     """
     linear = is_linear(data)
     overlap = overlaps(data)
@@ -82,13 +66,9 @@ def shortest_path(data, strict, active, least, A, n, count, mix, f, choice):
         for s in range(4):
             f[e, s] = INFINITY
         one_d, one_v = range_stages(data, 1.0, k, n, count)
-        longest = 0.0
         for size in range(1, e + 1):
             b = float(size)
-            longest = (
-                max(longest, data.task[active[e - size], OUTPUT]) if strict else least[size - 1]
-            )
-            if not fits(data, b, data.task[k, INPUT] + longest):
+            if not fits(data, b, data.task[k, INPUT] + least[size - 1]):
                 break
             if linear:
                 d, v = b * (one_d - dh) + dh, b * (one_v - vh) + vh
@@ -115,13 +95,10 @@ def shortest_path(data, strict, active, least, A, n, count, mix, f, choice):
 
 
 @helper
-def walk(data, active, A, n, count, choice, batches):
-    """Write the batches of the shortest path; return their number and both of its stage sums, first
-    and last included.
-    """
+def walk(data, active, A, n, count, choice):
+    """Return the sums of both stages over the shortest path, first and last batch included."""
     e, s = A, 3 if overlaps(data) else 0
     draft = verify = 0.0
-    M = 0
     while e > 0:
         size, state = choice[e, s] >> 2, choice[e, s] & 3
         d, v = range_stages(data, float(size), active[e - 1], n, count)
@@ -131,22 +108,9 @@ def walk(data, active, A, n, count, choice, batches):
             verify += d
         if (s & 2) > (state & 2):
             draft += v
-        batches[M, SIZE], batches[M, TOP] = size, active[e - 1]
-        batches[M, D1], batches[M, V1] = d, v
-        M += 1
         e -= size
         s = state
-    return M, draft, verify
-
-
-@helper
-def begin_search(search):
-    """Begin a search for the weight that raises a range's bound most, at the best weight of the
-    search before.
-    """
-    weight = search[VALUE_WEIGHT]
-    search[:] = 0.0
-    search[WEIGHT] = weight
+    return draft, verify
 
 
 @helper
@@ -183,17 +147,21 @@ def rebatching_ranges(first, stop, data, ends, by_output, search, seconds):
     The weight between the stages is the one that raises the bound most; search[VALUE_WEIGHT] is
     where its search starts. Modified in place: search and seconds[r].
     """
-    active, least, f, choice, batches = path_space(len(data.task))
+    K = len(data.task)
+    active, least = np.arange(K), np.empty(K)
+    f, choice = np.empty((K + 1, 4)), np.empty((K + 1, 4), np.int64)
     for r in range(first, stop):
         n, count = ends[r] + 1, ends[r + 1] - ends[r]
         A = active_tasks(data, by_output, ends[r + 1], active, least)
-        begin_search(search)
+        weight = search[VALUE_WEIGHT]  # the best one of the range before
+        search[:] = 0.0
+        search[WEIGHT] = weight
         for _ in range(SEARCHES):
-            cost = shortest_path(data, False, active, least, A, n, count, search[WEIGHT], f, choice)
+            cost = shortest_path(data, active, least, A, n, count, search[WEIGHT], f, choice)
             if cost == INFINITY:
                 search[VALUE] = cost
                 break
-            _, draft, verify = walk(data, active, A, n, count, choice, batches)
+            draft, verify = walk(data, active, A, n, count, choice)
             if not learn(search, cost, draft, verify) or not overlaps(data):
                 break
         seconds[r] = search[VALUE]

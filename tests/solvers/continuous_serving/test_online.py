@@ -27,11 +27,12 @@ from specopt.kinds.continuous_serving.strategies import problems
 from specopt.online import ServingScheduler
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.bound import preemptive_ends, served_bound
-from specopt.solvers.continuous_serving.method import prepare_all
 from specopt.solvers.continuous_serving.policies import POLICIES, play
+from specopt.solvers.continuous_serving.prepare import Prepared
 from specopt.solvers.continuous_serving.step_choice import Learned, StepChoice, Task
 from specopt.solvers.serving_latency.algorithm_1 import best_plan
 from specopt.solvers.serving_latency.prepare import prepare
+from specopt.solvers.serving_method import able
 
 
 def deployment(**changes: Any) -> ContinuousServingProblem:
@@ -61,7 +62,7 @@ def test_what_was_done_is_a_plan(problem: ContinuousServingProblem, policy: str)
         return
     assert problem.violations(found.plan) == []
     assert found.mean == pytest.approx(problem.evaluate(found.plan).objective, rel=1e-9)
-    bound = min(served_bound(prepared, Budget(problem)) for prepared in prepare_all(problem))
+    bound = min(served_bound(prepared, Budget(problem)) for prepared in able(problem, Prepared))
     assert bound <= found.mean * (1 + 1e-9)
 
 
@@ -256,7 +257,7 @@ def test_bound_of_one_token(arrivals: np.ndarray[Any, Any] | None) -> None:
         verify_runtime=LinearRuntime(seconds_per_flop=1e-9, overhead_seconds=0.0),
     )
     found: Any = play(problem, "online")
-    bounds = [served_bound(prepared, Budget(problem)) for prepared in prepare_all(problem)]
+    bounds = [served_bound(prepared, Budget(problem)) for prepared in able(problem, Prepared)]
     objective = problem.evaluate(found.plan).objective
     assert max(bounds) <= objective * (1 + 1e-9)
     assert min(bounds) >= 0.99 * objective

@@ -24,8 +24,9 @@ from specopt.models.continuous_serving.problem import Phase
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.bound import served_bound
 from specopt.solvers.continuous_serving.every_step import EveryStep
-from specopt.solvers.continuous_serving.method import offer_first_plan, prepare_all
-from specopt.solvers.continuous_serving.prepare import prepare
+from specopt.solvers.continuous_serving.method import offer_first_plan
+from specopt.solvers.continuous_serving.prepare import Prepared, prepare
+from specopt.solvers.serving_method import able
 from specopt.solvers.serving_prices import KNOTS, Prices
 
 Case = tuple[ContinuousServingProblem, ContinuousServingPlan]
@@ -35,7 +36,7 @@ EXECUTED = {"1.1B-13B-s1": 131.836, "68M-7B-s1": 55.473}
 
 def bound(problem: ContinuousServingProblem) -> float:
     """The bound over all mechanisms that have plans."""
-    return min(served_bound(prepared, Budget(problem)) for prepared in prepare_all(problem))
+    return min(served_bound(prepared, Budget(problem)) for prepared in able(problem, Prepared))
 
 
 def lists(choices: list[Any], tasks: int) -> list[dict[str, Any]]:
@@ -212,7 +213,7 @@ def test_first_plan_is_the_best_trivial_one(family: str) -> None:
     faster than the first plan.
     """
     problem = generate(f"continuous-serving/{family}", tasks=6, max_output=40, seed=1)
-    prepared, budget = prepare_all(problem)[0], Budget(problem)
+    prepared, budget = able(problem, Prepared)[0], Budget(problem)
     offer_first_plan(prepared, budget)
     for batches in ([[*range(6)]], [[k] for k in prepared.order]):
         before = np.inf

@@ -115,8 +115,6 @@ def test_every_path_is_found_once(nodes: int) -> None:
     )
     found = []
     while not search.done:
-        found += search.advance(
-            nodes, np.inf, lambda leaves, blocks: (np.zeros(len(blocks), bool), 0, 0.0)
-        )
-    assert len(found) == len({(*path.ends, *path.positions) for path in found}) == 3 * 6
+        found += search.advance(nodes, np.inf)
+    assert len(found) == len({(*ends, *positions) for ends, _, positions in found}) == 3 * 6
     assert search.nodes == 2 * 3 + 3 * 6 + 3 * 6  # beginnings of one, two and three blocks

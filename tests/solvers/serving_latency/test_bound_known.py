@@ -20,10 +20,10 @@ from specopt.solvers.serving_latency import bound as known_bound
 from specopt.solvers.serving_latency import column_bound
 from specopt.solvers.serving_latency.column_bound import ColumnBound
 from specopt.solvers.serving_latency.length_aware import LengthAware
-from specopt.solvers.serving_latency.method import offer_first_plan, prepare_all
-from specopt.solvers.serving_latency.prepare import prepare
+from specopt.solvers.serving_latency.method import offer_first_plan
+from specopt.solvers.serving_latency.prepare import Prepared, prepare
 from specopt.solvers.serving_latency.stages import stages
-from specopt.solvers.serving_method import quick_batches
+from specopt.solvers.serving_method import able, quick_batches
 
 ONE_MECHANISM = ["pipelined", "sequential", "autoregressive"]
 
@@ -36,8 +36,8 @@ def paper_1(**parameters: Any) -> Any:
 
 def bound(problem: ServingLatencyProblem) -> float:
     """The bound over all mechanisms whose memory admits every task."""
-    able = prepare_all(problem)
-    return min(known_bound.rebatching_bound(p, Budget(problem)) for p in able)
+    options = able(problem, Prepared)
+    return min(known_bound.rebatching_bound(p, Budget(problem)) for p in options)
 
 
 @settings(max_examples=100)

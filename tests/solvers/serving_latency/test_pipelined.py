@@ -23,7 +23,7 @@ WORK = ("parts", "lagrangian_rounds", "nodes")
 PIPELINED: Any = {"mechanisms": ["pipelined"], "output_lengths": ["conservative"]}
 
 
-LABORIOUS = {"_PLANS": 0, "_FEW": 0, "_NODES": 10, "_PATIENCE": 10}
+LABORIOUS = {"_PLANS": 0, "_NODES": 10, "_PATIENCE": 10}
 """Limits at which no part is enumerated at once: every bound is raised, enumeration is given up
 early.
 """
@@ -58,8 +58,6 @@ def test_no_way_loses_the_optimum(search: str, problem: ServingLatencyProblem) -
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (LABORIOUS | SEARCHES[search]).items():
             patch.setattr(pipelined, name, value)
-        patch.setattr(pipelined.PipelinedSearch, "_polish", lambda self: None)
-        patch.setattr(pipelined.PipelinedSearch, "_anneal", lambda self, *start: None)
         result = solve(problem, "exact", callback=lambda now: seen.append(now.bound))
     optimum = solve(problem, "brute-force").objective
     for bound in (*seen, result.bound):

@@ -59,7 +59,7 @@ def test_local_search_rates_blocks_as_others_do(problem: Any) -> None:
             ends, sizes = (np.ascontiguousarray(rows[None, : count[0]]) for rows in blocks)
             plans.sequences_seconds(1, count[0], data, ends, sizes, out)
             if out is seconds:
-                annealing.improve_sequence(100, data, 1e-3, blocks, count, seconds, stream)
+                annealing.improve_sequence(100, data, blocks, count, seconds, stream)
         assert seconds == pytest.approx(found, rel=1e-12)
 
 
