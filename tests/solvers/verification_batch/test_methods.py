@@ -328,7 +328,8 @@ def test_integer_programs_run_beside_other_programs_of_highs(
 
 def test_a_sweep_that_is_told_to_end_gives_a_batch() -> None:
     """Tests that the sweep, told to end at once, still gives requests that fit together."""
-    from specopt.solvers.verification_batch.kernels.sweep import Items, sweep
+    from specopt.solvers.verification_batch.kernels.bound import Items
+    from specopt.solvers.verification_batch.kernels.sweep import sweep
 
     rng = np.random.default_rng(0)
     values, seconds = rng.uniform(1.0, 2.0, 300), rng.uniform(0.01, 0.02, 300)
