@@ -394,8 +394,9 @@ def _twin(policy: OwnPolicy, workload: VerificationWorkload, seed: int) -> Any:
     """Return the event loop as plain Python, around a policy of one's own."""
 
     def choose(now: float, rule: Any, pending: Any, room: Any, batch: Any) -> int:
-        known: Any = tuple(array.copy() for array in pending[:5])
-        state = State(now, *known, rule.memory, rule.bytes_per_token, rule.costs.copy())
+        known = [array.copy() for array in pending[:5]]
+        given: Any = (*known, rule.memory, rule.bytes_per_token, rule.costs.copy())
+        state = State(now, *given)
         places = np.arange(len(pending.value))
         found = decided(
             policy,
