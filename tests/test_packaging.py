@@ -207,9 +207,8 @@ def test_tests_say_what_they_test() -> None:
     """Tests that the docstring of every test begins with what it tests."""
     silent = [
         f"{path.name}: {node.name}"
-        for path in sorted(
-            [*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "laboratory/tests").rglob("test_*.py")]
-        )
+        for folder in ("tests", "benchmarks/tests", "laboratory/tests")
+        for path in sorted((ROOT / folder).rglob("test_*.py"))
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
         if not (ast.get_docstring(node) or "").startswith("Tests that")

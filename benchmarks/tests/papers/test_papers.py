@@ -2,7 +2,7 @@
 is known.
 
 `experiments.json` holds what each found before. An intended change is recorded with
-``PYTHONPATH=benchmarks .venv/bin/python -P tests/benchmarks/papers/test_papers.py``.
+``PYTHONPATH=benchmarks .venv/bin/python -P benchmarks/tests/papers/test_papers.py``.
 """
 
 from __future__ import annotations
