@@ -67,7 +67,7 @@ BODIES = {
     ),
     "draft-stopping": (
         """
-        return rule(window_plan(0, prepare(problem).none_flagged), budget)"""
+        return Outcome(plan=window_plan(0, prepare(problem).none_flagged))"""
     ),
     "placement": (
         """

@@ -15,6 +15,11 @@ Data = dict[str, Any]
 Change = Callable[[Data, Random], Data | None]
 
 
+def unchanged(problem: Any, objective: float) -> float:
+    """Return the objective of a problem whose optimum a change does not alter."""
+    return objective
+
+
 @dataclass(frozen=True, kw_only=True)
 class Relation:
     """A relation between the optima of a problem and a changed copy.
@@ -44,7 +49,7 @@ class Relation:
     when: str = "always"
     reason: str
     change: Change
-    implied: Callable[[Any, float], float] = lambda problem, objective: objective
+    implied: Callable[[Any, float], float] = unchanged
     equal: bool = False
 
     def changed(self, problem: Problem, seed: int = 0) -> Problem | None:

@@ -12,7 +12,7 @@ from operator import sub
 from specopt.models.placement.problem import PlacementProblem
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.placement.method import PlacementSearch, offer, why_infeasible
+from specopt.solvers.placement.method import PlacementMethod, offer, why_infeasible
 from specopt.solvers.placement.patterns import (
     Pattern,
     Use,
@@ -25,7 +25,7 @@ from specopt.solvers.placement.prepare import Prepared, prepare
 
 
 @dataclass(frozen=True)
-class BruteForcePlacement(PlacementSearch):
+class BruteForcePlacement(PlacementMethod):
     """Enumerate all patterns, unit by unit."""
 
     name = "brute-force"

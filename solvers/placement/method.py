@@ -33,7 +33,7 @@ PLAIN_SECONDS = 0.02
 
 
 @dataclass(frozen=True)
-class PlacementSearch(Method):
+class PlacementMethod(Method):
     """Base of the methods for `placement`, which return a simple plan if the time limit is reached
     before they find their own.
     """
@@ -58,9 +58,9 @@ class PlacementSearch(Method):
                 self.offer_plain(problem, budget)
             raise
 
-    @abstractmethod
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
         """Solve a problem within a budget; the counterpart of `run` in other methods."""
+        raise NotImplementedError
 
     def plans(self, prepared: Prepared) -> Iterator[Counter[Pattern]]:
         """Yield the patterns of plans that are found quickly."""
@@ -95,7 +95,7 @@ class PlacementSearch(Method):
 
 
 @dataclass(frozen=True)
-class SimplePlacement(PlacementSearch):
+class SimplePlacement(PlacementMethod):
     """Base of the methods that build one plan by a simple rule."""
 
     may_fail = True

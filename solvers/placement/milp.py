@@ -15,7 +15,7 @@ from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Outcome
-from specopt.solvers.placement.method import PlacementSearch, why_infeasible
+from specopt.solvers.placement.method import PlacementMethod, why_infeasible
 from specopt.solvers.placement.patterns import (
     all_patterns,
     count_exact,
@@ -36,7 +36,7 @@ of HiGHS are absolute.
 
 
 @dataclass(frozen=True)
-class MilpPlacement(ByProgram, PlacementSearch):
+class MilpPlacement(ByProgram, PlacementMethod):
     """An integer program whose variables count how often each pattern of a unit is used."""
 
     name = "milp"

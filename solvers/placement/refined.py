@@ -17,7 +17,7 @@ from specopt.solvers.method import Outcome
 from specopt.solvers.placement.choice import Choice, choose, counted
 from specopt.solvers.placement.first_plans import first_plans, shared
 from specopt.solvers.placement.listing import every
-from specopt.solvers.placement.method import PlacementSearch, offer, plain, why_infeasible
+from specopt.solvers.placement.method import PlacementMethod, offer, plain, why_infeasible
 from specopt.solvers.placement.patterns import Pattern, all_patterns, sign, undominated, valued
 from specopt.solvers.placement.prepare import OBJECTIVES, Prepared, most_options, prepare
 from specopt.solvers.placement.relaxation import Duals, Relaxation
@@ -65,7 +65,7 @@ SECONDS_PER_PLAN = 2.0
 
 
 @dataclass(frozen=True)
-class Refined(PlacementSearch):
+class Refined(PlacementMethod):
     """Column generation over patterns of units, in boxes of periods. All patterns are listed if
     there are few.
 

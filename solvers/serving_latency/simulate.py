@@ -36,7 +36,7 @@ from specopt.solvers.serving_method import GIVEN, ONE_RATE
 from specopt.solvers.serving_replay import ReplaySimulation, judged_feasible, played, replay
 from specopt.solvers.simulation import Replications, Tell, random_key
 
-_TASKS_AT_ONCE = 200_000  # of all replications that are played together
+_TASKS_PER_CALL = 200_000  # of all replications that are played together
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -153,7 +153,7 @@ def simulate(
         return finish.max(axis=1), steps.max(axis=1)
 
     communication = model.terms["communication_seconds"]
-    found = replay(runs, play_some, communication, max(1, _TASKS_AT_ONCE // problem.tasks))
+    found = replay(runs, play_some, communication, max(1, _TASKS_PER_CALL // problem.tasks))
     planned, own = (
         tuple(prepared.batch_steps(outputs[list(batch)], length) for batch in plan.batches)
         for outputs in (problem.planned_output_tokens, problem.output_tokens)

@@ -116,6 +116,7 @@ NO_LIMITS = {
         "TOKENS_PER_CHECK",
         "ALLOCATIONS_PER_CHECK",
         "SUBSETS_PER_CHECK",
+        "_TRIES",
         "WORK",
         "_NODES",
         "_LEAVES",

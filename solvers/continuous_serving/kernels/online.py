@@ -333,7 +333,10 @@ def choose(server, active, lengths, stay, joining, members, ends, guesses, finis
     return seconds, M
 
 
-@kernel("f8(Server, Active, f8[::1], i8, b1, i8, i8, i8[::1])")
+@kernel(
+    "f8(Server, Active, f8[::1], i8, b1, i8, i8, i8[::1])",
+    steps=lambda *given: 150 + given[6] * min(len(given[7]), given[5]) ** 2,
+)
 def form(server, active, gain, l, first, most_ends, most, slot):
     """Form pipelined batches of tasks, given in rising order of what they have reached, that draft
     l tokens; return the seconds of a step.

@@ -1,4 +1,4 @@
-"""Verification batching: bounds on the batches of every threshold, from prices of time and
+"""Upper bounds on the batches of every threshold (tightest deadline), from prices of time and
 memory.
 """
 
@@ -8,37 +8,39 @@ from specopt.solvers.kernels.kernel import helper, inlined, kernel, record
 from specopt.solvers.kernels.sorting import sort_by
 
 DIGIT = 2.3e-16
-"""More than the relative error of two roundings: bounds are raised by those of their sums."""
+"""Slightly more than the relative error of two roundings. Bounds are raised by the rounding errors
+of their sums.
+"""
 
 FEW = 10
-"""Bisections below which `dual` does without memory alone."""
+"""Number of bisections below which `dual` skips the mix with memory alone."""
 
 Items = record(
     "Items",
     value="f8[::1]",  # by decreasing room
     seconds="f8[::1]",
     memory="f8[::1]",
-    room="f8[::1]",  # what the seconds of a batch may sum to, its overhead aside
-    memory_room="f8",  # and what its memory may
+    room="f8[::1]",  # limit on the total seconds of a batch, without its overhead
+    memory_room="f8",  # limit on the total memory of a batch
 )
 
 
 @inlined
 def ratio(value, cost):
-    """Return value / cost, infinite at no cost."""
+    """Return value / cost, or infinity if the cost is zero."""
     return value / cost if cost > 0.0 else np.inf
 
 
 @inlined
 def fits(items, i, t, memory, D):
-    """Return whether an item fits a room D with what takes some time and memory."""
+    """Return whether an item fits a room D in addition to the given time and memory."""
     return memory + items.memory[i] <= items.memory_room and t + items.seconds[i] <= D
 
 
 @helper
 def by_density(items, end, per_second, per_byte, order):
-    """Fill `order` with the items below `end` by decreasing value per priced cost, ties in their
-    order.
+    """Fill `order` with the items below `end` by decreasing value per priced cost, with ties in
+    their original order.
     """
     key = np.empty(end)
     for i in range(end):
@@ -49,11 +51,12 @@ def by_density(items, end, per_second, per_byte, order):
 
 @helper
 def lagrangian(items, start, end, D, per_second, per_byte):
-    """Return the bound of a threshold at given prices: no batch whose least room is D has more.
+    """Return the Lagrangian bound of a threshold at given prices: an upper bound on the value of
+    every batch whose smallest room is D.
 
-    start, end: the items whose room is D itself; a batch holds one of them at least, even if it
-    does not pay. Every term of the sum is rounded as it is added, each reduced value by a few
-    digits of the value itself.
+    start, end: the range of the items whose room is D itself. A batch contains at least one of
+    these items, even if its reduced value is negative. The bound allows for rounding: every term of
+    the sum is rounded as it is added, and each reduced value by a few digits of the value itself.
     """
     bound = per_second * max(D, 0.0) + per_byte * items.memory_room
     forced, largest = -np.inf, 0.0
@@ -71,11 +74,10 @@ def lagrangian(items, start, end, D, per_second, per_byte):
 
 @helper
 def prices(items, order, end, D, per_second, per_byte):
-    """Return the prices of time and memory at the item where a greedy in the given order first
-    fails to fit.
+    """Return the prices of time and memory at the first item that does not fit a greedy in the
+    given order, and whether the relaxed solution exceeds the memory.
 
-    per_second, per_byte: the cost that the order is by. Also whether the relaxed solution wants too
-    much memory.
+    per_second, per_byte: the cost by which the items are ordered.
     """
     capacity = per_second * max(D, 0.0) + per_byte * items.memory_room
     used, memory, price = 0.0, 0.0, 0.0
@@ -93,8 +95,8 @@ def prices(items, order, end, D, per_second, per_byte):
 
 @helper
 def dual(items, by_time, start, end, D, passes, order):
-    """Return (nearly) the least Lagrangian bound of a threshold, and its prices: a bisection of the
-    surrogate's mix.
+    """Return an approximately smallest Lagrangian bound of a threshold, with its prices, by
+    bisection on the mix of time and memory.
 
     by_time: items, at least those below `end`, by decreasing value per second; order: scratch.
     """
@@ -119,7 +121,7 @@ def dual(items, by_time, start, end, D, passes, order):
         if bound < best:
             best, best_t, best_memory = bound, per_second, per_byte
         if trial == 0 and not too_much:
-            break  # memory does not matter: time alone is the relaxation
+            break  # memory does not bind: the relaxation needs time alone
         if trial > 1:
             if too_much:
                 low = mix
@@ -130,12 +132,12 @@ def dual(items, by_time, start, end, D, passes, order):
 
 @kernel("void(i8[::1], i8[::1], Items, f8, i8, f8[::1], f8[::1], f8[::1], u1[::1])")
 def bound_blocks(starts, ends, items, enough, passes, bound, per_second, per_byte, stop):
-    """Fill a bound for every block of thresholds of sorted items, and its prices; tight above
-    `enough`.
+    """Compute a bound and its prices for every block of thresholds of sorted items. The bounds are
+    tight only above `enough`.
 
-    A block is the range of the items whose rooms are those of its thresholds: a batch takes one of
-    them at least, and no more than the largest of their rooms. Cheap bounds come first: the prices
-    of the block before, then time alone, memory alone, and mixes.
+    A block is the range of the items whose rooms are those of its thresholds. A batch contains at
+    least one of these items, and fits the largest of their rooms. Cheap bounds are tried first: the
+    prices of the previous block, then time alone, memory alone, and mixes.
     """
     size = len(items.value)
     orders = np.empty((3, size), np.int64)

@@ -1,6 +1,4 @@
-"""Verification batching: labels (time, memory, value) of batches, extended by one item after the
-other.
-"""
+"""Verification batching: labels (time, memory, value) of batches, extended by one item at a time."""
 
 import numpy as np
 
@@ -9,18 +7,18 @@ from specopt.solvers.kernels.sorting import sort_by
 from specopt.solvers.verification_batch.kernels.bound import Items  # noqa: F401  (in a signature)
 
 BatchLabel = rows("BatchLabel", seconds="f8", memory="f8", value="f8", node="i8")
-"""What a batch takes and is worth, and the node from which its items can be traced."""
+"""Time, memory and value of a batch, and the node from which its items can be traced."""
 
 Threshold = rows("Threshold", end="i8", D="f8", per_second="f8", per_byte="f8")
-"""Its items are those below `end`; the least room; prices."""
+"""The end of the range of its items, its smallest room D, and its prices."""
 
 
 @helper
 def promising(first, items, thresholds, rest, t, memory, value, enough):
-    """Return whether a label can still be completed to more than `enough` under the first threshold
-    or a later one.
+    """Return whether a label can still be completed to more than `enough` under any threshold from
+    `first` on.
 
-    rest: what the items to come are worth at the prices of each threshold.
+    rest: total reduced value of the items to come, at the prices of each threshold.
     """
     for k in range(first, len(thresholds)):
         threshold = thresholds[k]
@@ -36,10 +34,10 @@ def promising(first, items, thresholds, rest, t, memory, value, enough):
 
 @helper
 def dominated(mem, val, front_mem, front_val, size):
-    """Enter a label into the front of (memory, value) of all labels that take no more time.
+    """Insert a label into the front of (memory, value) of all labels with no more time.
 
-    Return the new size of the front, or -1 if an entered label has no more memory and no less
-    value.
+    Return the new size of the front, or -1 if some label of the front has at most the memory and at
+    least the value of the new label.
     """
     low, high = 0, size
     while low < high:  # the first entry with more memory
@@ -73,15 +71,16 @@ def dominated(mem, val, front_mem, front_val, size):
     steps=lambda i, count, *_: 100 * count,
 )
 def extend(i, count, base, labels, items, thresholds, rest, enough, out, parents):
-    """Offer an item to every label: labels with and without it, merged by time, dominated and
-    hopeless ones dropped.
+    """Extend every label by an item: keep the labels without and with the item, merged by time,
+    except dominated and hopeless ones.
 
-    labels: `count` labels by increasing time. rest: by item, what it and those that follow are
-    worth at the prices of each threshold. parents: node of the label that each new node extends;
-    new nodes count from `base`. Return the numbers of labels and of new nodes, and value and node
-    of the best label that ends with this item (-inf and -1 if there is none).
+    labels: `count` labels by increasing time. rest: for each item, the total reduced value of that
+    item and all later items, at the prices of each threshold. parents: node of the label that each
+    new node extends; new nodes are numbered from `base`. Return the numbers of labels and of new
+    nodes, and the value and node of the best label that ends with this item (-inf and -1 if there
+    is none).
     """
-    first = 0  # of the thresholds still to come
+    first = 0  # the first of the remaining thresholds
     while first < len(thresholds) and thresholds[first].end <= i + 1:
         first += 1
     weight, room = items.seconds[i], items.room[i]
@@ -125,7 +124,7 @@ def extend(i, count, base, labels, items, thresholds, rest, enough, out, parents
 
 @helper
 def sums(values, first, last):
-    """Return the sums of all subsets of a range of values, by their bits."""
+    """Return the sums of all subsets of a range of values, indexed by the bits of the subset."""
     found = np.zeros(1 << (last - first))
     for k in range(last - first):
         for mask in range(1 << k):
@@ -135,10 +134,11 @@ def sums(values, first, last):
 
 @kernel("i8(f8[::1], f8[::1], f8[::1], f8, f8)")
 def best_of_few(values, seconds, memory, room, space):
-    """Return the best subset within room and space, as bits.
+    """Return the best subset within the time room and the memory space, as bits.
 
-    Subsets of one half, by falling time, meet those of the other, by rising time: a Fenwick tree
-    holds the most valuable of those that fit by time, by their memory.
+    Subsets of the first half, by decreasing time, are combined with subsets of the second half, by
+    increasing time. A Fenwick tree over memory contains the second-half subsets that fit by time,
+    and finds the most valuable one that fits by memory.
     """
     size, half = len(values), len(values) // 2
     v, t, m = sums(values, 0, half), sums(seconds, 0, half), sums(memory, 0, half)
@@ -161,7 +161,7 @@ def best_of_few(values, seconds, memory, room, space):
                 if tree[k] < 0 or V[tree[k]] < V[new]:
                     tree[k] = new
                 k += k & -k
-        low, high = 0, len(V)  # how many of the other half fit by memory
+        low, high = 0, len(V)  # number of subsets of the second half that fit by memory
         while low < high:
             middle = (low + high) // 2
             if m[first] + M[by_memory[middle]] <= space:

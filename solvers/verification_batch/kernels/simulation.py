@@ -1,12 +1,12 @@
-"""Verification batching in the long run, simulated: devices that draft, one verifier, batch after
-batch.
+"""Long-run simulation of verification batching: devices that draft, and one verifier that serves
+batch after batch.
 
-`choose` is one decision: which pending requests the verifier takes next; `calibrate` is what it
-learns from how long they took. `play` is the event simulation around both; a server that embeds the
-scheduler calls the same two.
+`choose` makes one decision: which pending requests the verifier serves next. `calibrate` updates
+the believed costs from the observed duration of a batch. `play` is the event simulation around both
+functions; a server that embeds the scheduler calls the same two.
 
-Random numbers are SplitMix64, one stream per (key, device, response): two policies simulated with
-one key meet the same prompts, lengths, acceptances and delays.
+Random numbers are SplitMix64, one stream per (key, device, response). Two policies simulated with
+the same key therefore see the same prompts, lengths, acceptances and delays.
 """
 
 import math
@@ -21,39 +21,46 @@ FCFS, EDF, ALGORITHM_1, ALGORITHM_1_DROP, PER_EPOCH, SLACK = 0, 1, 2, 3, 4, 5
 
 LUCK = 6.0  # 1.3 ln(100), see `latest`
 AHEAD_WINDOWS = 10.0
-"""Windows that a response runs ahead while its prefix is cached, where the cache cannot hold all:
-computing a prefix again costs about five warm verifications. Anything from 6 to 20 carries the same
-load within 4 %."""
+"""Number of windows by which a response runs ahead while its prefix is cached, if the cache cannot
+hold all prefixes. Computing a prefix again costs about as much as five warm verifications. Any
+value from 6 to 20 carries the same load within 4 %.
+"""
 
 START_ERROR = 0.3
-"""How far off each coefficient may be at the start, besides all of them together: relative standard
-deviation.
+"""Relative standard deviation of the initial error of each coefficient, in addition to the error
+common to all coefficients.
 """
 
 BOUND = 3.0
-"""Typical errors beyond which a batch counts as this far off and no more: so a stall moves little.
+"""Number of typical errors at which the deviation of a batch is clipped, so that a stall has little
+effect.
 """
 
 MEMORY, SHORT_MEMORY = 32.0, 8.0
-"""Batches that the fit of their time looks back on: a few seconds of a busy verifier. After one
-that is further off than the bound as few as the latter, for the machine may have changed."""
+"""Number of batches over which the fit of their durations looks back: a few seconds of a busy
+verifier. After a batch whose deviation exceeds the bound, the shorter memory applies, because the
+machine may have changed.
+"""
 
 MIN_ERROR, ERROR_STEP, MEDIAN = 0.01, 1.13, 0.67
-"""Least typical error; by what factor it rises or falls with every batch, so that MEDIAN times it
-is their median.
+"""Smallest typical error, and the factor by which the typical error rises or falls after every
+batch. With this update, MEDIAN times the typical error is the median of the errors.
 """
 
 SPARE_SHARE = 0.25
-"""Of the time that the tightest requests may take, how long a batch may be with requests in it that
-could wait: who comes meanwhile waits for that batch and its own. From 0.33 on a class with little
-time is late more often."""
+"""Longest batch that may include requests that could wait, as a share of the time allowed to the
+tightest requests. A request that arrives meanwhile waits for that batch and its own. From 0.33 on,
+a class with little time is late more often.
+"""
 
 TIGHTEST, FOLLOW = 0.01, 0.1
-"""Share of the requests that count as tightest, and the step in which the logarithm of their time
-is followed: those that become tighter are noticed after some tens of them, outliers move little."""
+"""Share of the requests that count as tightest, and the step size of the update of the logarithm of
+their time. The update notices tighter requests after some tens of them, and outliers have little
+effect.
+"""
 
 WAITS = 1
-"""`waits` of a request that does."""
+"""Value of `waits` for a request that is waiting."""
 
 Rule = record(
     "Rule",
@@ -63,12 +70,12 @@ Rule = record(
     guard="f8",  # delta of Eq. 17
     memory="f8",  # M
     cap="f8",  # on the time of a batch
-    # how far ahead of its due time a request can wait; negative: as far as `latest` says
+    # lead over its due time at which a request can wait; negative: computed by `latest`
     defer="f8",
-    give_up="f8",  # how late it is given up
-    fill="b1",  # whether late requests fill what room a batch leaves
+    give_up="f8",  # lateness at which a request is given up
+    fill="b1",  # whether late requests fill the room that a batch leaves
     due_last="b1",  # whether a full cache drops the prefix due last, or the least recently used
-    # seconds that the tightest requests may take, as met so far; 0: none was; one entry
+    # one entry: seconds allowed to the tightest requests so far; 0 before the first request
     tight="f8[::1]",
 )
 Pending = record(
@@ -78,18 +85,18 @@ Pending = record(
     cached="f8[::1]",  # L_cached
     deadline="f8[::1]",  # d of this iteration (Eq. 12)
     due="f8[::1]",  # of the response: start + (done + E[tokens]) / tau
-    latest="f8[::1]",  # until when it can wait, see `latest`
-    # seconds that it is served earlier, because its prefix is cached and room is short
+    latest="f8[::1]",  # latest time until which it can wait, see `latest`
+    # seconds by which it is served earlier, because its prefix is cached and room is short
     ahead="f8[::1]",
-    waits="i1[::1]",  # any number but WAITS: it is no longer there
+    waits="i1[::1]",  # any value other than WAITS: the request has left the queue
 )
 Sorting = record("Sorting", keys="f8[::1]", places="i8[::1]")
-"""Sort buffer, one entry per pending request."""
+"""Sort buffer, with one entry per pending request."""
 
 Calibration = record(
-    "Calibration",  # of the costs, as factors of those given at first
+    "Calibration",  # of the costs, as factors of the initial costs
     given="f8[::1]",
-    # sums over batches of products of terms, the older the less, and of terms and seconds
+    # discounted sums over batches: products of terms, and products of terms and seconds
     squares="f8[:, ::1]",
     products="f8[::1]",
     error="f8[::1]",  # typical relative error: one entry
@@ -100,19 +107,21 @@ Verifier = record(
     noise="f8",  # standard deviation of the logarithm of a batch's real time
     slowdown="f8",  # of all batches from half of the window on
     knows="b1",  # whether the rule's costs are always the true ones
-    learns="b1",  # whether they follow what batches take
+    learns="b1",  # whether the rule's costs follow the durations of batches
     bytes_per_token="f8",
     cache="b1",  # whether there is a cache of prefixes
     cache_bytes="f8",
-    central="b1",  # it decodes alone, one token at a time
+    central="b1",  # whether the verifier decodes alone, one token at a time
 )
 Lengths = record("Lengths", median="f8", sigma="f8", most="f8")
-"""Of a lognormal number of tokens."""
+"""Parameters of a lognormal number of tokens."""
 
 Predictor = record(
     "Predictor", used="b1", false_accept="f8", false_reject="f8", false_accept_after="f8"
 )
-"""Whether drafting stops at the first predicted rejection, and the chances to be wrong."""
+"""Whether drafting stops at the first predicted rejection, and the error probabilities of the
+predictor.
+"""
 
 Devices = record(
     "Devices",
@@ -123,16 +132,17 @@ Devices = record(
     predictor="Predictor",
     prompt="Lengths",
     response="Lengths",
-    draft="f8",  # seconds of a token
-    up="f8",  # seconds to and from the verifier
+    draft="f8",  # duration of drafting a token, in seconds
+    up="f8",  # delay to the verifier (up) and back (down), in seconds
     down="f8",
-    jitter="f8",  # mean of either
+    jitter="f8",  # mean jitter in each direction
     think="f8",  # mean
     spread="f8",  # seconds over which devices first appear
 )
 Window = record("Window", begin="f8", end="f8", latest="f8", spike_batches="i8", spike_ratio="f8")
-"""First and last start that counts, and the latest time of all. A batch is a spike (Eq. 21) if it
-lasts more than `spike_ratio` times the mean of the `spike_batches` before it."""
+"""First and last start of counted responses, and the latest time of all. A batch is a spike (Eq.
+21) if it lasts more than `spike_ratio` times the mean of the `spike_batches` before it.
+"""
 
 ByClass = rows(
     "ByClass",
@@ -145,8 +155,10 @@ ByClass = rows(
     late="i8",
     late_in_spikes="i8",
 )
-"""Responses that count, those below their speed, tokens, seconds, tokens of responses on time;
-iterations within the window, those past their deadline, those of them in a spike."""
+"""Counters per class: counted responses, responses below their speed, tokens, seconds, and tokens
+of responses on time; iterations within the window, iterations past their deadline, and late
+iterations in a spike.
+"""
 
 Served = rows(
     "Served",
@@ -161,9 +173,10 @@ Served = rows(
     logged="i8",
     unfinished="i8",
 )
-"""Within the window: batches, iterations, busy seconds, tokens committed, tokens drafted, those of
-them that did not count, cold iterations; rows of responses and of the log; responses without an end
-when time was up."""
+"""Totals within the window: batches, iterations, busy seconds, tokens committed, tokens drafted,
+drafted tokens that were not accepted, and cold iterations. Also the number of rows of responses and
+of the log, and the number of unfinished responses when time was up.
+"""
 
 Response = rows("Response", device_class="i8", speed="f8", tokens="f8", start="f8", seconds="f8")
 Iteration = rows(
@@ -177,13 +190,14 @@ Iteration = rows(
     ratio="f8",
     late="b1",
 )
-"""Batch, device, start of the batch, queued seconds, seconds of the batch, deadline, ratio to the
-moving mean (Eq. 21), whether the deadline was missed."""
+"""Batch, device, start of the batch, queueing time, duration of the batch in seconds, deadline,
+ratio to the moving mean (Eq. 21), and whether the deadline was missed.
+"""
 
 
 @helper
 def calibration(costs):
-    """Return the calibration of costs that no batch has updated yet."""
+    """Return an initial calibration of the costs, before any batch."""
     return Calibration(costs.copy(), np.zeros((4, 4)), np.zeros(4), np.full(1, START_ERROR))
 
 
@@ -198,11 +212,10 @@ def _weight(costs, new, cached):
 
 @helper
 def _order(now, rule, order, turn, pending, keys):
-    """Write by what each request is ordered among those of its turn; no number if it is not in that
-    turn.
+    """Write the sort key of each request of the given turn, and NaN for all other requests.
 
-    By slack, turn 0 has those in need, 1 those that run ahead while their prefix is cached, 2 those
-    given up, 3 those that can wait.
+    Under slack, turn 0 contains urgent requests, turn 1 those that run ahead while their prefix is
+    cached, turn 2 those given up, and turn 3 those that can wait.
     """
     waits, due, latest, ahead = pending.waits, pending.due, pending.latest, pending.ahead
     for i in range(len(keys)):
@@ -223,19 +236,19 @@ def _order(now, rule, order, turn, pending, keys):
             if turn == 1:
                 keys[i] = -due[
                     i
-                ]  # the furthest first: they are soon done and leave their room to others
+                ]  # responses furthest ahead go first: they finish soon and free their room
         elif turn == 3:
             keys[i] = i if pending.cached[i] > 0.0 else len(keys) + i
 
 
 @helper
 def _take(now, rule, order, pending, room, batch):
-    """Take requests, turn after turn by increasing key, until one breaks the cap or the memory;
-    return how many.
+    """Add requests to the batch, turn by turn and by increasing key, until a request breaks the cap
+    or the memory limit. Return the size of the batch.
 
-    The first request that fits the memory is taken whatever the cap; those of one key go in order
-    of arrival. Those that can wait are taken while the batch stays short. A heap sorts only the
-    requests that are taken.
+    The first request that fits the memory is added regardless of the cap; ties in the key go in
+    order of arrival. Requests that can wait are added while the batch stays short. A heap sorts
+    only the requests that are added.
     """
     keys, places = room.keys[: len(pending.value)], room.places
     count, seconds, used, cap = 0, rule.costs[3], 0.0, rule.cap
@@ -272,7 +285,7 @@ def _take(now, rule, order, pending, room, batch):
 
 @inlined
 def _by_density(value, weight, which):
-    """Return some requests by decreasing value per second, ties in their order."""
+    """Return the given requests by decreasing value per second, with ties in their original order."""
     density = np.full(len(value), math.inf)
     for i in which:
         if weight[i] > 0.0:
@@ -282,7 +295,7 @@ def _by_density(value, weight, which):
 
 @helper
 def _algorithm_1(now, rule, use, weight, memory, pending, batch):
-    """Algorithm 1 on the requests marked in `use`; return how many are taken."""
+    """Run Algorithm 1 on the requests marked in `use`. Return the size of the batch."""
     deadline = pending.deadline
     is_critical = now >= deadline - weight - rule.guard  # Eq. 17
     critical = np.flatnonzero(use & is_critical)
@@ -304,10 +317,10 @@ def _algorithm_1(now, rule, use, weight, memory, pending, batch):
 
 @helper
 def _per_epoch(now, rule, use, weight, memory, pending, batch):
-    """Best over all tightest deadlines D of the density greedy with skips; return how many are
-    taken.
+    """Run the density greedy with skips for every tightest deadline D, and keep the best batch.
+    Return its size.
 
-    With equal values and slack memory the greedy takes the lightest requests, and the result is
+    With equal values and slack memory, the greedy selects the lightest requests, and the result is
     optimal.
     """
     value, deadline = pending.value, pending.deadline
@@ -331,8 +344,8 @@ def _per_epoch(now, rule, use, weight, memory, pending, batch):
 
 @helper
 def _fill(now, rule, count, late, weight, memory, pending, batch):
-    """Add late requests, in order of arrival, that make no member of the batch late; return the new
-    size.
+    """Add late requests, in order of arrival, as long as no request of the batch becomes late.
+    Return the new size.
     """
     deadline = pending.deadline
     seconds = rule.costs[3]
@@ -353,8 +366,8 @@ def _fill(now, rule, count, late, weight, memory, pending, batch):
 
 @helper
 def _by_deadline(now, rule, pending, room, batch):
-    """Decide by the deadlines of this iteration: Algorithm 1, with or without the late, or the best
-    of this epoch.
+    """Choose a batch by the deadlines of this iteration: Algorithm 1, with or without late
+    requests, or the best batch of this epoch.
     """
     weight = _weight(rule.costs, pending.new, pending.cached)
     memory = rule.bytes_per_token * (pending.cached + pending.new)
@@ -374,13 +387,14 @@ def _by_deadline(now, rule, pending, room, batch):
 
 @helper
 def latest(rule, due, tokens, tau, allowed):
-    """Return the latest time until which a request can wait. Its response is then ahead of its due
-    time by one window and a margin for bad luck, unless the rule sets the lead.
+    """Return the latest time until which a request can wait. At that time, its response is still
+    ahead of its due time by one window and a margin for bad luck, unless the rule sets the lead.
 
-    The last window may yield one token where E[tokens] were expected: one window. Before it, the
-    lead over tau is a random walk: an iteration adds tokens / tau and takes about half of what it
-    may. The chance to fall back by x is exp(-2 x drift / variance), with drift allowed / 2 and
-    variance about 1.3 (E[tokens] - 1) / tau^2. LUCK makes it 1 %.
+    The window covers the last iteration, which may yield one token instead of E[tokens]. Before the
+    last iteration, the lead over tau is a random walk: an iteration adds tokens / tau and lasts
+    about half of the time allowed. The probability of falling back by x is exp(-2 x drift /
+    variance), with drift allowed / 2 and variance about 1.3 (E[tokens] - 1) / tau^2. LUCK sets this
+    probability to 1 %.
     """
     if rule.defer >= 0.0:
         return due - rule.defer
@@ -389,8 +403,8 @@ def latest(rule, due, tokens, tau, allowed):
 
 @kernel("f8(f8, f8)")
 def tighter(tight, allowed):
-    """Return what the tightest requests may take, once one more was met that may take `allowed`
-    seconds.
+    """Return the updated time allowed to the tightest requests, after a request to which `allowed`
+    seconds are allowed.
     """
     if tight == 0.0:
         return allowed
@@ -399,11 +413,12 @@ def tighter(tight, allowed):
 
 @kernel("void(f8, Rule, Pending, f8[::1], f8[::1])")
 def meet(now, rule, pending, speed, allowed):
-    """Note of the requests that came since the last decision until when they can wait; `latest` of
-    those is no number.
+    """Compute how long the requests that arrived since the last decision can wait. Their entry in
+    `latest` is NaN before the call.
 
-    ``speed``: tau. ``allowed``: seconds from arrival to deadline, negative where a request has just
-    arrived. Modified in place: that, what the rule knows of the tightest, and `latest`.
+    ``speed``: tau. ``allowed``: time from arrival to deadline, in seconds; negative for a request
+    that has just arrived. Modified in place: ``allowed``, the rule's estimate for the tightest
+    requests, and `latest`.
     """
     i = len(allowed) - 1
     while i >= 0 and pending.latest[i] != pending.latest[i]:
@@ -416,10 +431,10 @@ def meet(now, rule, pending, speed, allowed):
 
 @kernel("i8(f8, Rule, Pending, Sorting, i8[::1])")
 def choose(now, rule, pending, room, batch):
-    """Return how many pending requests the verifier takes now; none: it waits for the next to
-    arrive.
+    """Return the number of pending requests that the verifier serves now. Zero means that it waits
+    for the next arrival.
 
-    Modified in place: ``batch`` (n,), whose first entries are the requests taken, in the order of
+    Modified in place: ``batch`` (n,), whose first entries are the requests chosen, in the order of
     the policy.
     """
     if len(pending.value) == 0:
@@ -431,10 +446,10 @@ def choose(now, rule, pending, room, batch):
 
 @kernel("f8(f8, Rule, Pending, Sorting, i8[::1])")
 def done_at(now, rule, pending, room, batch):
-    """Return when the last of the pending requests is done, batch after batch, if no others come;
-    infinity: never.
+    """Return the time at which the last pending request is done, if no further requests arrive.
+    Infinity means never.
 
-    Modified in place: `waits` of those that are taken, and the work space.
+    Modified in place: `waits` of the requests that are served, and the work space.
     """
     last = len(pending.value) - 1
     while pending.waits[last] == WAITS:
@@ -450,14 +465,14 @@ def done_at(now, rule, pending, room, batch):
 
 @kernel("void(f8[::1], Calibration, f8[::1], f8)")
 def calibrate(costs, calibration, work, seconds):
-    """Let the costs follow what a batch took: least squares of relative errors over the last
-    batches, none negative.
+    """Update the costs from the duration of a batch, by nonnegative least squares on the relative
+    errors of recent batches.
 
-    Of what the batches do not tell, the costs keep to the proportions that were given: a machine
-    that is slower is taken to be so in all.
+    In directions that the batches do not determine, the costs keep their initial proportions: a
+    slower machine is assumed to be slower in all terms.
 
-    ``work``: N_linear, N_interactions, N_cached of the batch, and 1. Modified in place: the costs,
-    and what is known.
+    ``work``: N_linear, N_interactions, N_cached of the batch, and 1. Modified in place: the costs
+    and the calibration.
     """
     given, squares, products, error = calibration
     terms = given * work
@@ -473,7 +488,7 @@ def calibrate(costs, calibration, work, seconds):
     error[0] = max(
         MIN_ERROR, error[0] * (ERROR_STEP if abs(off) > MEDIAN * error[0] else 1.0 / ERROR_STEP)
     )
-    prior = (error[0] / START_ERROR) ** 2  # times the variance of the factors among each other
+    prior = (error[0] / START_ERROR) ** 2  # times the variance among the factors
     factors = np.ones(4)
     for j in range(4):
         if given[j] > 0.0:
@@ -490,7 +505,9 @@ def calibrate(costs, calibration, work, seconds):
 
 @kernel("i8(f8[:, ::1], i8[::1], i1[::1], i8)")
 def compact(columns, serials, status, count):
-    """Drop the rows of a table whose status is 0; return how many are left, in their order."""
+    """Drop the rows of a table whose status is 0. Return the number of remaining rows, which keep
+    their order.
+    """
     kept = np.flatnonzero(status[:count])
     left = len(kept)
     for row in columns:
@@ -502,7 +519,7 @@ def compact(columns, serials, status, count):
 
 @helper
 def _length(streams, j, lengths):
-    """Return a lognormal number of tokens, rounded, from 1 to the most."""
+    """Return a lognormal number of tokens, rounded, between 1 and the upper limit."""
     return min(
         lengths.most,
         max(1.0, np.rint(lengths.median * math.exp(lengths.sigma * draw_normal(streams, j)))),
@@ -514,7 +531,7 @@ def _length(streams, j, lengths):
 
 @helper
 def _begin_response(key, streams, j, number, devices, prompt, target):
-    """Draw prompt and length of the device's next response from a stream of its own."""
+    """Draw the prompt and the length of the device's next response from a separate random stream."""
     streams[j] = mixed(mixed(key + np.uint64(j + 1) * GOLDEN) + np.uint64(number + 1) * GOLDEN)
     prompt[j] = _length(streams, j, devices.prompt)
     target[j] = _length(streams, j, devices.response)
@@ -522,9 +539,9 @@ def _begin_response(key, streams, j, number, devices, prompt, target):
 
 @helper
 def _draft(streams, j, devices):
-    """Draft one window; return (tokens drafted, tokens sent, tokens that the verifier will accept).
+    """Draft one window. Return (tokens drafted, tokens sent, tokens that the verifier will accept).
 
-    With a predictor the device stops at the first predicted rejection and sends what came before
+    With a predictor, the device stops at the first predicted rejection and sends the tokens before
     it.
     """
     accepted = 0
@@ -551,7 +568,7 @@ def _draft(streams, j, devices):
 
 @kernel("void(f8, f8[::1], f8[::1])")
 def evict(room, cached, first):
-    """Drop prefixes, those with the least `first` before others, until what is cached fits."""
+    """Drop prefixes, by increasing `first`, until the remaining prefixes fit into the cache."""
     total = cached.sum()
     if total <= room:
         return
@@ -564,13 +581,13 @@ def evict(room, cached, first):
 
 @kernel("void(f8, f8, f8[::1], f8[::1], f8[::1], i8[::1], f8[::1])")
 def run_ahead(room, batch_seconds, size, window, away, order, ahead):
-    """Choose the responses that run ahead while their prefix is cached, so that the others'
-    prefixes can stay.
+    """Choose the responses that run ahead while their prefix is cached, so that the prefixes of the
+    other responses can stay.
 
-    Each that does needs room only for the share of the time in which it runs. That is the seconds
-    ``away`` and a batch and a half per iteration, instead of the ``window`` that an iteration may
-    take. The slow ones (first in ``order``) save most, and cost least. A fifth of the room is left
-    to chance.
+    A response that runs ahead needs cache room only for the share of time in which it runs. Per
+    iteration, that time is ``away`` plus one and a half batches, instead of the ``window`` that an
+    iteration may last. Slow responses (first in ``order``) save most room and cost least. A fifth
+    of the room is reserved for random variation.
     """
     short = size.sum() - 0.8 * room
     for j in order:
@@ -586,12 +603,12 @@ def run_ahead(room, batch_seconds, size, window, away, order, ahead):
     " Iteration[::1])"
 )
 def play(key, rule, verifier, devices, window, by_class, served, responses, log):
-    """Simulate until the responses that start in the window have ended; return whether the policy
+    """Simulate until all responses that start in the window have ended. Return whether the policy
     stalls.
 
-    A response counts if it starts within the window, or spans all of it. Filled: ``by_class``, the
-    one entry of ``served``, and of ``responses`` that count and iterations within the window
-    (``log``) as many as fit.
+    A response is counted if it starts within the window or spans all of it. The function fills
+    ``by_class`` and the one entry of ``served``. As far as there is room, it also fills
+    ``responses`` with the counted responses and ``log`` with the iterations within the window.
     """
     total = served[0]
     n = len(devices.class_of)
@@ -610,7 +627,7 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
     cached = np.zeros(n)
     last_used = np.full(n, -1.0)
     room = verifier.cache_bytes / verifier.bytes_per_token if rule.due_last else math.inf
-    size = np.zeros(n)  # of the prefix, were it cached
+    size = np.zeros(n)  # of the prefix if it were cached
     per_window = np.empty(n)
     away = np.empty(n)
     ahead = np.zeros(n)
@@ -693,7 +710,7 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
         count = choose(now, rule, requests, sorting, batch[:n_pending])
         if count == 0:
             if heap_size == 0:
-                stalled = True  # every device waits, and the policy takes none of them
+                stalled = True  # every device waits, and the policy serves none of them
                 now = window.latest
                 break
             now = heap_times[0]
@@ -807,7 +824,7 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
                 per_window[j] = devices.expected[sent[j]] / devices.speed[devices.class_of[j]]
                 away[j] = per_window[j] - (deadline[j] - arrival[j])
             run_ahead(room, batch_seconds, size, per_window, away, slow_first, ahead)
-    for j in range(n):  # what has not ended counts if it is lost whatever comes
+    for j in range(n):  # an unfinished response counts if it is certain to miss its speed
         if started[j] < window.end:
             c = devices.class_of[j]
             total.unfinished += 1

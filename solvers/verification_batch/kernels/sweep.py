@@ -1,11 +1,12 @@
 """Verification batching (paper 2, Eq. 13-15 at one epoch): greedy batches and exchanges, threshold
 by threshold.
 
-Fix the tightest deadline that a batch admits: what is left is a knapsack in the room D that it
-leaves for the weights, and in memory, over the requests that are due no earlier. With requests
-sorted by decreasing room ("items" below) those of every threshold are a prefix, and the room
-shrinks as the prefix grows. A batch of weights summing to t fits the threshold if t <= D, in
-floating point, in every kernel: the caller's rooms bear all tolerance.
+Once the tightest deadline that a batch admits is fixed, a knapsack problem remains. Its constraints
+are the room D that this deadline leaves for the weights, and the memory; its items are the requests
+with no earlier deadline. With requests sorted by decreasing room ("items" below), the items of
+every threshold are a prefix, and the room shrinks as the prefix grows. In every kernel, a batch
+whose weights sum to t fits the threshold if t <= D in floating point: the rooms passed by the
+caller include all tolerances.
 """
 
 import math
@@ -24,27 +25,27 @@ from specopt.solvers.verification_batch.kernels.bound import (
 )
 
 STARTS = 4
-"""Thresholds from which `sweep` starts exchanges."""
+"""Number of thresholds from which `sweep` starts exchanges."""
 
 GRID = 4
-"""Mixes of time and memory at which `sweep` is greedy, where memory may bind."""
+"""Number of mixes of time and memory for the greedies of `sweep`, if memory may bind."""
 
 MIXES = 5
-"""Bisections of the mix of time and memory in `sweep`."""
+"""Number of bisections on the mix of time and memory in `sweep`."""
 
 CORE = 10
-"""Items next to the price that `sweep` enumerates."""
+"""Number of items next to the price that `sweep` enumerates."""
 
 ROUNDS = 6
-"""Most rounds of exchanges."""
+"""Largest number of rounds of exchanges."""
 
 GAIN = 1.0 + 1e-12
-"""By which factor an exchange must at least seem to gain."""
+"""Factor by which an exchange must at least appear to raise the value."""
 
 
 @helper
 def copy(source, target):
-    """Copy an array into another one of the same length.
+    """Copy an array into another array of the same length.
 
     Numba compiles this loop much faster than the assignment of a slice.
     """
@@ -54,11 +55,11 @@ def copy(source, target):
 
 @helper
 def fill(items, order, end, D, skip, t, memory, keeps, taken):
-    """Add items below `end`, but not `skip`, in the given order to what is taken; return what they
-    are worth.
+    """Add items below `end`, except `skip`, to the batch in the given order. Return the value
+    added.
 
-    t, memory: of what is taken. Items that do not fit are left out. keeps: whether to take them, or
-    to count only.
+    t, memory: time and memory of the batch so far. Items that do not fit are skipped. keeps:
+    whether to mark the items in `taken`, or only to compute the value.
     """
     gained = 0.0
     for i in order:
@@ -73,7 +74,7 @@ def fill(items, order, end, D, skip, t, memory, keeps, taken):
 
 @helper
 def use(items, end, taken):
-    """Return value, time and memory of what is taken, summed in order."""
+    """Return the value, time and memory of a batch, summed in order."""
     value, t, memory = 0.0, 0.0, 0.0
     for i in range(end):
         if taken[i]:
@@ -85,16 +86,16 @@ def use(items, end, taken):
 
 @inlined
 def admits(items, t, memory, D):
-    """Return whether a batch of some time and memory is within a threshold."""
+    """Return whether the given time and memory fit the room of a threshold."""
     return memory <= items.memory_room and t <= D
 
 
 @helper
 def improve(items, order, end, D, stop, trial, taken):
-    """Exchange until nothing gains: one for one or two, and one in for the least dense, then
-    refill; return the value.
+    """Improve a batch by exchanges until none raises the value. Return the value.
 
-    order: the items below `end` by decreasing density.
+    An exchange removes one item and adds one or refills, or adds one item, removes the least dense
+    items and refills. order: the items below `end` by decreasing density.
     """
     v, w, m = items.value, items.seconds, items.memory
     value, t, memory = use(items, end, taken)
@@ -108,7 +109,7 @@ def improve(items, order, end, D, stop, trial, taken):
             if taken[item] != leaves:
                 continue
             chosen, at = item, end
-            if leaves:  # out with one, refill with others, or in with the most valuable that fits
+            if leaves:  # remove one item, then refill, or add the most valuable item that fits
                 hole_t, hole_memory = t - w[item], memory - m[item]
                 best = v[item] * GAIN
                 if not fill(items, order, end, D, item, hole_t, hole_memory, False, taken) > best:
@@ -119,7 +120,7 @@ def improve(items, order, end, D, stop, trial, taken):
                         continue
                     hole_t += w[chosen]
                     hole_memory += m[chosen]
-            else:  # in with one, out with the least dense, refill
+            else:  # add one item, remove the least dense items, refill
                 if w[item] > D:
                     continue
                 hole_t, hole_memory, more = t + w[item], memory + m[item], value + v[item]
@@ -154,10 +155,10 @@ def improve(items, order, end, D, stop, trial, taken):
 
 @helper
 def enumerate_core(items, order, end, D, per_second, per_byte, core, taken):
-    """Take what pays at given prices, and of the items next to the price the best subset; refill;
-    return the value.
+    """Choose the items with positive reduced value at the given prices, and the best subset of the
+    core, the items closest to the price. Refill, and return the value.
 
-    The value is negative if what pays without the core does not fit.
+    The value is negative if the chosen items outside the core do not fit.
     """
     v, w, m = items.value, items.seconds, items.memory
     nearest = np.empty(core + 1, np.int64)
@@ -202,17 +203,17 @@ def enumerate_core(items, order, end, D, per_second, per_byte, core, taken):
 
 @helper
 def filled(items, order, end, D, taken):
-    """Take what fits in an order, and nothing else; return its value."""
+    """Fill an empty batch greedily in the given order. Return its value."""
     taken[:] = False
     return fill(items, order, end, D, -1, 0.0, 0.0, True, taken)
 
 
 @kernel("void(i8[::1], Items, b1[::1], u1[::1])")
 def sweep(ends, items, best, stop):
-    """Mark a batch in `best`, which marks nothing at first.
+    """Find a good batch and mark its items in `best`, which must be all False at first.
 
-    ends: for each distinct room, the number of items that have no less. stop: its entry turns 1
-    when the caller has no more time; the best batch found so far is then the result.
+    ends: for each distinct room, the number of items whose room is at least as large. stop: its
+    entry becomes 1 when time is up; the result is then the best batch found so far.
     """
     size, thresholds, d = len(items.value), len(ends), items.room
     if size == 0:
@@ -229,7 +230,7 @@ def sweep(ends, items, best, stop):
     top = 0
     for mix in range(
         GRID + 2 if binding else 1
-    ):  # value per second, per byte, and mixes: they tell where both bind
+    ):  # value per second, per byte, and mixes of both, which help if both limits bind
         if mix == 0:
             copy(by_time, order)
         elif mix == 1:
@@ -251,7 +252,7 @@ def sweep(ends, items, best, stop):
     single = np.argmax(items.value)
     best[single] = True
     best_value = items.value[single]
-    for k in range(2):  # the guarantee: never less than the best greedy of all thresholds
+    for k in range(2):  # the guarantee: at least the best greedy over all thresholds
         value = filled(items, by_time if k == 0 else by_memory, ends[top], d[ends[top] - 1], taken)
         if value > best_value:
             best_value = value

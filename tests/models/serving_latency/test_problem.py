@@ -20,7 +20,6 @@ from specopt import (
     InvalidInput,
     ServingLatencyPlan,
     ServingLatencyProblem,
-    Unsupported,
     simulate,
     solve,
 )
@@ -336,14 +335,14 @@ def test_what_cannot_be_measured_is_refused(changes: dict[str, Any], message: st
         tiny(**changes)
 
 
-def test_the_simulation_refuses_a_table() -> None:
-    """Tests that the simulation says which runtimes it can play."""
+def test_the_simulation_plays_a_table() -> None:
+    """Tests that measured passes of one second each are played as a runtime of one second."""
     passes = {"passes": GRID | {"seconds": [1.0] * 4}}
-    at = tiny(draft_runtime=passes)
-    with pytest.raises(
-        Unsupported, match="draft_runtime, verify_runtime: measured passes are not supported here"
-    ):
-        simulate(at, solve(at))
+    measured, constant = (tiny(draft_runtime=given) for given in (passes, runtime(1.0)))
+    planned = solve(constant).plan
+    found, same = (simulate(at, planned, replications=50) for at in (measured, constant))
+    means = [one.estimates["latency_seconds"].mean for one in (found, same)]
+    assert means[0] == pytest.approx(means[1], rel=1e-12)
 
 
 def test_the_slowest_of_a_batch() -> None:

@@ -216,7 +216,7 @@ def test_parts_change_nothing(
     """Tests that replications are the same whether one call plays them or each has its own."""
     plan = plan_of(small, [[0, 1], [2, 3, 4]], length=2)
     whole = simulate(small, plan, replications=50)
-    monkeypatch.setattr("specopt.solvers.serving_latency.simulate._TASKS_AT_ONCE", 1)
+    monkeypatch.setattr("specopt.solvers.serving_latency.simulate._TASKS_PER_CALL", 1)
     assert simulate(small, plan, replications=50).samples.tolist() == whole.samples.tolist()
 
 
