@@ -252,18 +252,22 @@ def quick_batches(prepared: PreparedServing) -> list[list[int]] | None:
 
     Linear in K and free of compiled code: the fallback plan when no time is left.
     """
+    kv_draft, free_draft, kv_verify, free_verify = prepared.memory.tolist()
     inputs, outputs = prepared.inputs.tolist(), prepared.outputs.tolist()
     batches: list[list[int]] = []
-    padded = longest = 0.0
-    size = 0
+    padded = longest = size = 0.0
     for position in range(prepared.tasks - 1, -1, -1):
         output = max(longest, outputs[position])
-        size += 1
-        if size == 1 or not prepared.fits(size, padded, output):
+        size, tokens = size + 1.0, padded + output
+        if (
+            size == 1.0
+            or size * kv_draft * tokens > free_draft
+            or size * kv_verify * tokens > free_verify
+        ):
             if not prepared.fits(1, inputs[position], outputs[position]):
                 return None
             batches.append([])
-            padded, output, size = inputs[position], outputs[position], 1
+            padded, output, size = inputs[position], outputs[position], 1.0
         batches[-1].append(position)
         longest = output
     return [batch[::-1] for batch in reversed(batches)]

@@ -198,8 +198,9 @@ def read_runtime_table(path: StrPath, columns: TableColumns) -> RuntimeTable:
         raise InvalidInput(f"{where}: no row has {wanted}; there are {known}")
     if not found:
         raise InvalidInput(f"{where}: expected at least one row below the header")
-    part_of, lines, seconds, inputs = (np.array(column) for column in zip(*found, strict=True))
-    parts = columns.y if columns.sum_over is None else tuple(dict.fromkeys(part_of.tolist()))
+    part_of, *numbers = zip(*found, strict=True)
+    lines, seconds, inputs = map(np.array, numbers)
+    parts = columns.y if columns.sum_over is None else tuple(dict.fromkeys(part_of))
     unknown = next((name for name in columns.repeats if name not in (*parts, *columns.y)), None)
     if unknown is not None:
         raise InvalidInput(
@@ -207,7 +208,7 @@ def read_runtime_table(path: StrPath, columns: TableColumns) -> RuntimeTable:
         )
     if columns.sum_over is not None:
         index = {part: number for number, part in enumerate(parts)}
-        part = np.array([index[name] for name in part_of.tolist()])
+        part = np.array([index[name] for name in part_of])
         inputs, seconds, lines = _summed(where, columns, inputs, seconds, lines, part, parts)
     many = len(columns.x)
     return RuntimeTable(

@@ -91,7 +91,8 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
             most = self.weights.sum() * (self.budget_tokens + 1.0)
         if not np.isfinite(most):
             raise InvalidInput(
-                f"weights: their sum times the budget must be finite, got {self.weights.max():g}"
+                "weights: their sum times the budget must be finite, got a largest weight of"
+                f" {self.weights.max():g}"
             )
 
     @property

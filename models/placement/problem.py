@@ -342,14 +342,15 @@ class PlacementProblem(Problem):
         object.__setattr__(self, "objective_label", LABELS[self.objective])
         if self.objective == "fair":
             object.__setattr__(self, "worth_label", "weighted geometric mean of the rates")
-        names: dict[str, list[str]] = {}
+        names: dict[str, dict[str, None]] = {}
         for field in ("verifiers", "drafters", "draft_pools", "classes"):
-            names[field] = [one.name for one in getattr(self, field)]
-            for index, name in enumerate(names[field]):
-                if name in names[field][:index]:
+            names[field] = {}
+            for index, one in enumerate(getattr(self, field)):
+                if one.name in names[field]:
                     raise InvalidInput(
-                        f"{field}[{index}].name: expected a unique name, got {name!r} again"
+                        f"{field}[{index}].name: expected a unique name, got {one.name!r} again"
                     )
+                names[field][one.name] = None
         for field, own, of in (
             ("drafters", "beside", "verifiers"),
             ("drafters", "server", "draft_pools"),

@@ -108,15 +108,20 @@ def certify(
     return Outcome(plan=plan, bound=bound, stats=certificate | stats)
 
 
-def best_price(prepared: Prepared, budget: Budget) -> tuple[Ints, float, int]:
+def best_price(
+    prepared: Prepared, budget: Budget, *, offers: bool = False
+) -> tuple[Ints, float, int]:
     """Return the actions and the rate of an optimal policy, and the rounds that it took.
 
     Dinkelbach's method: the rate of a policy is the price at which the next one is best, state by
-    state; the first one has the shortest drafts.
+    state; the first one has the shortest drafts. `offers` tells whether the policies on the way are
+    offered.
     """
     choice, states = first_actions(prepared), np.arange(prepared.states)
     changed, rounds = True, 0
     while changed and rounds < MAX_ROUNDS:
+        if rounds and offers:
+            budget.offer(prepared.plan(choice))
         budget.check()
         rounds += 1
         tokens, seconds = weigh(prepared, choice)

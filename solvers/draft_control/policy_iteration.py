@@ -29,5 +29,5 @@ class PolicyIteration(DraftControlMethod):
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Iterate until no state has a better action."""
-        choice, price, iterations = best_price(prepared, budget)
+        choice, price, iterations = best_price(prepared, budget, offers=True)
         return certify(prepared, choice, budget, price, iterations=iterations)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
-import math
 from dataclasses import dataclass
 
 import numpy as np
 
+from specopt.models.acceptance import expected_tokens
 from specopt.models.fair_goodput.problem import FairGoodputProblem
-from specopt.models.fields import Ints
+from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.method import (
     NO_MIN_RATES,
@@ -17,11 +16,9 @@ from specopt.solvers.fair_goodput.method import (
     drafts_at_most,
     offer_first_plan,
 )
+from specopt.solvers.fair_goodput.region import largest_where
 from specopt.solvers.fair_goodput.rounds import best_utility, constant
 from specopt.solvers.method import Outcome
-
-TOKENS_PER_CHECK = 4096
-"""Number of tokens between two looks at the time."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ class BestConstant(FairGoodputMethod):
     name = "best-constant"
     source = "own; greedy on the utility's gains, per second under every end of drafting"
     guarantee = "best among the plans that never change"
-    complexity = "O(N + C log N); O((N C)^2) at worst per second"
+    complexity = "O(N log C) per level of gain, 60 levels; O((N C)^2) at worst per second"
     takes = (NO_MIN_RATES, drafts_at_most(1_000_000))
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
@@ -47,34 +44,45 @@ class BestConstant(FairGoodputMethod):
 
 
 def best_allocation(problem: FairGoodputProblem, budget: Budget) -> Ints:
-    """Return the integer allocation of the largest utility per round: give every token to the
-    client whose utility gains most, as long as one gains anything.
+    """Return the integer allocation of the largest utility per round: all tokens that gain at least
+    some level.
+
+    The level is bisected until the tokens above it fit the budget and those at it do not all; those
+    are then given out in order.
     """
-    g, weights = problem.fairness, problem.weight.tolist()
-    rates, caps = problem.acceptance_rates.tolist(), problem.max_tokens.tolist()
-    drafts, goodput = [0] * problem.clients, [1.0] * problem.clients
+    rates, most = problem.acceptance_rates, problem.max_tokens.astype(np.float64)
 
-    def gain(client: int) -> float:
-        """Return the gain in utility of the client's next draft token."""
-        if drafts[client] == caps[client]:
-            return 0.0
-        term, before = rates[client] ** (drafts[client] + 1), goodput[client]
-        grown = math.log1p(term / before)
-        if g == 0.0:
-            grown = term
-        elif g != 1.0:
-            grown = before ** (1.0 - g) * math.expm1((1.0 - g) * grown) / (1.0 - g)
-        return float(weights[client] * grown)
+    def above(level: float) -> Ints:
+        """Tokens of each client whose gain exceeds a level."""
+        found = largest_where(lambda token: token_gain(problem, token) > level, most)
+        return found.astype(np.int64)
 
-    heap = [(-gain(client), client) for client in range(problem.clients)]
-    heapq.heapify(heap)
-    for token in range(problem.budget_tokens):
-        if token % TOKENS_PER_CHECK == 0:
-            budget.check()
-        loss, client = heap[0]
-        if loss == 0.0:
+    least, largest = 0.0, float((problem.weight * rates).max())
+    if above(0.0).sum() <= problem.budget_tokens:
+        return above(0.0)
+    while True:
+        budget.check()
+        level = 0.5 * (least + largest)
+        if not least < level < largest:
             break
-        drafts[client] += 1
-        goodput[client] += rates[client] ** drafts[client]
-        heapq.heapreplace(heap, (-gain(client), client))
-    return np.array(drafts, np.int64)
+        if above(level).sum() > problem.budget_tokens:
+            least = level
+        else:
+            largest = level
+    taken, more = above(largest), above(least) - above(largest)
+    spare = problem.budget_tokens - int(taken.sum())
+    before = np.cumsum(more) - more
+    return np.asarray(taken + np.clip(spare - before, 0, more), np.int64)
+
+
+def token_gain(problem: FairGoodputProblem, token: Floats) -> Floats:
+    """Return the gain in utility of each client's draft token of some number, from 1."""
+    g, rates = problem.fairness, problem.acceptance_rates
+    before = expected_tokens(rates, token - 1)
+    ratio = rates**token / before
+    if g == 1.0:
+        return np.asarray(problem.weight * np.log1p(ratio), np.float64)
+    if g == 0.0:
+        return np.asarray(problem.weight * rates**token, np.float64)
+    grown = np.expm1((1.0 - g) * np.log1p(ratio)) / (1.0 - g)
+    return np.asarray(problem.weight * before ** (1.0 - g) * grown, np.float64)

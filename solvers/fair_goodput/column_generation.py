@@ -38,6 +38,9 @@ from specopt.solvers.method import Outcome
 PROVEN = 2e-10
 """Gap, of the common rate, at which the search ends; plans within 1e-9 count as optimal."""
 
+MAX_EXTRA = 1e6
+"""Largest multiplier of a minimum rate, relative to the rate."""
+
 DROPPED = 1e-11
 """Shares below it are left out of the plan."""
 
@@ -126,6 +129,8 @@ class Search:
         plan = mixture(problem, shares[used], np.array(self.allocations)[used])
         budget.offer(plan)
         x = np.array(self.rates).T @ shares
+        # any multipliers prove a bound; with very large ones the bound has no digits
+        extra = np.minimum(extra, MAX_EXTRA / self.least)
         worth, allocation = self.best_round(prices_at(problem, x), extra)
         factor = max(1.0, worth)
         self.bound = min(self.bound, raised(problem, problem.utility(x), factor))

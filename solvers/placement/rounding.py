@@ -181,6 +181,9 @@ class Filling:
         """Return the pattern of a unit after its best move; None if it has no move."""
         self.prepared.budget.check()
         side, counts, offers = self.prepared.sides[unit.side], dict(unit.entries), []
+        (first, clients), *others = unit.entries or ((-1, 0),)
+        if step < 0 and not others and clients == -step and side.ways[first].cls == cls:
+            return Pattern(unit.side, ())
         for option in side.by_class[cls]:
             count = counts.get(option, 0) + step
             if count >= 0 and side.ways[option].draft < 0:

@@ -40,7 +40,7 @@ class BruteForce(ServingLatencyMethod):
         if problem.mechanism not in ("any", "autoregressive") and problem.rounds == "mean":
             steps = decoding_steps(steps, expected_tokens_per_step(problem.common_rate, 1))
         tasks = min(problem.tasks, self.max_size)
-        return {"output_tokens": 16.0 * (2**tasks + tasks + 1) * steps}
+        return {"output_tokens": 16.0 * (2**tasks + tasks * (tasks + 1)) * steps}
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
         """Enumerate under each mechanism."""

@@ -508,11 +508,11 @@ class PipelinedSearch:
 
     # ------------------------------------------------------------------ enumeration
 
-    def _try_orders(self, part: Part, path: Path, nodes: float) -> int:
+    def _try_orders(self, part: Part, path: Path, nodes: float) -> tuple[int, bool]:
         """Try all orders of a path whose Johnson bounds stay below the incumbent, or give up after
         some nodes.
 
-        Returns how many it took.
+        Return how many nodes it took, and whether it ended.
         """
         at, count = stages(self.prepared, part.length), path.shape[1]
         starts = range_starts(int(at.steps[0]), _FINE_RANGES)
@@ -532,7 +532,7 @@ class PipelinedSearch:
                 self._rate_all(part.length, ends, sizes)
             self._report()
         self.stats["nodes"] += int(state[1])
-        return int(state[1])
+        return int(state[1]), bool(state[0] < 0)
 
     def _enumerate(self, part: Part, patience: float) -> bool:
         """Try all plans of a part whose bounds stay below the incumbent; return whether that was
@@ -541,18 +541,20 @@ class PipelinedSearch:
         assert part.weights is not None, "the part's bound was raised before"
         tables = self._tables(part.length)
         search = Enumeration(PathBound(tables, part.positions(), self.budget), part.weights)
-        ordering, allowance = 0.0, patience
+        ordering, allowance, complete = 0.0, patience, True
         while not search.done and search.work + ordering <= patience:
             before = self.best
             for path in search.advance(_NODES, self.cut):
                 self._rate_path(part, tables, path, near=1.0001)
                 if (path[2] == part.specials).sum() > 1:
                     nodes = (patience - search.work - ordering) / ENTRIES_PER_NODE
-                    ordering += ENTRIES_PER_NODE * self._try_orders(part, path, nodes)
+                    taken, ended = self._try_orders(part, path, nodes)
+                    ordering += ENTRIES_PER_NODE * taken
+                    complete &= ended
             if self.best < before:  # less is left than seemed
                 patience = search.work + ordering + allowance
             self._report()
             if not search.done:
                 search.sharpen(self.cut)
         self.stats["nodes"] += search.nodes
-        return search.done and search.work + ordering <= patience
+        return complete and search.done and search.work + ordering <= patience

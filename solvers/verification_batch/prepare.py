@@ -58,9 +58,9 @@ class Prepared:
         c.
         """
         problem = self.problem
-        left = problem.deadline_seconds - problem.now_seconds
         digit = np.spacing(np.abs(problem.deadline_seconds)) + np.spacing(abs(problem.now_seconds))
         with np.errstate(over="ignore"):
+            left = problem.deadline_seconds - problem.now_seconds
             less, more = (
                 room(left, digit, digits) - problem.estimator.overhead_seconds
                 for digits in self._digits

@@ -14,9 +14,12 @@ from specopt.instances.runtimes.work import Slope
 from specopt.models.fields import Floats, Ints
 
 MAX_SPLITS = 2000
-"""A fit tries at most this many breakpoints. In tables with more distinct values they are evenly
-spaced.
+"""Breakpoints tried at most by a fit; tables with more distinct values are searched on evenly
+spaced ones.
 """
+
+POLISHED = 8
+"""Number of the best-looking breakpoints that are fitted again, without normal equations."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +53,9 @@ class Roofline(Form):
         levels, where = np.unique(x, return_inverse=True)
         many = len(levels) - 1  # places to split at, of which some are tried, evenly spaced
         splits = np.unique(np.linspace(0, many - 1, min(many, MAX_SPLITS)).round().astype(np.int64))
-        found = [self._at(k, levels, where, x, seconds, weights) for k in splits]
+        errors = self._screen(levels / levels[-1], where, seconds, weights, splits)
+        candidates = splits[np.argsort(errors, kind="stable")[:POLISHED]]
+        found = [self._at(k, levels, where, x, seconds, weights) for k in candidates]
         return min(found, key=lambda one: one[1])[0]
 
     def design(self, coefficients: Floats, inputs: Floats) -> Floats:
@@ -61,7 +66,7 @@ class Roofline(Form):
         return np.stack([on * x[:, None], on], axis=2).reshape(len(x), -1)
 
     def formula(self, work: str) -> str:
-        """Return the formula of the form."""
+        """Return the form as people write it."""
         return f"roofline, T = max({'c' if self.flat else f'a1 {work} + c1'}, a2 {work} + c2)"
 
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
@@ -97,3 +102,30 @@ class Roofline(Form):
             [slope + first + second, constant],
         ]
         return np.array(pieces), error
+
+    def _screen(
+        self, levels: Floats, where: Ints, seconds: Floats, weights: Floats, splits: Ints
+    ) -> Floats:
+        """Return the least sum of squares of each split, from normal equations: sums over the rows
+        on either side.
+        """
+        y = seconds * weights
+        # columns of one size: squares keep half the digits
+        y, weights = (y / np.abs(y).max(), weights / weights.max())
+        rows = np.column_stack([weights, weights * levels[where], y])
+        squares = np.zeros((len(levels), 3, 3))
+        np.add.at(squares, where, rows[:, :, None] * rows[:, None, :])
+        below = np.cumsum(squares, axis=0)[splits]
+        above = np.cumsum(squares[::-1], axis=0)[::-1][splits + 1]
+        # columns 1, two hinges, x and y in terms of 1, x and y, below the split and above
+        left = np.zeros((len(splits), 3, 5))
+        left[:, 0, 0], left[:, 0, 1], left[:, 0, 2] = 1.0, levels[splits], levels[splits + 1]
+        left[:, 1, 3] = left[:, 2, 4] = 1.0
+        right = np.array([[1.0, 0, 0, 0, 0], [0, 1, 1, 1, 0], [0, 0, 0, 0, 1]])
+        gram = left.transpose(0, 2, 1) @ below @ left + right.T @ above @ right
+        values, vectors = np.linalg.eigh(gram)
+        roots = np.sqrt(np.maximum(values, 0.0))[:, :, None] * vectors.transpose(
+            0, 2, 1
+        )  # roots^T roots = gram
+        used = [0, 1, 2] if self.flat else [0, 1, 2, 3]
+        return np.array([nonnegative_least_squares(root[:, used], root[:, 4])[1] for root in roots])

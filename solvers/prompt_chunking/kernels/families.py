@@ -13,18 +13,21 @@ PATIENCE = 4
 """Numbers of geometric chunks in a row that may fail to help before the search ends."""
 
 
-@kernel("i8(i8, Prompt)")
-def best_equal(least, prompt):
-    """Return the best size of equal chunks, in cells, from `least` to the whole prompt.
+@kernel("i8(i8, i8, i8, Prompt, i8[::1])")
+def best_equal(largest, least, work, prompt, out):
+    """Try equal chunks of `largest` cells and fewer, down to `least`; return the next size to try,
+    the best in out[0].
 
-    The last chunk takes the rest; the larger size wins a tie.
+    The last chunk takes the rest; the larger size wins a tie. work: about how many chunks to play
+    before returning.
     """
     M = prompt.position.size - 1
     state = np.empty(prompt.stages + 1)
     bounds = np.empty(M // max(least, 1) + 2, np.int64)
     best = math.inf
-    found = M
-    for size in range(M, least - 1, -1):
+    found = largest
+    size = largest
+    while size >= least and work > 0:
         chunks = -(-M // size)
         for k in range(chunks):
             bounds[k] = k * size
@@ -33,7 +36,10 @@ def best_equal(least, prompt):
         if value < best:
             best = value
             found = size
-    return found
+        work -= chunks
+        size -= 1
+    out[0] = found
+    return size
 
 
 @kernel("i8(i8, Prompt, i8[::1])")

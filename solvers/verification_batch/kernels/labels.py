@@ -1,4 +1,4 @@
-"""Verification batching: labels (time, memory, value) of batches, extended by one item at a time."""
+"""Verification batching: labels (time, memory, value) of batches, extended one item at a time."""
 
 import numpy as np
 

@@ -285,7 +285,7 @@ def _take(now, rule, order, pending, room, batch):
 
 @inlined
 def _by_density(value, weight, which):
-    """Return the given requests by decreasing value per second, with ties in their original order."""
+    """Return the given requests by decreasing value per second; ties keep their original order."""
     density = np.full(len(value), math.inf)
     for i in which:
         if weight[i] > 0.0:
@@ -531,7 +531,7 @@ def _length(streams, j, lengths):
 
 @helper
 def _begin_response(key, streams, j, number, devices, prompt, target):
-    """Draw the prompt and the length of the device's next response from a separate random stream."""
+    """Draw prompt and length of the device's next response from a separate random stream."""
     streams[j] = mixed(mixed(key + np.uint64(j + 1) * GOLDEN) + np.uint64(number + 1) * GOLDEN)
     prompt[j] = _length(streams, j, devices.prompt)
     target[j] = _length(streams, j, devices.response)

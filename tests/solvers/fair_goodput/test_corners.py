@@ -114,6 +114,15 @@ def test_exact_methods_agree_in_random_corners(seed: int) -> None:
     check(corner(seed))
 
 
+def test_a_minimum_rate_without_room_leaves_the_bound_its_digits() -> None:
+    """Tests that no plan exceeds the bound where no round exceeds a minimum rate noticeably."""
+    problem = corner(988)
+    plans = [solve(problem, name).objective for name in ("enumeration", "column-generation")]
+    bound = solve(problem, "column-generation").bound
+    assert max(plans) - bound <= 1e-9 * abs(bound)
+    assert plans == pytest.approx([max(plans)] * 2, rel=1e-9)
+
+
 def test_least_rates_that_only_slack_made_free() -> None:
     """Tests that a least rate worth a quarter of a draft token in the tenth digit is kept, and paid
     for, by all.

@@ -191,7 +191,7 @@ def test_benchmarks_of_large_budgets(clients: int, budget: int) -> None:
 
 
 def test_processes() -> None:
-    """Tests that shares of regimes, and joint modes are right."""
+    """Tests that shares of regimes and joint modes are right."""
     process = AcceptanceProcess(
         np.array([[[0.2, 0.3], [0.8, 0.9]]]), np.array([[0.9, 0.1], [0.3, 0.7]])
     )
