@@ -113,7 +113,7 @@ class Part:
     def active_parameters(self) -> int:
         """Number of parameters that are used for one token.
 
-        All embeddings are included. Routed experts are included only if the token is routed to them.
+        All embeddings are included. Routed experts count only if the token is routed to them.
         """
         return sum(weight.active_values for weight in self.weights)
 
@@ -150,7 +150,7 @@ class Part:
 
     @property
     def window_kv_bytes(self) -> int:
-        """Growth of the KV cache per token, in bytes, in layers whose cache is limited by a window."""
+        """Growth of the KV cache per token, in bytes, in layers whose cache has a window."""
         return self.storage.kv_value_bytes * sum(block.window_values for block in self.blocks)
 
     @property

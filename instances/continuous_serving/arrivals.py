@@ -20,7 +20,7 @@ def arrivals(
     bandwidth: float = 20e6,
     seed: int = 0,
 ) -> ContinuousServingProblem:
-    """Generate the setting of paper 1 with Poisson arrivals.
+    """The setting of paper 1 with Poisson arrivals.
 
     The objective is the mean latency. All mechanisms are allowed, and so are steps without drafts.
 

@@ -16,7 +16,7 @@ def paper_1(
     bandwidth: float = 20e6,
     seed: int = 0,
 ) -> ContinuousServingProblem:
-    """Generate the tasks of `serving-latency/paper-1`, all of which are present at the start.
+    """The tasks of `serving-latency/paper-1`, all of which are present at the start.
 
     A task leaves when its output is complete.
 
