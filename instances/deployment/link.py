@@ -1,4 +1,4 @@
-"""The link between the drafting and the verifying machines, described by values that operators know."""
+"""The link between the drafting and the verifying machine, as operators describe it."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Pieces:
 def pieces_of(
     times: PassTime, new_tokens: Sequence[float], contexts: Sequence[float] | None = None
 ) -> Pieces:
-    """Return lines that approximate the passes with given new tokens per sequence and given contexts.
+    """Return lines that approximate passes with given new tokens per sequence and contexts.
 
     A runtime that is already linear in tokens keeps its lines. Operations are linear except for the
     attention among new tokens, which is counted as for a single new token. All other passes are

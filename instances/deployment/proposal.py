@@ -24,13 +24,13 @@ class Value:
     Parameters
     ----------
     name
-        The field.
+        Name of the field.
     text
         Short description of the value.
     source
-        Where it comes from.
+        Source of the value.
     assumed
-        Whether the value does not follow from the user's data.
+        Whether the value is assumed, because it does not follow from the user's data.
     """
 
     name: str
@@ -116,7 +116,7 @@ class Proposal:
         ).labelled()
 
     def labelled(self) -> Self:
-        """Return the proposal with notes on the assumptions, and without the family name in the problem."""
+        """Return the proposal with its assumptions in the notes and without the family's name."""
         assumed = ", ".join(value.name for value in self.values if value.assumed) or "nothing"
         notes = f"Assumed, from {self.family.name}: {assumed}."
         return dataclasses.replace(
@@ -125,7 +125,7 @@ class Proposal:
 
     @property
     def values(self) -> list[Value]:
-        """Fields of the problem that differ from the default of the format, or have a reason."""
+        """Fields of the problem that differ from the format's default or have a stated source."""
         fields: dict[str, Any] = {}
         for name, value in self.problem.to_dict().items():
             parts = (
@@ -148,7 +148,7 @@ class Proposal:
 
     @property
     def next(self) -> list[str]:
-        """Assumed fields, each with a way to measure it."""
+        """Assumed fields, each with instructions for measuring it."""
         assumed = {value.name for value in self.values if value.assumed}
         return [f"{name}: {how}" for name, how in self.measure.items() if name in assumed]
 

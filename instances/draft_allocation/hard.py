@@ -17,9 +17,10 @@ def capped(
 ) -> DraftAllocationProblem:
     """Clients whose draft limits shrink as their acceptance rates grow.
 
-    The budget is a fraction of the sum of all limits. Difficulty: nearly all limits of clients with
-    high acceptance rates bind. The clients with low rates therefore determine the water level, which
-    is far below the level without limits.
+    The budget is a fraction of the sum of all limits.
+
+    Difficulty: nearly all limits of clients with high acceptance rates bind. The clients with low
+    rates therefore determine the water level, which is far below the level without limits.
 
     Parameters
     ----------

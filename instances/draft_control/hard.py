@@ -1,4 +1,4 @@
-"""Families of channels that are hard for greedy or iterative methods, each for a different reason."""
+"""Families of channels that are hard for greedy or iterative methods, for different reasons."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def alternating(
     """An uplink that alternates between slow and fast at every iteration (paper 3).
 
     The states form a Markov chain of period 2. Maximising the tokens per second of each iteration
-    separately (Eq. 13) is far from optimal in the long run. On the slow link, drafts are profitable,
-    but waiting for the next iteration on the fast link is better.
+    separately (Eq. 13) is far from optimal in the long run. On the slow link, drafts pay off, but
+    less than the next iteration on the fast link.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Family of easy and hard rounds that a device can distinguish only by the scores of their tokens."""
+"""Family of easy and hard rounds that a device can distinguish only by token scores."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ def edge_cloud(
     objective: str = "fair",
     seed: int = 0,
 ) -> PlacementProblem:
-    """An edge server, a cloud, and drafting servers next to the cloud, for three classes of clients.
+    """An edge server, a cloud and drafting servers next to the cloud, for three client classes.
 
     The classes are phones, laptops, and terminals, which cannot draft.
 

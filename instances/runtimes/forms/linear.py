@@ -1,4 +1,4 @@
-"""The line of paper 1."""
+"""The linear form, the runtime model of paper 1."""
 
 from __future__ import annotations
 
@@ -28,5 +28,5 @@ class Linear(Form):
         return slope, "overhead_seconds"
 
     def to_json(self, coefficients: Floats, slope: Slope) -> dict[str, Any]:
-        """Return a runtime of one piece."""
+        """Return the coefficients as a linear runtime."""
         return dict(zip(self.coefficient_names(slope), coefficients[0].tolist(), strict=True))
