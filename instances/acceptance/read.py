@@ -59,13 +59,18 @@ def read_acceptance(
     Parameters
     ----------
     path
-        Path of the report: a Prometheus scrape of vLLM or SGLang, speculators' acceptance CSV,
-        ModelOpt's ``speculation_profile.json``, acceptance histograms (JSON or JSON Lines), the
-        JSON output of ``vllm bench serve``, golden acceptance lengths (YAML or JSON), or the
-        user's own values. These are conditional rates, ``{"acceptance_rates": [alpha_1, ...]}``,
-        a common rate of all positions, ``{"acceptance_rate": alpha}``, or mean tokens by draft
-        length, ``{"acceptance_lengths": {"1": tokens, ...}}``, optionally with ``lower`` and
-        ``upper``.
+        Path of the report, in one of these formats:
+
+        - a Prometheus scrape of vLLM or SGLang;
+        - speculators' acceptance CSV;
+        - ModelOpt's ``speculation_profile.json``;
+        - acceptance histograms (JSON or JSON Lines);
+        - the JSON output of ``vllm bench serve``;
+        - golden acceptance lengths (YAML or JSON);
+        - the user's own values, optionally with ``lower`` and ``upper``: conditional rates,
+          ``{"acceptance_rates": [alpha_1, ...]}``, a common rate of all positions,
+          ``{"acceptance_rate": alpha}``, or mean tokens by draft length,
+          ``{"acceptance_lengths": {"1": tokens, ...}}``.
     before
         Path of an earlier scrape. If given, the difference between the two scrapes is used.
     model

@@ -86,6 +86,7 @@ def ties(
     """Groups of identical clients whose marginal gains coincide exactly, within and across groups.
 
     Group g has weight a^-g, so the gain of its draft n + g equals that of draft n in group 0.
+
     Difficulty: the water level equals one of the marginal gains, and most of the budget is spent at
     this level. A method that counts ties incorrectly spends too much or too little.
 

@@ -72,7 +72,7 @@ class Lines:
     def refuse(
         self, line: int, expected: str, got: object, column: str | None = None
     ) -> InvalidInput:
-        """Return an exception that states the line, the column and the two conflicting values."""
+        """Return an exception that states the position, the expected and the actual value."""
         place = f"line {line}" if column is None else f"line {line}, {printable(column)}"
         return InvalidInput(f"{self.where}: {place}: expected {expected}, got {describe(got)}")
 

@@ -25,7 +25,7 @@ def yaml_document(text: str, path: StrPath) -> object:
     """
     try:
         return yaml.load(text, _Loader)
-    except Exception as error:  # PyYAML raises arbitrary errors, as an IndexError for `!!int ""`
+    except Exception as error:  # PyYAML raises any error, such as IndexError for `!!int ""`
         problem = getattr(error, "problem", None) or str(error) or type(error).__name__
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f"line {mark.line + 1}: "

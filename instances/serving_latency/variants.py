@@ -177,7 +177,7 @@ def stage_ratio(
     max_output: int = 512,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """The setting of paper 1 with a draft device whose speed is changed by a factor.
+    """The setting of paper 1 with a draft device that is slower or faster by a factor.
 
     Difficulty: if the draft device is slow, every batch waits for drafts and only the last
     verification matters. If it is fast, only the first draft matters. Heuristics for balanced

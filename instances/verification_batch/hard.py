@@ -22,9 +22,11 @@ def bursty(
 ) -> VerificationBatchProblem:
     """Requests whose deadlines coincide in a few bursts, with a share of cold requests.
 
-    About 30 % of the requests are cold. Difficulty: whole groups with the same deadline enter or
-    leave the batch, and there are many ties. Including one request of an early burst delays all
-    later requests, and ordering by earliest deadline makes this choice immediately.
+    About 30 % of the requests are cold.
+
+    Difficulty: whole groups with the same deadline enter or leave the batch, and there are many
+    ties. Including one request of an early burst delays all later requests, and ordering by
+    earliest deadline makes this choice immediately.
 
     Parameters
     ----------
@@ -97,9 +99,9 @@ def correlated(
 def density_trap(
     *, requests: int = 20, ratio: float = 50.0, seed: int = 0
 ) -> VerificationBatchProblem:
-    """A long prompt that just meets the common deadline, and short requests with denser value.
+    """A long prompt that just meets the common deadline, and short warm requests.
 
-    The short requests are warm and have a slightly higher value per second.
+    The short requests have a slightly higher value per second of verification.
 
     Difficulty: in order of value per second, the short requests come first, and the long request no
     longer fits after any of them. A greedy batch has about the total value of the short requests,

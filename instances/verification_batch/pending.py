@@ -83,7 +83,7 @@ def tight(
     coefficients: str = "table-12",
     seed: int = 0,
 ) -> VerificationBatchProblem:
-    """Requests with near deadlines, only a few of which fit into a batch.
+    """Requests with such early deadlines that only a few requests fit into a batch.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def memory_bound(
     coefficients: str = "table-12",
     seed: int = 0,
 ) -> VerificationBatchProblem:
-    """Requests for which memory is scarce, so that only a fraction of them fits.
+    """Requests that together need more memory than the verifier has.
 
     Parameters
     ----------
