@@ -22,7 +22,7 @@ OWN = {"acceptance_lengths", "lower", "upper", "level", "extrapolate", "notes"}
 
 
 def is_golden(data: object) -> TypeGuard[Mapping[Any, Any]]:
-    """Return whether data maps models and modes to tables by draft length."""
+    """Return whether data looks like tables by draft length for models and modes."""
     return (
         isinstance(data, Mapping)
         and bool(data)

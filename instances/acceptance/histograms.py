@@ -5,8 +5,8 @@ A JSON or JSON Lines file contains one or more histograms.
 lengths vary, additional data are needed to determine the acceptance at every position.
 ``acceptance_histogram_by_draft_length`` contains, for each draft length K, the K + 1 counts of
 steps in which 0, 1, ..., K drafts were accepted (an object keyed by K, or a list of such lists).
-``per_step_drafted`` and ``per_step_accepted`` are an alternative. With either, a position is
-counted only in the steps in which it was drafted after an accepted prefix.
+``per_step_drafted`` and ``per_step_accepted`` are an alternative. With both alternatives, a
+position is counted only in the steps in which it was drafted after an accepted prefix.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ def known_lengths(
     long_share: float = 0.2,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """The setting of paper 1 with known output lengths, most of which are short.
+    """The setting of paper 1 with known output lengths and a mixture of long and short answers.
 
     Difficulty: a batch lasts as long as its longest answer. The best batches contain tasks with
     similar input and output lengths and have a suitable size. Contiguous batches in order of input

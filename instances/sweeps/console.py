@@ -32,7 +32,7 @@ _LINE = re.compile(r"\s*([^:]+):\s*(\S+)\s*")
 
 
 def is_console(head: str) -> bool:
-    """Return whether the beginning of a text shows that it is such console output."""
+    """Return whether the beginning of a text identifies it as output of `vllm bench serve`."""
     return HEAD in head
 
 

@@ -13,7 +13,7 @@ from specopt.models.pass_time import COEFFICIENTS
 
 
 class Additive(Form):
-    """T = a N_linear + b_compute N_interactions + b_read N_cached + c (Eq. 18-19).
+    """The form T = a N_linear + b_compute N_interactions + b_read N_cached + c (Eq. 18-19).
 
     The coefficients have shape (4,).
     """

@@ -15,7 +15,7 @@ from specopt.models.fields import Floats
 
 
 class Form(ABC):
-    """A set of functions with a method for fitting and with names of the coefficients."""
+    """A set of functions, with methods that fit and name its coefficients."""
 
     name: ClassVar[str]
     least_distinct: int

@@ -10,7 +10,10 @@ from specopt.models.fields import Floats
 
 
 class Linear(Form):
-    """T = slope x + overhead (paper 1, Eq. 17); coefficients have shape (1, 2)."""
+    """The form T = slope x + overhead (paper 1, Eq. 17), in which x is the work of a pass.
+
+    The coefficients have shape (1, 2).
+    """
 
     name = "linear"
     least_distinct = 2

@@ -24,9 +24,9 @@ If a table has more distinct values, evenly spaced breakpoints are tried.
 
 @dataclass(frozen=True)
 class Roofline(Form):
-    """T = max(slope_1 x + overhead_1, slope_2 x + overhead_2), slope_1 <= slope_2.
+    """The form T = max(slope_1 x + overhead_1, slope_2 x + overhead_2), slope_1 <= slope_2.
 
-    The coefficients have shape (2, 2).
+    The input x is the work of a pass, and the coefficients have shape (2, 2).
 
     The maximum of two lines follows the flatter line up to some x_k and the steeper line from the
     next value x_k+1. For a given k, these functions are the linear combinations, with coefficients
