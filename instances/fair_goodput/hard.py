@@ -21,7 +21,7 @@ def extreme_fairness(
     cap: int = 0,
     seed: int = 0,
 ) -> FairGoodputProblem:
-    """Log-uniform weights over a large factor, with strong fairness.
+    """Clients with log-uniform weights over a wide range, under strong fairness.
 
     At this fairness, the utility depends almost only on the client with the lowest goodput.
 

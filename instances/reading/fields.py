@@ -206,7 +206,7 @@ class CsvFile:
             yield Row(where, line, columns, cells)
 
     def _read(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the first line and the cells of each row, skipping blank lines."""
+        """Yield the starting line number and the cells of each row, skipping blank lines."""
         done = 0  # number of lines read before this row
         try:
             for cells in csv.reader(self.lines, strict=True):

@@ -41,7 +41,7 @@ WORTH_TELLING = 0.10
 
 MIN_SECONDS_PER_FLOP = 1e-19
 MAX_SECONDS_PER_FLOP = 1e-6
-"""Limits beyond which no existing device computes; values outside them indicate wrong units."""
+"""Range of the speeds of existing devices; values outside the range indicate wrong units."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

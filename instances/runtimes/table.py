@@ -20,7 +20,7 @@ from specopt.models.fields import Floats, Ints, describe
 from specopt.models.reading import StrPath
 
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-"""Sizes of the time units, in seconds."""
+"""Length of each time unit, in seconds."""
 
 MAX_ROWS = 200_000
 MIN_WORK, MAX_WORK = 1e-9, 1e30
