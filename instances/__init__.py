@@ -1,1 +1,1 @@
-"""Sources of problems: families by kind, traces, measurements and checkpoints."""
+"""Sources of problems: problem generators (families), traces, measurements and checkpoints."""

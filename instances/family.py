@@ -1,4 +1,4 @@
-"""A named family of problems."""
+"""Families: named generators of problems or workloads."""
 
 from __future__ import annotations
 
@@ -14,14 +14,15 @@ from specopt.models.schema import summary_of
 
 @dataclass(frozen=True)
 class Family:
-    """A named family of problems, or of workloads.
+    """A named generator of problems or workloads.
 
     Parameters
     ----------
     name
-        Name KIND/FAMILY, as on the command line.
+        Name in the form KIND/FAMILY, as on the command line.
     build
-        Function of the family's parameters and the seed, all keyword arguments.
+        Function that generates a problem or workload. Its keyword arguments are the family's
+        parameters and, if the result is random, a seed.
     """
 
     name: str
@@ -29,17 +30,17 @@ class Family:
 
     @property
     def kind(self) -> str:
-        """The part of the name before the slash."""
+        """Kind of problem, which is the part of the name before the slash."""
         return self.name.partition("/")[0]
 
     @property
     def label(self) -> str:
-        """The part of the name after the slash."""
+        """Part of the name after the slash."""
         return self.name.partition("/")[2]
 
     @property
     def summary(self) -> str:
-        """First paragraph of the family's documentation."""
+        """First paragraph of the docstring of `build`."""
         return summary_of(self.build)
 
     @property
@@ -49,7 +50,7 @@ class Family:
 
     @property
     def plain(self) -> dict[str, type[Any]]:
-        """Types of the parameters that text can express, without the seed."""
+        """Types of the parameters that can be given as text, without the seed."""
         return {
             name: type(value)
             for name, value in self.defaults.items()
@@ -57,7 +58,7 @@ class Family:
         }
 
     def generate(self, *, seed: int = 0, **parameters: Any) -> Any:
-        """Return a problem or a workload, which depends only on the parameters and the seed.
+        """Return a problem or workload that depends only on the parameters and the seed.
 
         Raises
         ------
@@ -74,7 +75,7 @@ class Family:
 
 
 def families(problem: type[Problem], *builds: Callable[..., Any]) -> tuple[Family, ...]:
-    """Return the families of a kind of problem, each under the name of its function."""
+    """Return the families of a kind of problem, named after their functions."""
     return tuple(
         Family(f"{problem.kind}/{build.__name__.replace('_', '-')}", build) for build in builds
     )

@@ -1,4 +1,4 @@
-"""Problems with rounded numbers: identical on every machine, and short in files."""
+"""Rounding of the numbers in problems, which makes instances short and equal on every machine."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from specopt.models.markov_chain import TransitionMatrix
 from specopt.models.problem import Problem
 
 DIGITS = 6
-"""Numbers keep this many significant digits. With more, the last bits of exp and log would make
-instances differ between machines.
+"""Number of significant digits that are kept.
+
+With more digits, the last bits of exp and log would make instances differ between machines.
 """
 
 
 def rounded(problem: Problem) -> Problem:
-    """Return a problem with every number that is not an integer rounded to six digits. Rows of
-    transitions still sum to 1.
+    """Return a problem with every noninteger number rounded to six significant digits.
+
+    Rows of transition matrices still sum to 1.
     """
     data = {name: _rounded(value) for name, value in problem.to_dict().items() if name != "name"}
     for entry in fields(problem):
@@ -39,7 +41,7 @@ def _rounded(value: Any) -> Any:
 
 
 def _row(row: list[float]) -> list[float]:
-    """Round to decimals; the largest entry absorbs the error of the sum."""
+    """Round a row to six decimals; its largest entry absorbs the error of the sum."""
     whole = np.round(np.array(row) * 10**DIGITS).astype(np.int64)
     whole[int(np.argmax(whole))] += 10**DIGITS - int(whole.sum())
     return [int(part) / 10**DIGITS for part in whole]

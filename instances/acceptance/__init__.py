@@ -1,5 +1,6 @@
-"""Acceptance by draft position or length from what serving engines report: one reader per
-source.
+"""Readers of acceptance rates and lengths reported by serving engines.
+
+Each module reads the format of one source, by draft position or by draft length.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The ``spec_decode_*`` keys in the JSON of ``vllm bench serve``.
+"""Reader of the ``spec_decode_*`` keys in the JSON output of ``vllm bench serve``.
 
-``spec_decode_per_position_acceptance_rates`` is cumulative, per draft.
-``spec_decode_acceptance_rate`` is the share of drafted tokens that were accepted, not an acceptance
-rate alpha, and is not used.
+``spec_decode_per_position_acceptance_rates`` contains, for each position, the fraction of drafts
+that were accepted up to and including that position. ``spec_decode_acceptance_rate`` is not used,
+because it is the fraction of drafted tokens that were accepted, not an acceptance rate alpha.
 """
 
 from __future__ import annotations
@@ -20,24 +20,25 @@ from specopt.models.position_acceptance import PositionAcceptance
 PREFIX = "spec_decode_"
 RATES = f"{PREFIX}per_position_acceptance_rates"
 MOST = 1e18
-"""Counts up to this number are accepted."""
+"""Largest count that is accepted as valid."""
 
 
 def is_bench(data: object) -> TypeGuard[Mapping[str, Any]]:
-    """Return whether data looks like the result of a benchmark with speculation."""
+    """Return whether data looks like the result of a benchmark run with speculation."""
     return isinstance(data, Mapping) and any(
         isinstance(key, str) and key.startswith(PREFIX) for key in data
     )
 
 
 def from_bench(data: Mapping[str, Any], where: str) -> PositionAcceptance:
-    """Return the acceptance that a benchmark measured, with confidence limits if the data contain
-    ``spec_decode_num_drafts``.
+    """Return the acceptance measured by a benchmark.
+
+    The result includes confidence limits if the data contain ``spec_decode_num_drafts``.
 
     Raises
     ------
     InvalidInput
-        If the rates per position are missing or malformed, or the totals contradict them.
+        If the rates per position are missing or malformed, or if the totals contradict them.
     """
     rates = data.get(RATES)
     if not isinstance(rates, list) or not rates:

@@ -1,9 +1,8 @@
-"""Golden acceptance lengths: mean tokens of a step by model, mode and draft length, as YAML or
-JSON.
+"""Reader of golden acceptance lengths, that is, reference values of the mean tokens per step.
 
-The form is ``{model: {mode: {1: 1.84, 2: 2.51, ...}}}`` with modes such as ``thinking_on``. The
-form of the user's own lengths is ``{"acceptance_lengths": {"1": 1.84, ...}}``, optionally with
-``lower`` and ``upper``.
+The YAML or JSON file has the form ``{model: {mode: {1: 1.84, 2: 2.51, ...}}}``, with modes such as
+``thinking_on`` and tables by draft length. Users specify their own lengths as
+``{"acceptance_lengths": {"1": 1.84, ...}}``, optionally with ``lower`` and ``upper``.
 """
 
 from __future__ import annotations
@@ -39,12 +38,12 @@ def is_golden(data: object) -> TypeGuard[Mapping[Any, Any]]:
 def from_golden(
     data: Mapping[Any, Any], where: str, model: str | None, mode: str | None
 ) -> AcceptanceLengths:
-    """Return the lengths of one model and mode.
+    """Return the acceptance lengths of one model and mode.
 
     Raises
     ------
     InvalidInput
-        If a choice among several is missing, or the lengths are outside their domain.
+        If the model or mode is ambiguous or unknown, or if a length is outside its domain.
     """
     model, modes = _chosen(f"{where}: model", data, model)
     mode, table = _chosen(f"{where}: mode of {model}", modes, mode)
@@ -52,7 +51,7 @@ def from_golden(
 
 
 def from_own(data: Mapping[str, Any], where: str) -> AcceptanceLengths:
-    """Return the user's own lengths.
+    """Return the acceptance lengths that a user specified.
 
     Raises
     ------
@@ -103,7 +102,7 @@ def _is_table(table: object) -> bool:
 
 
 def _lengths(name: str, table: object) -> dict[int, float]:
-    """Return a table sorted by draft length; in JSON the lengths are texts."""
+    """Return a table sorted by draft length; in JSON files the draft lengths are strings."""
     if not isinstance(table, Mapping) or not _is_table(table):
         raise InvalidInput(f"{name}: expected mean tokens by draft length, got {describe(table)}")
     for key in table:

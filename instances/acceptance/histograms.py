@@ -1,12 +1,12 @@
-"""Acceptance per request: vLLM's ``metrics.speculative_decoding``, one or many, as JSON or JSON
-lines.
+"""Reader of acceptance histograms per request: vLLM's ``metrics.speculative_decoding``.
 
+A JSON or JSON Lines file contains one or more histograms.
 ``acceptance_histogram[j]`` counts the steps in which exactly j drafts were accepted. If draft
-lengths vary, other data are necessary to identify every position.
-``acceptance_histogram_by_draft_length`` contains for each length K the K + 1 counts of steps in
-which 0, 1, ..., K of K drafts were accepted (an object by K, or a list of such lists).
-``per_step_drafted`` and ``per_step_accepted`` are an alternative. A position is then counted in the
-steps in which it was drafted after an accepted prefix.
+lengths vary, additional data are needed to determine the acceptance at every position.
+``acceptance_histogram_by_draft_length`` contains, for each draft length K, the K + 1 counts of
+steps in which 0, 1, ..., K drafts were accepted (an object keyed by K, or a list of such lists).
+``per_step_drafted`` and ``per_step_accepted`` are an alternative. With both alternatives, a
+position is counted only in the steps in which it was drafted after an accepted prefix.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ KEY = "acceptance_histogram"
 BY_LENGTH = "acceptance_histogram_by_draft_length"
 DRAFTED, ACCEPTED = "per_step_drafted", "per_step_accepted"
 APART_LEVEL = 1.0 - (1.0 - LEVEL) / 10.0
-"""Draft lengths differ if their intervals of this confidence do not overlap."""
+"""Confidence level of the intervals whose disjointness shows that two draft lengths differ."""
 
 MAX_POSITIONS = 1000
 
 ByLength = dict[int, Floats]
-"""Numbers of steps in which 0, 1, ..., K drafts were accepted, by draft length K."""
+"""Counts of steps in which 0, 1, ..., K drafts were accepted, by draft length K."""
 
 
 def histograms_in(data: object, where: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield every object that contains a histogram, at any depth, with its path."""
+    """Yield every object that contains a histogram, at any depth, together with its path."""
     stack = [(where, data)]
     while stack:
         path, value = stack.pop()
@@ -49,12 +49,12 @@ def histograms_in(data: object, where: str) -> Iterator[tuple[str, Mapping[str, 
 
 
 def from_histograms(data: object, where: str) -> PositionAcceptance:
-    """Return the acceptance of all requests together.
+    """Return the acceptance over all requests combined.
 
     Raises
     ------
     InvalidInput
-        If there is no histogram, or one is malformed.
+        If no histogram is found, or if a histogram is malformed.
     """
     known: ByLength = {}
     totals = [
@@ -84,8 +84,10 @@ def from_histograms(data: object, where: str) -> PositionAcceptance:
 
 
 def at_risk(known: ByLength) -> tuple[Floats, Floats]:
-    """Return for each position the number of times it was drafted after an accepted prefix, and the
-    number of times it was then accepted.
+    """Return two counts for each position.
+
+    The first is how often the position was drafted after an accepted prefix, and the second is how
+    often its token was then accepted.
     """
     reached, accepted = np.zeros((2, max(known, default=0)))
     for length, counts in known.items():
@@ -96,7 +98,7 @@ def at_risk(known: ByLength) -> tuple[Floats, Floats]:
 
 
 def length_notes(known: ByLength) -> tuple[str, ...]:
-    """Return a note if the acceptance of a position differs significantly between draft lengths."""
+    """Return a note if the acceptance of a position depends significantly on the draft length."""
     rates = {
         length: PositionAcceptance.from_counts(*at_risk({length: counts}), level=APART_LEVEL)
         for length, counts in known.items()
@@ -120,11 +122,11 @@ def length_notes(known: ByLength) -> tuple[str, ...]:
 
 
 def _by_length(path: str, request: Mapping[str, Any]) -> ByLength | None:
-    """Return counts by draft length, or None if the request contains only totals."""
+    """Return the counts by draft length, or None if the request contains only totals."""
     if request.get(BY_LENGTH) is not None:
         found = request[BY_LENGTH]
         name = f"{path}.{BY_LENGTH}"
-        if isinstance(found, list):  # a row's length says that of the drafts
+        if isinstance(found, list):  # the length of a row determines the draft length
             rows = [(len(row) - 1 if isinstance(row, list) else 0, row) for row in found]
         elif isinstance(found, Mapping) and all(str(key).isdecimal() for key in found):
             rows = [(int(key), row) for key, row in found.items()]
@@ -158,7 +160,7 @@ def _by_length(path: str, request: Mapping[str, Any]) -> ByLength | None:
 
 
 def _totals(path: str, request: Mapping[str, Any]) -> tuple[float, float, Floats]:
-    """Return the number of drafts, the number of their tokens, and accepted tokens by position."""
+    """Return the numbers of drafts and drafted tokens, and the accepted tokens by position."""
     histogram = _column(f"{path}.{KEY}", request.get(KEY))
     if not 2 <= len(histogram) <= MAX_POSITIONS:
         raise InvalidInput(

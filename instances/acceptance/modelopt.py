@@ -1,4 +1,7 @@
-"""ModelOpt's ``speculation_profile.json``: rates by position, and counts of accepted lengths."""
+"""Reader of ModelOpt's ``speculation_profile.json``.
+
+The file contains rates by position and a histogram of acceptance lengths.
+"""
 
 from __future__ import annotations
 
@@ -16,19 +19,20 @@ COUNTS = "acceptance_length_histogram"
 
 
 def is_profile(data: object) -> TypeGuard[Mapping[str, Any]]:
-    """Return whether data looks like a profile."""
+    """Return whether data looks like a ModelOpt profile."""
     return isinstance(data, Mapping) and RATES in data and "schema_version" in data
 
 
 def from_profile(data: Mapping[str, Any], where: str) -> PositionAcceptance:
-    """Return the measured acceptance; if counts are given, also its uncertainty.
+    """Return the measured acceptance, with its uncertainty if the profile contains counts.
 
-    A step that yields 1, 2, ... tokens had 0, 1, ... accepted ones.
+    The histogram counts the tokens that a step yields: 1, 2, ... tokens mean that 0, 1, ... drafts
+    were accepted.
 
     Raises
     ------
     InvalidInput
-        If the acceptance was not measured, or the counts are missing.
+        If the acceptance was not measured, or if a required field is missing or malformed.
     """
     if data.get("measured") is not True:
         raise InvalidInput(f"{where}.measured: expected true, got {describe(data.get('measured'))}")

@@ -1,10 +1,10 @@
-"""vLLM's Prometheus counters of speculative decoding, from one scrape of ``/metrics`` or the
-difference of two.
+"""Reader of vLLM's Prometheus counters of speculative decoding.
 
-Counters: ``vllm:spec_decode_num_drafts_total``, ``..._num_draft_tokens_total``,
-``..._num_accepted_tokens_total``, ``..._num_accepted_tokens_per_pos_total{position="0"}``: the
-drafts, their tokens, the accepted ones, and how often the tokens at each position, from 0, were
-accepted. The counters of all engines of a model are added.
+The acceptance comes from one scrape of ``/metrics``, or from the difference between two scrapes.
+The counters are ``vllm:spec_decode_num_drafts_total``, ``..._num_draft_tokens_total``,
+``..._num_accepted_tokens_total`` and ``..._num_accepted_tokens_per_pos_total{position="0"}``. They
+count the drafts, the drafted tokens, the accepted tokens, and the accepted tokens at each position
+(starting at 0). Counters of all engines that serve the same model are added.
 """
 
 from __future__ import annotations
@@ -29,8 +29,10 @@ _LABEL = re.compile(r"([A-Za-z_]\w*)\s*=\s*\"((?:[^\"\\]|\\.)*)\"", re.ASCII)
 
 
 class Counters(NamedTuple):
-    """The counters of one model: drafts, drafted and accepted tokens, and accepted tokens by
-    position.
+    """Counters of one model.
+
+    The fields are the numbers of drafts, of drafted tokens, of accepted tokens, and of accepted
+    tokens at each position.
     """
 
     drafts: float
@@ -40,7 +42,7 @@ class Counters(NamedTuple):
 
 
 def is_scrape(text: str) -> bool:
-    """Return whether a text looks like a scrape of an engine that speculates."""
+    """Return whether a text looks like a scrape of a vLLM engine with speculation."""
     return PREFIX in text
 
 
@@ -52,15 +54,15 @@ def counters(text: str, where: str, model: str | None = None) -> Counters:
     text
         Text of the scrape, in the Prometheus text format.
     where
-        Name of the file, for messages.
+        Name of the file, used in messages.
     model
-        The ``model_name`` to use; None if there is only one.
+        Value of the label ``model_name`` to select; None if the scrape contains only one model.
 
     Raises
     ------
     InvalidInput
-        If a line is malformed, a counter is missing or occurs twice, or one of several models must
-        be chosen.
+        If a line is malformed, if a counter is missing or occurs twice, or if the model is
+        ambiguous or unknown.
     """
     found: dict[str, dict[str, dict[int, float]]] = {}
     seen: set[tuple[str, frozenset[tuple[str, str]]]] = set()
@@ -116,13 +118,12 @@ def counters(text: str, where: str, model: str | None = None) -> Counters:
 
 
 def from_scrapes(before: Counters | None, after: Counters, where: str) -> PositionAcceptance:
-    """Return the acceptance between two scrapes, or since the start of the engine if `before` is
-    None.
+    """Return the acceptance between two scrapes, or since engine start if `before` is None.
 
     Raises
     ------
     InvalidInput
-        If a counter went down, nothing was drafted, or the counters contradict each other.
+        If a counter decreased, if nothing was drafted, or if the counters contradict each other.
     """
     before = before or Counters(0.0, 0.0, 0.0, ())
     for name, old, new in zip(TOTALS, before[:3], after[:3], strict=True):

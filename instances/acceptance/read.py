@@ -1,4 +1,4 @@
-"""Read acceptance by position or by draft length from files in any known format."""
+"""Reader of acceptance, by position or by draft length, from files in any known format."""
 
 from __future__ import annotations
 
@@ -54,32 +54,39 @@ def read_acceptance(
     mode: str | None = None,
     extrapolate: bool = False,
 ) -> Acceptance:
-    """Return the acceptance by draft position or by draft length from the report of an engine.
+    """Read the acceptance by draft position or by draft length from the report of an engine.
 
     Parameters
     ----------
     path
-        A Prometheus scrape of vLLM or SGLang, speculators' acceptance CSV, ModelOpt's
-        ``speculation_profile.json``, a file of acceptance histograms (JSON or JSON lines), the JSON
-        of ``vllm bench serve``, golden acceptance lengths (YAML or JSON), or the user's own values:
-        conditional rates, ``{"acceptance_rates": [alpha_1, ...]}``, one rate for every position,
-        ``{"acceptance_rate": alpha}``, or mean tokens by draft length, ``{"acceptance_lengths":
-        {"1": tokens, ...}}``, optionally with ``lower`` and ``upper``.
+        Path of the report, in one of these formats:
+
+        - a Prometheus scrape of vLLM or SGLang;
+        - speculators' acceptance CSV;
+        - ModelOpt's ``speculation_profile.json``;
+        - acceptance histograms (JSON or JSON Lines);
+        - the JSON output of ``vllm bench serve``;
+        - golden acceptance lengths (YAML or JSON);
+        - the user's own values, optionally with ``lower`` and ``upper``: conditional rates,
+          ``{"acceptance_rates": [alpha_1, ...]}``, a common rate of all positions,
+          ``{"acceptance_rate": alpha}``, or mean tokens by draft length,
+          ``{"acceptance_lengths": {"1": tokens, ...}}``.
     before
-        Earlier scrape; the difference between both scrapes is used.
+        Path of an earlier scrape. If given, the difference between the two scrapes is used.
     model
         The ``model_name`` in scrapes of an engine with several models, or the model of golden
         lengths.
     mode
         Mode of golden lengths, such as ``thinking_on``, or the subset of an acceptance CSV.
     extrapolate
-        Whether drafts that were not measured are allowed. Positions beyond the last one then have
-        its rate, and lengths are interpolated and extrapolated.
+        Whether to allow draft lengths that were not measured. If so, positions beyond the last
+        measured position have the same rate as that position, and acceptance lengths are
+        interpolated and extrapolated.
 
     Raises
     ------
     InvalidInput
-        If a file cannot be read or has another format; the message contains the expected and the
+        If a file cannot be read or has another format. The message contains the expected and the
         actual content.
     """
     found = _read(path, before, model, mode)

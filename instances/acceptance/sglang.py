@@ -1,7 +1,8 @@
-"""SGLang's gauges ``sglang:spec_accept_length`` and ``sglang:spec_accept_rate``: the mean number of
-tokens of a step and the share of drafted tokens that were accepted.
+"""Reader of SGLang's gauges ``sglang:spec_accept_length`` and ``sglang:spec_accept_rate``.
 
-Together they determine the draft length K: length = 1 + rate K. Acceptance by position is unknown.
+The gauges report the mean number of tokens per step and the fraction of drafted tokens that were
+accepted. Together they determine the draft length K, since length = 1 + rate K. They do not show
+the acceptance by position.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from specopt.models.position_acceptance import PositionAcceptance
 LENGTH = "sglang:spec_accept_length"
 RATE = "sglang:spec_accept_rate"
 WHOLE = 0.1
-"""Maximum distance of the draft length from an integer."""
+"""Maximum distance between the computed draft length and the nearest integer."""
 
 
 def is_gauges(text: str) -> bool:
@@ -26,12 +27,12 @@ def is_gauges(text: str) -> bool:
 
 
 def from_gauges(text: str, where: str) -> PositionAcceptance:
-    """Return one acceptance rate for all K positions.
+    """Return the acceptance under the assumption that all K positions have the same rate.
 
     Raises
     ------
     InvalidInput
-        If a gauge is missing or occurs several times, or the draft length is not an integer.
+        If a gauge is missing or has several values, or if the draft length is not an integer.
     """
     found = []
     for name in (LENGTH, RATE):

@@ -1,4 +1,7 @@
-"""The acceptance CSV of speculators' evaluation: counts and cumulative rates by subset."""
+"""Reader of the acceptance CSV that the evaluation of speculators writes.
+
+The file contains counts and cumulative acceptance rates for each subset.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ POSITION = "acceptance_at_pos_"
 
 
 def is_acceptance_table(text: str) -> bool:
-    """Return whether a text is such a table."""
+    """Return whether a text looks like an acceptance CSV."""
     return f"{POSITION}0" in text.partition("\n")[0]
 
 
@@ -24,7 +27,7 @@ def from_acceptance_table(text: str, where: str, subset: str | None) -> Position
     Raises
     ------
     InvalidInput
-        If there are several subsets and none is named, or a row is malformed.
+        If the subset is ambiguous or unknown, or if a row is malformed.
     """
     table = CsvFile(Lines(io.StringIO(text), where))
     positions = [name for name in table.header if name.startswith(POSITION)]

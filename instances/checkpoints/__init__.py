@@ -1,1 +1,1 @@
-"""Decoders from the config files of their checkpoints."""
+"""Models of decoders, read from the config files of checkpoints."""

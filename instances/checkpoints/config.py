@@ -1,4 +1,7 @@
-"""The decoder in a `config.json` and its type. Fields that the type does not have are rejected."""
+"""The decoder described by a `config.json`, with the entry of its model type.
+
+Fields that do not belong to the model type are rejected.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,18 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 
 BY_HAND = "measure and enter seconds_per_token and kv_bytes_per_token by hand"
-"""Every message that rejects a model ends with this advice."""
+"""Advice at the end of every message that rejects a model."""
 
 HEAD = "transformer_layer_config"
 
 
 class Config(Section):
-    """The decoder in a `config.json`.
+    """The decoder section of a `config.json`.
 
     Parameters
     ----------
     data
-        The content of the file.
+        Content of the file.
 
     Attributes
     ----------
@@ -37,13 +40,14 @@ class Config(Section):
     notes
         Notes for the reader, for example on defaults and on parts that are not counted.
     model_type
-        Name of the decoder's type.
+        Name of the decoder's model type.
     type
-        Entry of the type in the table.
+        Entry of the model type in the table `fields.toml`.
     is_listed
-        Whether the table contains this type, not only the fields common to all types.
+        Whether the table contains this model type. If not, only the fields common to all types
+        are known.
     formulas
-        Formulas of the type, evaluated for this config.
+        Formulas of the model type, evaluated for this config.
     """
 
     def __init__(self, data: object) -> None:
@@ -68,7 +72,7 @@ class Config(Section):
         self.formulas = Formulas(self, self.type["formulas"])
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return a field of the decoder, otherwise the default of its type or the given default."""
+        """Return a field of the decoder, or the default of its type, or else the given default."""
         value = super().get(name)
         around = self.whole.data.get(name)
         if value is None and name == "tie_word_embeddings":
@@ -84,11 +88,11 @@ class Config(Section):
         return default if value is None else value
 
     def note(self, text: str) -> None:
-        """Add a note, unless it has been added before."""
+        """Add a note unless the same note is already present."""
         self.notes[text] = None
 
     def refusal(self, why: str) -> InvalidInput:
-        """Return the error for a type that cannot be counted."""
+        """Return the error for a model type whose parameters cannot be counted."""
         known = ", ".join(name for name in MODEL_TYPES if not name.endswith("_text"))
         found = describe(self.model_type)
         return InvalidInput(
@@ -96,15 +100,17 @@ class Config(Section):
         )
 
     def check(self, expected: Entry, *further: str) -> None:
-        """Reject fields that the type does not have, because some programs use them and others
-        ignore them.
+        """Reject fields that do not belong to the model type.
+
+        Such fields are ambiguous, because some programs use them and others ignore them.
 
         Parameters
         ----------
         expected
-            Formulas of the only value that a field may have, by field.
+            Formulas for the only value that a field may have, by field.
         further
-            Marks that are allowed in addition to those of the type.
+            Names of groups of fields (``marks`` in `fields.toml`) that are allowed in addition to
+            those of the type.
         """
         for name, mark in TABLE["marks"].items():
             if name not in (*self.type["understands"], *further):

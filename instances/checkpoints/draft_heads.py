@@ -1,9 +1,9 @@
-"""Draft heads that use the hidden states of a target model: layers of the target that predict
-further tokens (MTP), and heads with separate configs.
+"""Draft heads that use the hidden states of a target model.
 
-A head uses the target's table of embeddings, and most heads its output matrix. These are borrowed:
-they are read in every pass, but stored only once. `fields.toml` lists the other tensors of each
-kind.
+A head is either a group of layers in the target's config that predict further tokens (MTP), or a
+model with a config of its own. Every head uses the target's embedding table, and most heads also
+use its output matrix. These tensors are borrowed: every pass reads them, but they are stored only
+once. `fields.toml` lists the other tensors of each kind of head.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from specopt.models.arguments import one_of
 from specopt.models.errors import InvalidInput
 
 CLASSES = {name: kind for kind, head in HEADS.items() for name in head["classes"]}
-"""Kinds of draft heads with separate configs, by class."""
+"""Kinds of draft heads with separate configs, by class name."""
 
 PARALLEL = "ptd_token_id|parallel_drafting|para_depths|num_depths"
-"""An EAGLE-3 head with one of these fields drafts all tokens in one pass; it is a P-EAGLE head."""
+"""Fields that mark an EAGLE-3 head as a P-EAGLE head, which drafts all tokens in one pass."""
 
 
 def predicting_layers(config: Config, target: Part) -> list[Part]:
-    """Return the head that consists of layers predicting further tokens, if the config has one.
+    """Return the MTP head in a config, as a list with at most one entry.
 
-    Each layer joins the normed embedding and the normed hidden state by a matrix. Otherwise it
-    equals the target's last layer that caches values of every token, and a norm follows it. The
-    layers of Qwen share the matrix and the norms.
+    Each layer of the head uses a matrix to combine the normalised embedding with the normalised
+    hidden state. Apart from this matrix and a final norm, the layer equals the last layer of the
+    target that caches values of every token. In Qwen models, the layers share the matrix and norms.
     """
     kind = config.type
     if not kind["drafts"] or config.given("dspark_block_size"):
@@ -69,7 +69,7 @@ def predicting_layers(config: Config, target: Part) -> list[Part]:
 
 
 def head_kind(config: Config) -> str | None:
-    """Return the kind of draft head that a config describes; None if it describes a decoder."""
+    """Return the kind of draft head that a config describes, or None if it describes a decoder."""
     names = config.whole.get("architectures")
     kinds = [
         CLASSES[name] for name in (names if isinstance(names, list) else ()) if str(name) in CLASSES

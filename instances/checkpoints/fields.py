@@ -17,21 +17,21 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
 
 MAX_LAYERS = 10_000
-"""Maximum number of layers of a config, because every layer is counted separately."""
+"""Maximum number of layers in a config, limited because every layer is counted separately."""
 
 
 class Section:
-    """An object of a config file.
+    """An object in a config file.
 
-    In names of fields, dots lead into objects, and ``|`` separates alternatives, of which the first
-    present one is used.
+    A field name may be a path with dots, or a list of alternatives separated by ``|``. The first
+    alternative that is present is used.
 
     Parameters
     ----------
     data
-        The object.
+        Content of the object.
     name
-        Its path in the file.
+        Path of the object in the file.
     """
 
     def __init__(self, data: object, name: str = "") -> None:
@@ -61,7 +61,7 @@ class Section:
         return self.where + name.partition("|")[0]
 
     def size(self, name: str, default: int | None = None, low: int = 1) -> int:
-        """Return an integer >= `low`; the field is required if there is no default."""
+        """Return an integer field >= `low`, which is required if there is no default."""
         value = self.get(name, default)
         if value is None:
             raise InvalidInput(f"{self.path(name)}: required field is missing")
@@ -74,13 +74,13 @@ class Section:
         return boolean(self.path(name), self.get(name, default))
 
     def choice(self, name: str, choices: tuple[Any, ...], default: Any = None) -> Any:
-        """Return a field whose value must be one of the choices."""
+        """Return a field whose value must be one of the given choices."""
         return one_of(self.path(name), self.get(name, default), choices)
 
     def listed(
         self, name: str, default: tuple[int, ...] | None = None, size: int | None = None
     ) -> list[int]:
-        """Return a list of integers >= 0, which may also be a string with commas between them."""
+        """Return a list of integers >= 0, which may also be given as a comma-separated string."""
         value = self.get(name, default)
         where = self.path(name)
         items = sequence(where, value.split(",") if isinstance(value, str) else value, size)
@@ -90,13 +90,16 @@ class Section:
         ]
 
     def count(self, name: str, default: int | None = None, low: int = 1) -> int:
-        """Return the number of entries of a list, which must be at least `low`."""
+        """Return the number of entries in a list field, which must be at least `low`."""
         if default is not None and not self.given(name):
             return default
         return integer(f"{self.path(name)}, number of entries", len(self.listed(name)), low)
 
     def quotient(self, dividend: str, total: int, divisor: str, parts: int) -> int:
-        """Return `total` / `parts`, an integer; the names of both fields are for the message."""
+        """Return `total` / `parts`, which must be an integer.
+
+        The field names `dividend` and `divisor` are used only in the error message.
+        """
         if total % parts:
             raise InvalidInput(
                 f"{self.path(divisor)}: expected a divisor of {dividend} = {total}, got {parts}"
@@ -108,7 +111,7 @@ class Section:
         return value if self.data.get(name, value) is None else self.size(name)
 
     def patterns(self, name: str) -> list[str]:
-        """Return a list of names and of regular expressions for names, which begin with ``re:``."""
+        """Return a list of names and of regular expressions, which begin with ``re:``."""
         found = sequence(self.path(name), self.get(name) or [])
         for item in found:
             try:
@@ -128,19 +131,20 @@ class Section:
 
 
 Entry = Mapping[str, Any]
-"""Entry of a part of the table; `fields.toml` explains its keys."""
+"""Entry in a section of the table; `fields.toml` explains its keys."""
 
 TABLE: dict[str, Any] = tomllib.loads(
     (resources.files(__package__) / "fields.toml").read_text(encoding="utf-8")
 )
 
 MERGED = ("attention", "names", "fixed", "formulas")
-"""The tables under these keys are merged with those of the entry named under ``like``."""
+"""Keys whose tables are merged with those of the entry that ``like`` refers to."""
 
 
 def _entries(name: str) -> dict[str, Entry]:
-    """Return the entries of a part of the table, including the values that they inherit from the
-    entry named under ``like``.
+    """Return the entries in a section of the table.
+
+    Each entry inherits values from the entry that its key ``like`` refers to.
     """
     found = dict[str, Entry]()
     for key, entry in TABLE[name].items():
@@ -151,38 +155,38 @@ def _entries(name: str) -> dict[str, Entry]:
 
 
 ATTENTION = _entries("attention")
-"""Forms of attention: their tensors, and formulas of the values that they cache."""
+"""Forms of attention, with their tensors and the formulas for the values that they cache."""
 HEADS = _entries("heads")
 """Draft heads by kind."""
 QUANTISATION = _entries("quantisation")
-"""Formulas for the storage of a matrix, by method."""
+"""Formulas for the storage of a matrix, by quantisation method."""
 VISION = _entries("vision")
 """Formulas for image encoders, by the type of the whole model."""
 MODEL_TYPES = _entries("types")
 """Supported model types."""
 UNLISTED = {form: MODEL_TYPES.pop(form) for form in ("base", "grouped", "latent")}
-"""Fields and formulas for types outside the table, by form of attention."""
+"""Fields and formulas for model types that are not in the table, by form of attention."""
 del QUANTISATION["base"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Weight:
-    """Tensors of one shape.
+    """One or more tensors of the same shape.
 
     Parameters
     ----------
     name
         Name of the first tensor in checkpoints, without ``.weight``.
     shape
-        Rows (outputs) and columns (inputs) of a matrix.
+        Rows (outputs) and columns (inputs) of a matrix, or the shape of another tensor.
     role
-        "linear" or "expert" (may be quantised), "router" (stays plain), "head" (the output matrix),
-        "table" (one row is read per token), "tied" (both), or "other" (norms, biases,
-        convolutions).
+        "linear" or "expert" (may be quantised), "router" (never quantised), "head" (the output
+        matrix), "table" (one row is read per token), "tied" (both head and table), or "other"
+        (norms, biases, convolutions).
     copies
-        Number of tensors, for example of the experts of a layer.
+        Number of tensors, for example one for each expert of a layer.
     active
-        Number of tensors that a token needs.
+        Number of tensors that are used for each token.
     """
 
     name: str
@@ -193,31 +197,31 @@ class Weight:
 
     @property
     def values(self) -> int:
-        """Number of entries of all copies."""
+        """Number of entries of all copies together."""
         return self.copies * prod(self.shape)
 
     @property
     def active_values(self) -> int:
-        """Number of entries of the copies that a token needs."""
+        """Number of entries of the copies that are used for each token."""
         return self.active * prod(self.shape)
 
     @property
     def is_matrix(self) -> bool:
-        """Whether it is a matrix by which a pass through a layer multiplies."""
+        """Whether the tensor is a matrix that is multiplied in every pass through a layer."""
         return len(self.shape) == 2 and self.role in ("linear", "expert", "router")
 
 
 READERS = ("get", "given", "size", "flag", "listed", "count", "quotient", "null_means", "choice")
-"""Formulas may call these methods of a section."""
+"""Methods of a section that formulas may call."""
 
 
 class Formulas(dict[str, Any]):
-    """Values of named formulas for one config, computed when they are first used.
+    """Values of named formulas for one config, computed on first use.
 
     Parameters
     ----------
     section
-        The config.
+        Object of the config that contains the fields.
     table
         Formulas by name; values that are not strings are constants.
     """
@@ -231,7 +235,7 @@ class Formulas(dict[str, Any]):
         return self[name]
 
     def value(self, formula: Any) -> Any:
-        """Return a formula's value."""
+        """Return the value of a formula."""
         return (
             eval(_compiled(formula), {"__builtins__": {}}, self)
             if isinstance(formula, str)
@@ -239,12 +243,13 @@ class Formulas(dict[str, Any]):
         )
 
     def having(self, table: Entry) -> Formulas:
-        """Return these formulas together with others, which have precedence."""
+        """Return these formulas combined with those of a table, which take precedence."""
         return Formulas(self.section, {**self.table, **table})
 
     def tensors(self, lines: Iterable[str], prefix: str = "", **names: str) -> Iterator[Weight]:
-        """Yield the tensors that are not empty and whose conditions hold. A prefix precedes their
-        names.
+        """Yield the tensors that are not empty and whose conditions hold.
+
+        The prefix is added to the name of each tensor.
         """
         for line in lines:
             name, _, formula = line.format(**names).partition(": ")

@@ -1,4 +1,4 @@
-"""The layers of a decoder, read from its config, and counts of decoders and draft heads."""
+"""The layers of a decoder, read from its config, and the counts of decoders and draft heads."""
 
 from __future__ import annotations
 
@@ -17,32 +17,33 @@ from specopt.models.pass_time.weight_reads import ExpertLayers, WeightReads
 FULL = "full_attention"
 
 MAX_DRAFT_LAYERS = 8
-"""A list of layers may have at most this many additional entries, for the layers of draft heads."""
+"""Maximum number of extra entries in a list of layers, which describe layers of draft heads."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Layer:
-    """A layer.
+    """One layer of a decoder.
 
     Parameters
     ----------
     what
-        Name of its form of attention in notes; empty for grouped attention.
+        Name of the form of attention in notes; empty for grouped attention.
     weights
         Tensors of the layer.
     window
-        Number of tokens after which `window_values` stop growing; 0 if there is no window.
+        Number of tokens after which the cache of `window_values` stops growing; 0 if there is no
+        window.
     kv_values
-        Number of values cached per token of the whole context.
+        Number of values cached per token, for the whole context.
     window_values
-        Number of values cached per token up to the window.
+        Number of values cached per token, for at most `window` tokens.
     state_values
-        Number of values stored per sequence, independent of its length.
+        Number of values stored per sequence, independent of the sequence length.
     values_per_pair
-        Multiplications per new token and token attended to. If an indexer selects tokens, all
-        tokens are counted.
+        Number of multiplications per pair of a new token and a token that it attends to. If an
+        indexer selects tokens, all tokens are counted.
     sizes
-        Formulas of its type and its form of attention, evaluated for the layer.
+        Formulas of the model type and the form of attention, evaluated for this layer.
     """
 
     what: str
@@ -69,15 +70,16 @@ class Part:
     outside
         Tensors of the part outside its layers.
     borrowed
-        Tensors of another part that it reads, such as the target's embeddings for a draft head.
+        Tensors that belong to another part but are read by this part, such as the target's
+        embeddings for a draft head.
     storage
         Storage of weights and cached values.
     layers
-        Number of decoder layers; for a draft head the number of additional layers.
+        Number of layers of a decoder, or number of additional layers for a draft head.
     kind
         Kind of a draft head; None for a decoder.
     unknown
-        Names of the quantities that are not known, because the table of field names does not cover
+        Names of the quantities that are unknown, because the table of field names does not cover
         the architecture.
     """
 
@@ -95,81 +97,83 @@ class Part:
 
     @property
     def weights(self) -> list[Weight]:
-        """All tensors of the part, without borrowed ones."""
+        """All tensors of the part, excluding borrowed tensors."""
         return [*self.outside, *(weight for block in self.blocks for weight in block.weights)]
 
     @property
     def parameters(self) -> int:
-        """Number of parameters: matrices, embeddings (once if tied), biases, norms, learned
-        positions.
+        """Number of parameters: matrices, embeddings, biases, norms and learned positions.
 
-        Buffers are not counted, because they are not trained: masks, maps of vocabularies,
-        corrections of routers.
+        Tied embeddings are counted once. Buffers (masks, vocabulary maps, router corrections) are
+        not counted, because they are not trained.
         """
         return sum(weight.values for weight in self.weights)
 
     @property
     def active_parameters(self) -> int:
-        """Number of parameters that one token needs, including all embeddings, but only those
-        routed experts that the token is routed to.
+        """Number of parameters that are used for one token.
+
+        All embeddings are included. Routed experts count only if the token is routed to them.
         """
         return sum(weight.active_values for weight in self.weights)
 
     @property
     def routed_expert_parameters(self) -> int:
-        """Number of parameters of routed experts; 0 if there are none."""
+        """Number of parameters of routed experts; 0 if there are no experts."""
         return sum(weight.values for weight in self.weights if weight.role == "expert")
 
     @property
     def borrowed_parameters(self) -> int:
-        """Number of parameters that belong to another part."""
+        """Number of parameters that the part borrows from another part."""
         return sum(weight.values for weight in self.borrowed)
 
     @property
     def weight_bytes(self) -> int:
-        """Bytes of all parameters in their stored form."""
+        """Size of all parameters in their stored form, in bytes."""
         self._check_known("weight_bytes")
         return sum(map(self.storage.bytes, self.weights))
 
     @property
     def kv_bytes_per_token(self) -> int:
-        """Bytes of the KV cache per token in the layers whose cache grows with the context.
+        """Growth of the KV cache per token, in bytes, in layers whose cache has no window.
 
-        If every cache stops growing at a window, it is the growth up to the window.
+        If the cache of every layer is limited by a window, the value is the growth up to the
+        window.
         """
         self._check_known("kv_bytes_per_token")
         return self.growing_kv_bytes or self.window_kv_bytes
 
     @property
     def growing_kv_bytes(self) -> int:
-        """Bytes of the KV cache per token, without layers whose cache stops growing at a window."""
+        """Growth of the KV cache per token, in bytes, in layers whose cache has no window."""
         return self.storage.kv_value_bytes * sum(block.kv_values for block in self.blocks)
 
     @property
     def window_kv_bytes(self) -> int:
-        """Bytes of the KV cache per token in the layers whose cache stops growing at `window`."""
+        """Growth of the KV cache per token, in bytes, in layers whose cache has a window."""
         return self.storage.kv_value_bytes * sum(block.window_values for block in self.blocks)
 
     @property
     def window(self) -> int | None:
-        """Number of tokens after which these caches stop growing; None if there are none."""
+        """Number of tokens after which caches with a window stop growing; None without a window."""
         return max((block.window for block in self.blocks), default=0) or None
 
     @property
     def state_bytes_per_sequence(self) -> int:
-        """Bytes of the states of a sequence, which do not grow, at the size of a cached value."""
+        """Size of the fixed-size states of a sequence, in bytes, at the width of cached values."""
         return self.storage.kv_value_bytes * sum(block.state_values for block in self.blocks)
 
     @property
     def flops_per_token(self) -> int:
-        """Operations per new token without attention scores and output matrix: two per active entry
-        of a matrix.
+        """Operations per new token, excluding attention scores and the output matrix.
+
+        Each active entry of a matrix requires two operations.
         """
         return 2 * sum(weight.active_values for weight in self.weights if weight.is_matrix)
 
     @property
     def flops_per_token_pair(self) -> int:
-        """Attention operations per new token and token attended to, regardless of windows."""
+        """Attention operations per pair of a new token and an attended token, ignoring windows."""
         return 2 * sum(block.values_per_pair for block in self.blocks)
 
     @property
@@ -183,7 +187,7 @@ class Part:
 
     @property
     def reads(self) -> WeightReads:
-        """The bytes of weights that a pass over some tokens reads."""
+        """Number of weight bytes that a pass reads, as a function of its number of tokens."""
         dense, experts = 0, Counter[tuple[str, int, int]]()
         for weight in (*self.weights, *self.borrowed):
             size = self.storage.bytes(weight)
@@ -205,7 +209,9 @@ class Part:
 
 
 def read_layers(config: Config, place: str) -> list[Layer]:
-    """Return the layers in a config. The names of their tensors begin with a place in the model.
+    """Return the layers in a config.
+
+    `place` is the path of the layers in the model, with which the names of their tensors begin.
 
     Raises
     ------
@@ -226,7 +232,7 @@ def read_layers(config: Config, place: str) -> list[Layer]:
     for index in range(layers):
         known: dict[str, Any] = {"layers": layers, "index": index}
         for name, listed in lists.items():
-            if listed:  # a word that is not about full attention goes before
+            if listed:  # a word other than full attention takes precedence
                 word = max(
                     (words[index] for words in listed.values()), key=lambda word: word != FULL
                 )
@@ -236,7 +242,7 @@ def read_layers(config: Config, place: str) -> list[Layer]:
 
 
 def read_layer(kind: Entry, sizes: Formulas, place: str) -> Layer:
-    """Return a layer of a model type; the formulas contain its index."""
+    """Return one layer of a model type; the index of the layer is among the formulas."""
     word = one_of(
         f"{sizes.section.where}layer_types[{sizes['index']}]", sizes["kind"], kind["attention"]
     )
@@ -260,7 +266,7 @@ def read_layer(kind: Entry, sizes: Formulas, place: str) -> Layer:
 def listed_words(
     config: Config, fields: list[str], meanings: Mapping[str, Any]
 ) -> dict[str, list[Any]]:
-    """Return the meaning of the word of each layer, for each field that is present."""
+    """Return, for each of the fields that is present, the meanings of its words, one per layer."""
     found = {}
     for name in filter(config.get, fields):
         given, path = config.get(name), config.path(name)

@@ -1,9 +1,8 @@
-"""Hugging Face `config.json` files: exact counts of decoders and draft heads, and cost models of
-dense ones.
+"""Hugging Face `config.json` files: exact parameter counts, and cost models of dense decoders.
 
-`fields.toml` contains the supported types. The parameters of other types are counted by
-`transformers` if it is installed. Everything else (encoders, unknown quantisations) is rejected by
-name.
+Decoders and draft heads are counted. `fields.toml` contains the supported model types; parameters
+of other types are counted by `transformers` if that package is installed. Anything else (such as
+encoders and unknown quantisations) is rejected with a message that names the unsupported field.
 """
 
 from __future__ import annotations
@@ -34,16 +33,16 @@ from specopt.models.files import unique_keys
 from specopt.models.reading import StrPath, read_bytes
 
 MAX_BYTES = 4 * 2**20
-"""Larger files are not read as configs, for example weights given by mistake."""
+"""Maximum size of a config, in bytes; larger files are rejected, since they may be weights."""
 
 DTYPES: dict[str, int] = TABLE["bytes"]
-"""Bytes per value of the data types in which counts can be given."""
+"""Number of bytes per value of the data types that a caller may specify."""
 
 BESIDE = "hf_quant_config.json"
-"""Name of ModelOpt's file next to a `config.json`, which describes the quantisation."""
+"""Name of ModelOpt's file next to `config.json`, which describes the quantisation."""
 
 CLOSE = 1e-3
-"""Sizes by the two files may have this relative difference, because their scales differ."""
+"""Allowed relative difference between the sizes from the two files, whose scales may differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,8 +60,8 @@ class ModelConfig(Part):
     dense
         Exact cost model of a decoder with equal, dense layers; None for other models.
     vision_parameters
-        Number of parameters of the image encoder, None if there is none or its type is unknown; the
-        counts do not include them.
+        Number of parameters of the image encoder, which the counts do not include; None if there
+        is no image encoder or its type is unknown.
     dtype
         Data type in the config, or None; the counts do not depend on it.
     notes
@@ -79,7 +78,7 @@ class ModelConfig(Part):
 
     @property
     def exact(self) -> ExactDecoder:
-        """The exact cost model of a dense decoder."""
+        """Exact cost model of a dense decoder."""
         if self.dense is None:
             raise Unsupported(
                 f"{self.name}: no cost model of operations describes it: not a dense decoder; count"
@@ -89,7 +88,7 @@ class ModelConfig(Part):
 
     @property
     def paper(self) -> PaperDecoder:
-        """The papers' cost model of a dense decoder."""
+        """Cost model of a dense decoder that the papers use."""
         exact = self.exact
         return PaperDecoder(
             layers=exact.layers, hidden=exact.hidden, ffn=exact.ffn, name=exact.name
@@ -97,25 +96,30 @@ class ModelConfig(Part):
 
     @property
     def layout(self) -> Mapping[str, Any]:
-        """Properties of a dense decoder that cost models do not contain, by the names in
-        `fields.toml`.
+        """Properties of a dense decoder that cost models do not contain.
 
-        `qkv_bias`, `output_bias` and `mlp_bias`: whether there are biases on the query, key and
-        value projections, on the attention's output, in the feed-forward network. `query_key_norm`:
-        whether queries and keys are normed per head. `norms_per_layer`: norms of the hidden size in
-        a layer. `final_norm`: whether there is a norm behind the last layer. `values_per_norm`:
-        values per dimension of a norm, 2 (weight and bias), 1 (weight) or 0. `layer_norm`: whether
-        norms also subtract the mean. `position_rows`: rows of the table of learned positions, 0 for
-        rotary ones. `position_offset`: how many of its first rows stand for no position.
-        `embedding`: dimension of the embeddings; where it is not the hidden one, two projections
-        lead in and out.
+        The keys are the names in `fields.toml`:
+
+        - `qkv_bias`, `output_bias`, `mlp_bias`: whether there are biases on the query, key and
+          value projections, on the output of the attention, and in the feed-forward network.
+        - `query_key_norm`: whether queries and keys are normalised per head.
+        - `norms_per_layer`: number of norms of the hidden size in a layer.
+        - `final_norm`: whether a norm follows the last layer.
+        - `values_per_norm`: number of values per dimension of a norm, namely 2 (weight and bias),
+          1 (weight) or 0.
+        - `layer_norm`: whether norms also subtract the mean.
+        - `position_rows`: number of rows in the table of learned positions; 0 for rotary positions.
+        - `position_offset`: number of rows at the start of that table that represent no position.
+        - `embedding`: dimension of the embeddings. If it differs from the hidden dimension, two
+          projections convert between them.
         """
         return self.blocks[0].sizes
 
     @property
     def projected(self) -> bool:
-        """Whether embeddings and layers have different dimensions, which the cost model `exact`
-        cannot express.
+        """Whether embeddings and layers have different dimensions.
+
+        The cost model `exact` cannot express this difference.
         """
         return self.dense is not None and self.layout["embedding"] != self.dense.hidden
 
@@ -126,16 +130,16 @@ def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig
     Parameters
     ----------
     path
-        Path of the file, in UTF-8 with or without a byte-order mark, or of its folder.
+        Path of the file, in UTF-8 with or without a byte-order mark, or path of its folder.
     dtype
-        Data type of weights and cache, one of `DTYPES`; by default two bytes per value, or the
-        config's quantisation.
+        Data type of weights and cache, one of `DTYPES`. By default, values have two bytes, or the
+        sizes that follow from the config's quantisation.
 
     Raises
     ------
     InvalidInput
         If the file cannot be read, is not a JSON object, or describes a model that cannot be
-        counted; the message contains file and field.
+        counted. The message contains the file and the field.
     """
     file = Path(path)
     if file.is_dir():
@@ -180,21 +184,22 @@ def _parsed(file: Path, data: Any, name: str, value_bytes: int | None) -> ModelC
 def parse_model_config(
     data: object, *, name: str = "model", value_bytes: int | None = None
 ) -> ModelConfig:
-    """Build the cost models from a config as JSON-like data.
+    """Count the parameters of a config given as JSON-like data, and build its cost models.
 
     Parameters
     ----------
     data
-        The content of a `config.json`.
+        Content of a `config.json`.
     name
         Name of the model if the config does not contain one.
     value_bytes
-        Bytes of a weight or cached value; None means 2, or the config's quantisation.
+        Number of bytes per weight and per cached value. None means 2, or the sizes that follow
+        from the config's quantisation.
 
     Raises
     ------
     InvalidInput
-        If a field is missing or contradictory, or the model cannot be counted.
+        If a field is missing or contradictory, or if the model cannot be counted.
     """
     config = Config(data)
     storage = read_storage(config, value_bytes)
@@ -237,7 +242,7 @@ def parse_model_config(
 
 
 def _decoder(config: Config, storage: Storage) -> Part:
-    """Return a decoder whose type is in the table."""
+    """Return a decoder whose model type is in the table."""
     blocks = read_layers(config, f"{config.type['names']['model']}.layers")
     lines = [*TABLE["decoder"]["tensors"], *config.type["outside"]]
     return Part(
@@ -265,12 +270,13 @@ def _exact(part: Part, name: str) -> ExactDecoder | None:
 def _built(config: Config, storage: Storage) -> Part:
     """Return a decoder that is not in the table, built by `transformers` on torch's meta device.
 
-    Its cache is counted from fields with the usual names; without them it is unknown.
+    The size of the KV cache is computed from fields with common names; if they are missing, it is
+    unknown.
 
     Raises
     ------
     InvalidInput
-        If torch or transformers is not installed, or they cannot build it.
+        If torch or transformers is not installed, or if they cannot build the model.
     """
     try:
         import torch
@@ -286,7 +292,7 @@ def _built(config: Config, storage: Storage) -> Part:
         }
     except ImportError:
         raise config.refusal("unless torch and transformers are installed") from None
-    except Exception as error:  # whatever a class makes of fields that it does not expect
+    except Exception as error:  # model classes raise arbitrary errors for unexpected fields
         raise config.refusal(f"transformers: {type(error).__name__}") from None
     outside = [
         Weight(name=name, shape=shape, role=_role(name, shape, shapes))
@@ -325,8 +331,9 @@ def _role(name: str, shape: tuple[int, ...], names: Iterable[str]) -> str:
 
 
 def _vision_parameters(config: Config) -> int | None:
-    """Return the number of parameters of an image encoder and its projector; None if there is none
-    or its type is unknown.
+    """Return the number of parameters of an image encoder and its projector.
+
+    The result is None if the model has no image encoder or if the type of the encoder is unknown.
     """
     part = config.whole.get("vision_config")
     entry = VISION.get(str(config.whole.get("model_type")))
@@ -339,7 +346,7 @@ def _vision_parameters(config: Config) -> int | None:
 
 
 def _notes(found: ModelConfig, config: Config) -> Iterator[str]:
-    """Yield notes on the limits of the counts."""
+    """Yield notes on the limitations of the counts."""
     window = config.get("sliding_window")
     if (
         window is not None
@@ -401,7 +408,7 @@ def _name(config: Config, fallback: str) -> str:
 
 
 def _dtype(config: Config) -> str | None:
-    """Return the data type in the config."""
+    """Return the data type in the config, or None."""
     name = "dtype|torch_dtype"
     found = str(config.get(name, config.whole.get(name, "")))
     if found and not re.fullmatch(r"(torch\.)?[a-z]\w{0,40}", found, re.ASCII):
@@ -410,8 +417,9 @@ def _dtype(config: Config) -> str | None:
 
 
 def _file_name(file: Path) -> str:
-    """Return the name of the model according to its path: the name of the file, or that of the
-    folder of a config.json.
+    """Return the name of the model according to its path.
+
+    This is the name of the file, or the name of the folder that contains a `config.json`.
     """
     is_plain = file.name == "config.json"
     name = (
@@ -419,4 +427,4 @@ def _file_name(file: Path) -> str:
         if is_plain
         else file.name.removesuffix(".json").removesuffix(".config")
     )
-    return name.encode("utf-8", "replace").decode() or "model"  # names of files need not be UTF-8
+    return name.encode("utf-8", "replace").decode() or "model"  # file names need not be valid UTF-8

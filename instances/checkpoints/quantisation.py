@@ -1,8 +1,8 @@
-"""The bytes of stored tensors, plain or quantised by a method of `quantization_config`.
+"""Sizes of stored tensors, either plain or quantised by a method of `quantization_config`.
 
-The count includes the packed values and their metadata: scales per block of values, zero points,
-and the order of columns. Every method leaves routers, norms, biases, convolutions and tables of
-embeddings plain, and also the output matrix unless the config quantises it.
+The size includes the packed values and their metadata: scales per block of values, zero points,
+and the order of columns. No method quantises routers, norms, biases, convolutions or embedding
+tables. The output matrix is quantised only if the config says so.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ BY_DTYPE = "count its bytes at a fixed size with --dtype instead"
 
 @dataclass(frozen=True, kw_only=True)
 class Scheme:
-    """Quantisation of a matrix.
+    """Quantisation of a matrix, which is divided into blocks that share a scale.
 
     Parameters
     ----------
     bits
-        Number of bits of a value.
+        Number of bits per value.
     rows
-        Number of rows of a block that shares a scale; 0 means all rows.
+        Number of rows of a block; 0 means all rows.
     columns
-        Number of columns of a block that shares a scale; 0 means all columns.
+        Number of columns of a block; 0 means all columns.
     scale_bits
-        Number of bits of scale and zero point of a block.
+        Number of bits for the scale and the zero point of a block.
     column_bits
         Number of bits stored once per column.
     matrix_bits
@@ -51,7 +51,7 @@ class Scheme:
     matrix_bits: int = 0
 
     def bytes(self, rows: int, columns: int) -> int:
-        """Return the bytes of a matrix."""
+        """Return the size of a quantised matrix, in bytes."""
         blocks = -(-rows // (self.rows or rows)) * -(-columns // (self.columns or columns))
         bits = rows * columns * self.bits + columns * self.column_bits + self.matrix_bits
         return -(-(bits + round(blocks * self.scale_bits)) // 8)
@@ -64,14 +64,14 @@ class Storage:
     Parameters
     ----------
     value_bytes
-        Bytes of a plain weight.
+        Number of bytes per plain weight.
     kv_value_bytes
-        Bytes of a cached value.
+        Number of bytes per cached value.
     method
-        Name of the quantisation; None if there is none.
+        Name of the quantisation method; None if nothing is quantised.
     schemes
-        Patterns of names with their schemes. The first match is used, ``*`` matches all names, and
-        the scheme None leaves a tensor plain.
+        Pairs of a name pattern and the scheme of the tensors that it matches. The first match
+        applies, ``*`` matches all names, and the scheme None leaves a tensor plain.
     roles
         Roles of the weights that are quantised.
     """
@@ -83,7 +83,7 @@ class Storage:
     roles: tuple[str, ...] = ()
 
     def bytes(self, weight: Weight) -> int:
-        """Return the bytes of all copies of a tensor."""
+        """Return the size of all copies of a tensor, in bytes."""
         schemes = self.schemes if weight.role in self.roles and len(weight.shape) == 2 else ()
         scheme = next((scheme for pattern, scheme in schemes if _names(pattern, weight.name)), None)
         if scheme is None:
@@ -91,7 +91,7 @@ class Storage:
         return weight.copies * scheme.bytes(*weight.shape)
 
     def unmatched(self, weights: Iterable[Weight]) -> list[str]:
-        """Return the patterns that match neither a weight nor the output matrix."""
+        """Return the patterns that match neither one of the weights nor the output matrix."""
         names = ["lm_head", *(weight.name for weight in weights)]
         return [
             pattern
@@ -101,8 +101,10 @@ class Storage:
 
 
 def _names(pattern: str, name: str) -> bool:
-    """Return whether a pattern of a quantisation config matches a module. It is ``re:...``, a text
-    with wildcards, or part of the path.
+    """Return whether a pattern of a quantisation config matches the name of a module.
+
+    A pattern is ``re:`` followed by a regular expression, a string with wildcards, or a part of the
+    module's path.
     """
     pattern = pattern.replace("language_model.", "")
     if pattern.startswith("re:"):
@@ -115,7 +117,7 @@ def _names(pattern: str, name: str) -> bool:
 
 
 def read_storage(config: Config, value_bytes: int | None) -> Storage:
-    """Return the storage of weights: with the given bytes per value, or according to the config.
+    """Return the storage of weights, with the given bytes per value or according to the config.
 
     Raises
     ------
@@ -160,14 +162,16 @@ def read_storage(config: Config, value_bytes: int | None) -> Storage:
 
 
 def read_scheme(section: Section, method: str) -> Scheme:
-    """Return the scheme of a matrix for a method with the options in a section."""
+    """Return the scheme of a matrix for a quantisation method with the options in a section."""
     sizes = Formulas(section, QUANTISATION[method])
     return Scheme(**{field.name: sizes[field.name] for field in dataclasses.fields(Scheme)})
 
 
 def _schemes(given: Section, method: str) -> list[tuple[str, Scheme]]:
-    """Return the targets of all groups or modules with their schemes, general ones last, or one
-    scheme for everything.
+    """Return pairs of a target pattern and its scheme.
+
+    The targets are those of all groups or modules, with general patterns last. If the config has
+    neither groups nor modules, the result is one scheme for all tensors.
     """
     if given.get("quant_algo") == "MIXED_PRECISION":
         return [

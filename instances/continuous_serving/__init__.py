@@ -1,4 +1,4 @@
-"""Families of `continuous-serving` problems."""
+"""Families (problem generators) of `continuous-serving`."""
 
 from __future__ import annotations
 

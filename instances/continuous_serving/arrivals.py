@@ -1,4 +1,4 @@
-"""Tasks that arrive one by one and are served in batches that change from step to step."""
+"""Family of tasks that arrive over time and are served in batches that change from step to step."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ def arrivals(
     bandwidth: float = 20e6,
     seed: int = 0,
 ) -> ContinuousServingProblem:
-    """The setting of paper 1 with Poisson arrivals. The objective is the mean latency; every
-    mechanism and pauses in drafting are allowed.
+    """The setting of paper 1 with Poisson arrivals.
 
-    Difficulty: drafting pays while few tasks are active, and the draft model must catch up on
+    The objective is the mean latency. All mechanisms are allowed, and so are steps without drafts.
+
+    Difficulty: drafting pays off while few tasks are active, and the draft model must catch up on
     prompts for which it did not draft.
 
     Parameters
@@ -37,7 +38,7 @@ def arrivals(
     max_input
         Largest input length.
     max_output
-        Largest output length. Each task is planned with its known length.
+        Largest output length. Output lengths are known to the planner.
     alpha
         Acceptance rate.
     bandwidth

@@ -1,5 +1,7 @@
-"""Conversion of a trace to one `continuous-serving` problem, like that to `serving-latency`. One
-family keeps the arrivals of the trace.
+"""Conversion of a trace to one `continuous-serving` problem.
+
+The conversion extends the one to `serving-latency`. With the family `arrivals`, the arrivals of
+the trace are kept.
 """
 
 from __future__ import annotations
@@ -20,12 +22,12 @@ def continuous_serving(
 ) -> ContinuousServingProblem:
     """Return the problem of serving the requests of a trace.
 
-    A family with arrivals uses the arrival times of the trace.
+    If the family has arrivals, the problem uses the arrival times of the trace.
 
     Parameters
     ----------
     trace
-        Requests, one task each.
+        Trace whose requests become the tasks.
     family
         Family that supplies the other fields. The signal-to-noise ratios are those of its problem
         with the same number of tasks.
@@ -39,7 +41,7 @@ def continuous_serving(
     Raises
     ------
     InvalidInput
-        If the family has no such parameter, or a value is outside its domain.
+        If the family has no such parameter, or if a value is outside its domain.
     """
     problem: Any = serving_latency(trace, family, seed=seed, **parameters)
     if problem.arrival_seconds is not None:

@@ -1,4 +1,4 @@
-"""The tasks of paper 1, served in batches that change from step to step."""
+"""Family with the tasks of paper 1, served in batches that change from step to step."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ def paper_1(
     bandwidth: float = 20e6,
     seed: int = 0,
 ) -> ContinuousServingProblem:
-    """The tasks of `serving-latency/paper-1`, all present at the start. A task leaves when its
-    output is complete.
+    """The tasks of `serving-latency/paper-1`, all of which are present at the start.
+
+    A task leaves when its output is complete.
 
     Difficulty: tasks that finish free memory, so the best batches change from step to step.
 

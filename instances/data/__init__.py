@@ -1,1 +1,1 @@
-"""Saved instances."""
+"""Instances and measurements that are shipped with the package."""

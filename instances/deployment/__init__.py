@@ -1,3 +1,4 @@
-"""Problems made from a user's data: known values are used, and all others come from a family and
-are reported as assumed.
+"""Problems made from a user's data.
+
+Known values are used; all other values come from a family and are reported as assumed.
 """

@@ -1,5 +1,6 @@
-"""A user's deployment: two models with measured passes, and optionally a trace, a link, memory and
-acceptance rates.
+"""A user's deployment: two models with measured passes, and further data if known.
+
+The further data are a trace, a link, memory, acceptance rates, and a fleet of clients.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from specopt.models.errors import InvalidInput
 from specopt.models.pass_time import PassTime
 
 DRAFTS = 8
-"""Draft length at which a single rate replaces acceptance by position, unless fewer positions are
-known.
+"""Draft length at which a constant rate must match the acceptance by position.
+
+If fewer positions are known, the largest known draft length is used instead.
 """
 
 
@@ -43,9 +45,10 @@ class Fleet:
     seconds_per_token
         Maximum time per token.
     price_per_second
-        Price of a unit of the verifier, and of a drafting server if these may be used.
+        Price of a verifier unit, followed by the price of a drafting server if such servers may
+        be used.
     watts
-        Power of a unit of the verifier, idle and busy, and of a device that drafts, if known.
+        Idle and busy power of a verifier unit, followed by the power of a drafting device if known.
     """
 
     device: Passes | None = None
@@ -72,7 +75,7 @@ class Deployment:
     link
         Link between the drafting and the verifying machine.
     memory_bytes
-        Memory of the machine whose memory the kind of problem limits.
+        Memory of the machine to which the kind of problem applies a memory limit.
     acceptance
         Acceptance by position or by draft length.
     fleet
@@ -90,7 +93,7 @@ class Deployment:
 
     @property
     def rate(self) -> float | None:
-        """The constant acceptance rate that yields as many tokens per step as the known acceptance.
+        """Constant acceptance rate that yields the same tokens per step as the known acceptance.
 
         Raises
         ------
@@ -110,7 +113,7 @@ class Deployment:
 
     @property
     def rows(self) -> str:
-        """Name of the trace in a list of sources."""
+        """Name of the trace and its range of rows, for a list of sources."""
         assert self.trace is not None, "there is a trace"
         return (
             f"{self.trace.source}, rows {self.trace.start} to"
@@ -118,9 +121,7 @@ class Deployment:
         )
 
     def context(self, passes: PassTime) -> float:
-        """Return the number of cached tokens of a typical request, limited to the measured
-        range.
-        """
+        """Return the cached tokens of a typical request, clipped to the measured range."""
         measured = passes.contexts
         if self.trace is None:
             return measured[len(measured) // 2] if measured else 0.0

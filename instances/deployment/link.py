@@ -1,4 +1,4 @@
-"""The link between the machines that draft and verify, as an operator knows it."""
+"""The link between the drafting and the verifying machine, as operators describe it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from specopt.models.fields import Checked, NonNegative, Positive
 
 @dataclass(frozen=True, kw_only=True)
 class Link(Checked):
-    """A symmetric link.
+    """A link with the same bandwidth in both directions.
 
     Parameters
     ----------
@@ -26,12 +26,12 @@ class Link(Checked):
 
     @classmethod
     def parse(cls, text: str, where: str) -> Self:
-        """Return the link that is given as ``MBITS`` or ``MBITS,RTT_MS``.
+        """Parse a link written as ``MBITS`` or ``MBITS,RTT_MS``.
 
         Raises
         ------
         InvalidInput
-            If the text is malformed, or a number is outside its domain.
+            If the text is malformed, or if a number is outside its domain.
         """
         megabits, comma, milliseconds = text.partition(",")
         try:

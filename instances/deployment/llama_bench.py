@@ -1,7 +1,8 @@
-"""The CSV output of `llama-bench`: a row per model, prompt and depth, with times in nanoseconds.
+"""Reader of the CSV output of `llama-bench`.
 
-A prompt of n tokens (`-p 1,2,3,... -n 0 -d 0,4096`) is a pass of one request with n new tokens. If
-there are two models, the slower one is the verify model.
+The table has a row for each model, prompt and depth, with times in nanoseconds. A prompt of n
+tokens (`-p 1,2,3,... -n 0 -d 0,4096`) is a pass of one request with n new tokens. If the table
+contains two models, the slower model is taken as the verify model.
 """
 
 from __future__ import annotations
@@ -27,14 +28,14 @@ def columns_by_model(path: StrPath, roles: Iterable[str]) -> dict[str, TableColu
     Parameters
     ----------
     path
-        The file.
+        Path of the file.
     roles
         Roles of the models: "draft", "verify" or both.
 
     Raises
     ------
     InvalidInput
-        If the file has fewer or more models than that, or a row is malformed.
+        If the number of models differs from the number of roles, or if a row is malformed.
     """
     least: dict[str, tuple[float, ...]] = {}
     with open_lines(path) as stream:

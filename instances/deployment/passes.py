@@ -1,4 +1,4 @@
-"""Measured passes of both models: runtimes from a file, or fits to a table of `specopt measure`."""
+"""Measured passes of both models, from a file of runtimes or from a table of `specopt measure`."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ COLUMNS = {
     "batch": "batch",
     "cached": "cached_tokens",
 }
-"""Columns of the tables that `specopt measure` writes."""
+"""Column names in the tables that `specopt measure` writes."""
 
 READS, COMPUTES = 0.7, 0.5
-"""Assumed shares of the peak bandwidth and of the peak operations that passes reach."""
+"""Assumed fractions of the peak bandwidth and of the peak operation rate that passes reach."""
 
 BAND = (-0.3, 1.0)
-"""Relative limits of passes estimated in this way; the lower one assumes the full bandwidth."""
+"""Relative error band of passes estimated from peaks; its lower end assumes the full bandwidth."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,9 +44,10 @@ class Passes:
     Parameters
     ----------
     path
-        The file.
+        Path of the file.
     models
-        The configs of "draft" and "verify"; in a table the column `model` has their names.
+        Configs of the models "draft" and "verify". In a table, the column `model` contains the
+        names in these configs.
     data
         Content of the file if it is JSON; None for a table.
     """
@@ -62,7 +63,7 @@ class Passes:
         Raises
         ------
         InvalidInput
-            If the file cannot be read, or contains other models.
+            If the file cannot be read, or if it contains other models.
         """
         if not read_bytes(path).lstrip(b"\xef\xbb\xbf \t\r\n").startswith((b"{", b"[")):
             return cls(path=str(path), models=models)
@@ -85,19 +86,19 @@ class Passes:
 
     @classmethod
     def from_peak(cls, text: str, models: Mapping[str, ModelConfig]) -> Self:
-        """Return passes estimated from the peak performance of a machine, with a wide band.
+        """Estimate passes from the peak performance of a machine, with a wide error band.
 
         Parameters
         ----------
         text
-            ``TFLOPS,GB/s``: operations, and bytes of memory, per second.
+            Peak performance as ``TFLOPS,GB/s``: operations per second and memory bandwidth.
         models
-            As in the class.
+            Configs of the models, as in the class.
 
         Raises
         ------
         InvalidInput
-            If the text is not two numbers > 0.
+            If the text does not consist of two numbers > 0.
         """
         try:
             tflops, gigabytes = (positive("--peak", float(part)) for part in text.split(","))
@@ -126,17 +127,17 @@ class Passes:
         return cls(path=f"--peak {text}", models=models, data=data)
 
     def runtimes(self, form: str) -> Mapping[str, Any]:
-        """Return both runtimes in the format of `fit`; a form is fitted to a table.
+        """Return the runtimes of both models in the format of `fit`, fitting `form` to a table.
 
         Parameters
         ----------
         form
-            One of `FORMS`, or "table" for the passes themselves.
+            Name of a form in `FORMS`, or "table" to keep the measured passes.
 
         Raises
         ------
         InvalidInput
-            If the table lacks a model or a column, or the form cannot be fitted.
+            If the table lacks a model or a column, or if the form cannot be fitted.
         """
         if self.data is not None:
             missing = {
@@ -149,12 +150,12 @@ class Passes:
 
     @cached_property
     def times(self) -> dict[str, PassTime]:
-        """Times of passes by model; tables are interpolated.
+        """Pass times by model, interpolated if they come from a table.
 
         Raises
         ------
         InvalidInput
-            If a runtime is missing, or outside its domain.
+            If a runtime is missing or outside its domain.
         """
         data = self.runtimes(TABLE)
         return {
@@ -187,10 +188,10 @@ def _has_operations(config: ModelConfig) -> bool:
 
 
 def _shape(model: Mapping[str, Any]) -> str:
-    """Return a cost model as text, without its name."""
+    """Return a cost model as text, without the name of the model."""
     return json.dumps({key: value for key, value in model.items() if key != "name"}, sort_keys=True)
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
-    """Return an object of a file, or an empty one; missing fields are reported later."""
+    """Return an object in a file, or an empty mapping; missing fields are reported later."""
     return value if isinstance(value, Mapping) else {}

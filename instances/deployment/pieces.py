@@ -1,5 +1,6 @@
-"""Measured passes as the maximum of several functions that are linear in sequences, new tokens and
-cached tokens.
+"""Approximation of measured passes by the maximum of several linear functions.
+
+The functions, called lines here, are linear in sequences, new tokens and cached tokens.
 """
 
 from __future__ import annotations
@@ -17,22 +18,25 @@ from specopt.models.pass_time.pieces import PassPieces
 MAX_PIECES = 4
 BATCHES = np.exp2(np.arange(11.0))
 CONTEXTS = (0.0, 512.0, 2048.0)
-"""Contexts that are sampled if the measured range is unknown."""
+"""Numbers of cached tokens that are sampled if the measured range is unknown."""
 
 WORTH_A_PIECE, ROUNDING = 0.9, 1e-9
-"""An additional line must reduce the error to this share, and by more than rounding."""
+"""Condition for using an additional line.
+
+The additional line must reduce the error to at most this fraction, and by more than rounding.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """Lines that replace measured passes, and their errors.
+    """Lines that approximate measured passes, and their errors.
 
     Parameters
     ----------
     passes
-        The lines.
+        Lines whose maximum is the time of a pass.
     fitted
-        Whether the lines were fitted; otherwise the passes have the form of lines.
+        Whether the lines were fitted. If not, the passes were given in the form of lines.
     misfit
         Minimum and maximum difference between passes and lines, relative to the lines.
     """
@@ -53,12 +57,12 @@ class Pieces:
 def pieces_of(
     times: PassTime, new_tokens: Sequence[float], contexts: Sequence[float] | None = None
 ) -> Pieces:
-    """Return lines that are close to the passes with given numbers of new tokens per sequence and
-    with given contexts; None means the measured contexts.
+    """Return lines that approximate passes with given new tokens per sequence and contexts.
 
-    A form that is linear in tokens keeps its lines. Operations are linear except for the attention
-    among new tokens, which is counted for a single token. Other passes are sampled within the
-    measured range, and lines are fitted by least squares of relative errors.
+    A runtime that is already linear in tokens keeps its lines. Operations are linear except for the
+    attention among new tokens, which is counted as for a single new token. All other passes are
+    sampled within the measured range, and lines are fitted by least squares of relative errors. If
+    `contexts` is None, the measured contexts are used.
     """
     points = _samples(times, new_tokens, contexts or times.contexts or CONTEXTS)
     batch, new, cached = points.T
@@ -75,7 +79,7 @@ def pieces_of(
 
 
 def _lines(times: PassTime) -> Floats | None:
-    """Return the lines of a fitted form, or None if it does not consist of lines."""
+    """Return the lines of a fitted form, or None if the form does not consist of lines."""
     if not isinstance(times, FittedPasses) or not isinstance(times.work, Tokens | Operations):
         return None
     slope, overhead, reading = times.coefficients["fitted"].T
@@ -92,7 +96,7 @@ def _lines(times: PassTime) -> Floats | None:
 
 
 def _samples(times: PassTime, new: Sequence[float], contexts: Sequence[float]) -> Floats:
-    """Return batches, new and cached tokens within the measured range."""
+    """Return batch sizes, new tokens and cached tokens within the measured range."""
     axes = np.meshgrid(BATCHES, np.asarray(new, np.float64), contexts, indexing="ij")
     points = np.column_stack([axis.ravel() for axis in axes])
     inside = np.broadcast_to(times.covers(points[:, 0], points[:, 1], points[:, 2]), len(points))
@@ -100,15 +104,16 @@ def _samples(times: PassTime, new: Sequence[float], contexts: Sequence[float]) -
 
 
 def fit_lines(work: Floats, seconds: Floats) -> Floats:
-    """Return lines whose maximum is close to the times. Each line is fitted to the passes at which
-    it is the largest.
+    """Fit lines whose maximum is close to the measured times.
+
+    Each line is fitted to the passes at which it exceeds the other lines.
 
     Parameters
     ----------
     work
-        Quantities that the lines multiply, shape (passes, columns).
+        Quantities that the coefficients multiply, shape (passes, columns).
     seconds
-        Measured time of each pass.
+        Measured duration of each pass, in seconds.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""A problem made from a user's data; every field is marked as known or assumed."""
+"""A problem made from a user's data, in which every field is marked as known or assumed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.problem import Problem
 
 MOST = 4
-"""Maximum number of displayed entries of a column."""
+"""Maximum number of entries of a column that are displayed."""
 
 
 @dataclass(frozen=True)
@@ -24,13 +24,13 @@ class Value:
     Parameters
     ----------
     name
-        The field.
+        Name of the field.
     text
         Short description of the value.
     source
-        Where it comes from.
+        Source of the value.
     assumed
-        Whether the value does not follow from the user's data.
+        Whether the value is assumed, because it does not follow from the user's data.
     """
 
     name: str
@@ -40,25 +40,27 @@ class Value:
 
 
 Given = Mapping[str, tuple[Any, str]]
-"""Known fields of a problem: JSON-like values and their sources."""
+"""Known fields of a problem, with their JSON-like values and sources."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """A problem and the sources of its fields; fields of objects in a list are named `list.field`.
+    """A problem and the sources of its fields.
+
+    Fields of objects in a list are named `list.field`.
 
     Parameters
     ----------
     problem
-        The problem.
+        Problem with all fields filled in.
     family
-        Family that provides the fields that are not given.
+        Family (problem generator) that supplies the fields that are not given.
     sources
         Source of each known field.
     measure
-        How to measure each field, the most important one first.
+        Instructions for measuring each field, most important field first.
     unused
-        Given data that is not used, with the reason.
+        Given data that the problem does not use, with the reason.
     guesses
         Reason for each assumed value that does not come from the family.
     """
@@ -85,7 +87,7 @@ class Proposal:
         Raises
         ------
         InvalidInput
-            If the problem rejects a value; the message contains the source of the value.
+            If the problem rejects a value. The message contains the source of the value.
         """
         data = base.to_dict()
         for path, (value, _) in {**assumed, **given}.items():
@@ -114,9 +116,7 @@ class Proposal:
         ).labelled()
 
     def labelled(self) -> Self:
-        """Return the proposal with notes on the assumptions in the problem, and without the name of
-        the family.
-        """
+        """Return the proposal with its assumptions in the notes and without the family's name."""
         assumed = ", ".join(value.name for value in self.values if value.assumed) or "nothing"
         notes = f"Assumed, from {self.family.name}: {assumed}."
         return dataclasses.replace(
@@ -125,7 +125,7 @@ class Proposal:
 
     @property
     def values(self) -> list[Value]:
-        """Fields of the problem that differ from the default of the format, or have a reason."""
+        """Fields of the problem that differ from the format's default or have a stated source."""
         fields: dict[str, Any] = {}
         for name, value in self.problem.to_dict().items():
             parts = (
@@ -148,7 +148,7 @@ class Proposal:
 
     @property
     def next(self) -> list[str]:
-        """Assumed fields, each with a way to measure it."""
+        """Assumed fields, each with instructions for measuring it."""
         assumed = {value.name for value in self.values if value.assumed}
         return [f"{name}: {how}" for name, how in self.measure.items() if name in assumed]
 

@@ -1,4 +1,4 @@
-"""Families of `draft-allocation` problems."""
+"""Families (problem generators) of `draft-allocation`."""
 
 from __future__ import annotations
 

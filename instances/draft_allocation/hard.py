@@ -1,4 +1,7 @@
-"""Clients whose water level is hard to find, each family in a different way."""
+"""Families in which the water level is hard to find, each for a different reason.
+
+The water level is the marginal gain down to which the optimal allocation spends the budget.
+"""
 
 from __future__ import annotations
 
@@ -12,11 +15,12 @@ from specopt.models.fields import MAX_TOKENS
 def capped(
     *, clients: int = 20, share: float = 0.8, most: int = 6, seed: int = 0
 ) -> DraftAllocationProblem:
-    """Clients whose draft limits shrink as their acceptance rates grow. The budget is a share of
-    the sum of all limits.
+    """Clients whose draft limits shrink as their acceptance rates grow.
 
-    Difficulty: nearly every limit of a client with a high acceptance rate binds. The water level is
-    therefore set by the clients with low rates, far below the level without limits.
+    The budget is a fraction of the sum of all limits.
+
+    Difficulty: nearly all limits of clients with high acceptance rates bind. The clients with low
+    rates therefore determine the water level, which is far below the level without limits.
 
     Parameters
     ----------
@@ -25,9 +29,9 @@ def capped(
     seed
         Seed of the random generator, as in `uniform`.
     share
-        Budget divided by the sum of all limits; at 1 and above, only the limits bind.
+        Budget divided by the sum of all limits. At 1 and above, only the limits bind.
     most
-        Limit of the clients with the lowest acceptance rates.
+        Draft limit of the clients with the lowest acceptance rates.
     """
     share = number("share", share, 0.0, 100.0)
     rates = random_generator(seed).uniform(
@@ -48,11 +52,11 @@ def capped(
 def one_dominates(
     *, clients: int = 8, budget: int = 1000, distance: float = 1e-3, seed: int = 0
 ) -> DraftAllocationProblem:
-    """One client with an acceptance rate just below 1; those of the others are below 0.5.
+    """One client with an acceptance rate just below 1, and others with rates below 0.5.
 
-    Difficulty: the best allocation gives one client hundreds of drafts whose gains hardly differ,
-    and a few to each of the others. An even split loses most of the objective, and sums of powers
-    lose digits.
+    Difficulty: the best allocation assigns hundreds of drafts with nearly equal gains to one client
+    and a few drafts to each other client. An even split loses most of the objective, and sums of
+    powers lose digits.
 
     Parameters
     ----------
@@ -81,9 +85,10 @@ def ties(
 ) -> DraftAllocationProblem:
     """Groups of identical clients whose marginal gains coincide exactly, within and across groups.
 
-    Group g has weight a^-g, so its draft n + g has the gain of draft n of group 0. Difficulty: the
-    water level equals one of the marginal gains and most of the budget lies on it. A method that
-    counts ties incorrectly spends too much or too little.
+    Group g has weight a^-g, so the gain of its draft n + g equals that of draft n in group 0.
+
+    Difficulty: the water level equals one of the marginal gains, and most of the budget is spent at
+    this level. A method that counts ties incorrectly spends too much or too little.
 
     Parameters
     ----------

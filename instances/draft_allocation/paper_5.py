@@ -1,7 +1,8 @@
-"""The configurations of paper 5, Table I: four or eight draft servers and the budgets of one H100.
+"""Family with the configurations of paper 5, Table I.
 
-The paper does not print its clients' acceptance rates: it draws prompts from eight data sets. This
-family uses four sets of evenly spaced rates instead, from equal to extreme.
+The table has four or eight draft servers and the budgets of one H100. The paper draws prompts from
+eight data sets and does not report the acceptance rates of its clients. This family uses four sets
+of evenly spaced rates instead, which range from equal to extremely different.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import numpy as np
 from specopt.models.arguments import one_of
 from specopt.models.draft_allocation.problem import DraftAllocationProblem
 
-# Table I: C by the number of draft servers; the text has {6, 20}, a misprint
+# Table I: C by the number of draft servers; the {6, 20} in the text is a misprint
 BUDGETS = {4: (24, 28), 8: (16, 20)}
 RATES = {"equal": (0.75, 0.75), "mild": (0.6, 0.9), "wide": (0.3, 0.95), "extreme": (0.05, 0.98)}
 
@@ -19,8 +20,7 @@ RATES = {"equal": (0.75, 0.75), "mild": (0.6, 0.9), "wide": (0.3, 0.95), "extrem
 def paper_5(
     *, clients: int = 8, budget: int = 20, rates: str = "mild", seed: int = 0
 ) -> DraftAllocationProblem:
-    """One round of a configuration of Table I under proportional fairness (paper 5), starting from
-    an even split.
+    """One round of a configuration in Table I of paper 5 under proportional fairness.
 
     The weights are the gradient of the sum of logarithms at the goodput of the even split
     floor(C / N).

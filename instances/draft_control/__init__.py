@@ -1,4 +1,4 @@
-"""Families of `draft-control` problems."""
+"""Families (problem generators) of `draft-control`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Channels that are hard for greedy or iterative methods, each family in a different way."""
+"""Families of channels that are hard for greedy or iterative methods, for different reasons."""
 
 from __future__ import annotations
 
@@ -27,12 +27,11 @@ def alternating(
     max_draft: int = 32,
     seed: int = 0,
 ) -> DraftControlProblem:
-    """An uplink that alternates between slow and fast at every iteration (paper 3): a chain of
-    period 2.
+    """An uplink that alternates between slow and fast at every iteration (paper 3).
 
-    Maximising the tokens per second of each iteration separately (Eq. 13) is far from optimal in
-    the long run here. Drafts pay on the slow link, but less than the next iteration on the fast
-    link.
+    The states form a Markov chain of period 2. Maximising the tokens per second of each iteration
+    separately (Eq. 13) is far from optimal in the long run. On the slow link, drafts pay off, but
+    less than the next iteration on the fast link.
 
     Parameters
     ----------
@@ -49,7 +48,7 @@ def alternating(
     vocabulary_size
         Size V of the vocabulary.
     resolution
-        The only lattice resolution.
+        Lattice resolution, the only available value.
     min_draft
         Minimum draft length.
     max_draft
@@ -88,8 +87,8 @@ def deterministic_cycle(
     """States visited in a fixed cycle, with uplink rates that differ by a large factor.
 
     Difficulty: powers of the transition matrix do not converge, so iterative methods must not rely
-    on convergence. Waiting for the fast link pays, although the rate of a single iteration does not
-    show it.
+    on convergence. Waiting for the fast link pays off, although the rate of a single iteration does
+    not show this.
 
     Parameters
     ----------
@@ -134,11 +133,12 @@ def deterministic_cycle(
 def near_tie(
     *, states: int = 6, spread: float = 1e-4, max_draft: int = 64, seed: int = 0
 ) -> DraftControlProblem:
-    """States and resolutions that differ by a tiny share, with tokens almost always accepted.
+    """States and resolutions that are almost equal, with nearly all tokens accepted.
 
-    Difficulty: with acceptance near 1 and drafts that cost almost nothing, the rate is flat in the
-    draft length and in the resolution. Methods that stop at a relative tolerance, or compare rates
-    in another order, choose differently. Only a proof shows which choice is best.
+    Difficulty: acceptance is close to 1 and drafts cost almost nothing, so the rate is nearly
+    constant in the draft length and in the resolution. Methods that stop at a relative tolerance or
+    that compare rates in a different order choose differently. Only a proof shows which choice is
+    best.
 
     Parameters
     ----------
@@ -176,11 +176,11 @@ def near_tie(
 
 
 def slow_mixing(*, states: int = 10, leave: float = 1e-4, seed: int = 0) -> DraftControlProblem:
-    """States in two halves, each left with a small probability; links and acceptance are random.
+    """States in two halves between which transitions are rare; links and acceptance are random.
 
-    Difficulty: value iteration needs about 1 / `leave` sweeps where policy iteration needs a few
-    linear solves. A trace of usual length contains only one half, and so does a policy learnt from
-    it.
+    Difficulty: value iteration needs about 1 / `leave` sweeps, whereas policy iteration needs a few
+    linear solves. A trace of typical length visits only one half, so a policy learnt from the trace
+    covers only that half.
 
     Parameters
     ----------

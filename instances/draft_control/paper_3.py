@@ -1,12 +1,12 @@
-"""The setting of paper 3, Sec. V: OPT-125M drafts for OPT-13B over an uplink that alternates
-between slow and fast.
+"""Family with the setting of paper 3, Sec. V.
 
-The paper prints the mean uplink rates of its two regimes, the two models and the form of the
-channel, a Markov chain with a slow and a fast state. It does not print the transition
-probabilities, the two rates, the timings or the acceptance rates. Here a draft takes 5 ms and a
-verification 32 ms. The acceptance rate at resolution l is alpha_inf - c TV(q, q_l). Here alpha_inf
-is the agreement of the models. The second term is the loss by the lattice for a synthetic softmax
-distribution q over the vocabulary. A state of confidence is a temperature of q.
+OPT-125M drafts for OPT-13B over an uplink that alternates between slow and fast. The paper reports
+the mean uplink rates of its two regimes, the two models and the channel model, a Markov chain with
+a slow and a fast state. It does not report the transition probabilities, the two rates, the timings
+or the acceptance rates. Here a draft takes 5 ms and a verification 32 ms. The acceptance rate at
+resolution l is alpha_inf - c TV(q, q_l). In this formula, alpha_inf is the agreement of the models,
+and the second term is the loss due to the lattice for a synthetic softmax distribution q over the
+vocabulary. Each confidence state of the draft model has its own temperature of q.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ UPLINKS = {"low": 350e3, "high": 4e6}
 RESOLUTIONS = (10, 30, 100, 300, 1000)
 VOCABULARY = 50272
 DECAY = 3.0
-"""At temperature 1 and usual confidence, the probability of a token falls with its rank to this
-power. A larger value concentrates the distribution on fewer tokens.
+"""Exponent with which the probability of a token falls with its rank.
+
+The value applies at temperature 1 and usual confidence. A larger value concentrates the
+distribution on fewer tokens.
 """
 
 CONFIDENCE = {"sure": (0.75, 0.95), "usual": (1.0, 0.85), "unsure": (1.5, 0.65)}
-"""Each state of confidence has a factor of the temperature and a value of alpha_inf."""
+"""Temperature factor and value of alpha_inf for each confidence state."""
 
 
 def paper_3(
@@ -43,13 +45,14 @@ def paper_3(
     max_draft: int = 32,
     seed: int = 0,
 ) -> DraftControlProblem:
-    """Two states of the uplink times three of the draft model's confidence (paper 3, Sec. V), with
-    a free downlink.
+    """Two states of the uplink combined with three confidence states of the draft model.
+
+    This is the setting of paper 3, Sec. V, with a free downlink.
 
     Parameters
     ----------
     regime
-        "low" (350 kbit/s on average) or "high" (4 Mbit/s).
+        Mean uplink rate: "low" (350 kbit/s) or "high" (4 Mbit/s).
     temperature
         Sampling temperature. Higher temperatures flatten the distributions, which lowers acceptance
         at coarse resolutions.
@@ -60,8 +63,8 @@ def paper_3(
     high_to_low
         Transition probability from the fast to the slow uplink, per iteration.
     keep_confidence
-        Probability that the confidence stays the same; the other two states are then equally
-        likely.
+        Probability that the confidence state stays the same. Otherwise, the other two states are
+        equally likely.
     loss
         Acceptance c lost per unit of total variation of the quantised distribution.
     min_draft
@@ -111,9 +114,7 @@ def paper_3(
 
 
 def _softmax(temperature: float) -> Floats:
-    """Return a synthetic next-token distribution whose logits fall with the logarithm of the
-    rank.
-    """
+    """Return a synthetic next-token distribution with logits that fall with the log of the rank."""
     logits = -DECAY * np.log(np.arange(1, VOCABULARY + 1)) / temperature
     weights: Floats = np.exp(logits - logits.max())
     weights /= weights.sum()
@@ -121,11 +122,10 @@ def _softmax(temperature: float) -> Floats:
 
 
 def lattice_distance(distribution: Floats, resolution: int) -> float:
-    """Return the total variation distance between a distribution and the nearest point of its
-    lattice (Eq. 5).
+    """Return the total variation distance from a distribution to the nearest lattice point (Eq. 5).
 
-    Parts are rounded down and the remaining units go to the largest remainders, which gives the
-    nearest point in this distance.
+    The probabilities are rounded down to multiples of 1 / `resolution`, and the remaining units go
+    to the largest remainders. This yields the nearest point in total variation.
     """
     scaled = resolution * distribution
     units = np.floor(scaled)

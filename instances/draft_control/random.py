@@ -1,4 +1,4 @@
-"""Random states, acceptance rates and transitions, for any number of states."""
+"""Family with random states, acceptance rates and transitions, for any number of states."""
 
 from __future__ import annotations
 
@@ -26,18 +26,17 @@ def random(
     stay: float = 0.5,
     seed: int = 0,
 ) -> DraftControlProblem:
-    """States with log-uniform links and random acceptance rates. Every state can follow every
-    other.
+    """States with log-uniform links and random acceptance rates.
 
-    Timings and vocabulary are those of OPT-125M and OPT-13B: 5 ms per drafted token, 32 ms per
-    verification, 50272 tokens.
+    Every state can follow every other state. Timings and vocabulary are those of OPT-125M and
+    OPT-13B: 5 ms per drafted token, 32 ms per verification, 50272 tokens.
 
     Parameters
     ----------
     states
         Number of states S.
     resolutions
-        Number of lattice resolutions, spaced evenly by logarithm over 10 to 1000.
+        Number of lattice resolutions, spaced evenly on a logarithmic scale from 10 to 1000.
     min_draft
         Minimum draft length.
     max_draft
@@ -49,7 +48,7 @@ def random(
     downlink_factor
         Ratio of the downlink to the uplink rate; 0 for a free downlink.
     stay
-        Probability of staying in a state, in addition to that of returning by chance.
+        Probability of staying in a state, in addition to the probability of returning by chance.
     seed
         Seed of `numpy.random.default_rng`.
     """

@@ -1,4 +1,4 @@
-"""Families of `draft-stopping` problems."""
+"""Families (problem generators) of `draft-stopping`."""
 
 from __future__ import annotations
 

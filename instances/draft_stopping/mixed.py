@@ -1,4 +1,4 @@
-"""Easy and hard rounds that a device can distinguish only by the scores of their tokens."""
+"""Family of easy and hard rounds that a device can distinguish only by token scores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def mixed(
     round_seconds: float = 0.15,
     seed: int = 0,
 ) -> DraftStoppingProblem:
-    """Two classes of rounds and normally distributed scores.
+    """Two classes of rounds, easy and hard, with normally distributed scores.
 
     Parameters
     ----------
@@ -29,21 +29,21 @@ def mixed(
     hard
         Acceptance rate of hard rounds.
     easy_share
-        Share of easy rounds.
+        Fraction of easy rounds.
     signal
         Distance between the mean scores of accepted tokens and first rejections, in standard
         deviations.
     after
-        Position of the mean score after a rejection: 0 for that of accepted tokens, 1 for that of
-        first rejections.
+        Position of the mean score after a rejection, on a scale from 0 (mean of accepted tokens)
+        to 1 (mean of first rejections).
     bins
         Number B of score bins.
     max_draft
         Maximum draft length L.
     draft_seconds_per_token
-        Drafting time per token; the default is a drafter of 50 tokens/s.
+        Drafting time per token; the default describes a drafter with 50 tokens/s.
     round_seconds
-        Time of a round in addition to drafting; the default is a verification over a network.
+        Duration of a round excluding drafting; the default describes verification over a network.
     seed
         Not used; the instance is deterministic.
     """

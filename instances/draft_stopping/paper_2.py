@@ -1,4 +1,4 @@
-"""One class of rounds and the binary predictor of paper 2."""
+"""Family with one class of rounds and the binary predictor of paper 2."""
 
 from __future__ import annotations
 
@@ -22,26 +22,28 @@ def paper_2(
     round_seconds: float = 0.15,
     seed: int = 0,
 ) -> DraftStoppingProblem:
-    """The predictor of Table 10 and windows of up to 8 tokens. The paper does not print the time of
-    a round; it is assumed here.
+    """The predictor of paper 2, Table 10, with windows of up to 8 tokens.
+
+    The paper does not report the duration of a round, so the duration is assumed here.
 
     Parameters
     ----------
     acceptance_rate
-        Acceptance rate alpha per token for which a window of 8 has the accepted share of Table 5.
+        Acceptance rate alpha per token. With the default, a window of 8 tokens has the accepted
+        fraction that Table 5 reports.
     false_accept
         Probability that the predictor returns "accepted" at a first rejection.
     false_reject
         Probability that the predictor returns "rejected" at an accepted token.
     goes_on_after
-        Probability of "accepted" after a rejection; None means the same as at the first rejection.
-        The paper does not print it.
+        Probability of "accepted" after a rejection, which the paper does not report. None means
+        the same probability as at the first rejection.
     max_draft
         Maximum draft length.
     draft_seconds_per_token
         Drafting time per token; assumed.
     round_seconds
-        Time of a round in addition to drafting; assumed.
+        Duration of a round excluding drafting; assumed.
     seed
         Not used; the instance is deterministic.
     """

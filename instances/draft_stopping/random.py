@@ -1,4 +1,4 @@
-"""Random classes, acceptance rates by position and scores, for any number of classes."""
+"""Family with random classes, acceptance rates by position, and scores."""
 
 from __future__ import annotations
 
@@ -20,8 +20,7 @@ def random(
     most_cost: float = 0.3,
     seed: int = 0,
 ) -> DraftStoppingProblem:
-    """Classes of random shares, with rates that drift with the position and random score
-    distributions.
+    """Classes of random frequency, with random scores and rates that drift with the position.
 
     Parameters
     ----------
@@ -34,9 +33,9 @@ def random(
     signal
         Difference between the log-odds of a bin at accepted tokens and at rejections.
     drift
-        Change of acceptance from one position to the next, in log-odds.
+        Standard deviation of the change in acceptance between positions, in log-odds.
     most_cost
-        Maximum drafting time of a token, as a share of the time of a round.
+        Maximum drafting time of a token, as a fraction of the duration of a round.
     seed
         Seed of `numpy.random.default_rng`.
     """

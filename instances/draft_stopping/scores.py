@@ -14,25 +14,26 @@ DIGITS = 6
 
 
 def as_probabilities(weights: Floats) -> Floats:
-    """Return weights as probabilities of six digits that sum to 1."""
+    """Return weights as probabilities that have six digits and sum to 1."""
     probabilities = np.round(weights / weights.sum(), DIGITS)
     probabilities[np.argmax(probabilities)] += 1.0 - probabilities.sum()
     return np.asarray(np.round(probabilities, DIGITS), np.float64)
 
 
 def normal_scores(signal: float, bins: int, after: float) -> Scores:
-    """Return the distribution of a normal score with deviation 1 whose means at accepted tokens and
-    first rejections differ by `signal`.
+    """Return the binned distributions of a normal score with standard deviation 1.
 
     Parameters
     ----------
     signal
-        Distance of the two means; at 0 the score carries no information.
+        Distance between the means at accepted tokens and at first rejections. At 0, the score
+        carries no information.
     bins
-        Number of bins of equal probability under a normal distribution halfway between the means.
+        Number of bins, which have equal probability under a wider normal distribution that is
+        centred halfway between the two means.
     after
-        Position of the mean after a rejection: 0 for that of an accepted token, 1 for that of the
-        first rejection.
+        Position of the mean after a rejection, on a scale from 0 (mean at accepted tokens) to 1
+        (mean at first rejections).
     """
     middle = NormalDist(0.0, math.hypot(1.0, 0.5 * signal))
     edges = [middle.inv_cdf(one / bins) for one in range(1, bins)]

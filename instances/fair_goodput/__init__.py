@@ -1,4 +1,4 @@
-"""Families of `fair-goodput` problems, and of workloads for its policies."""
+"""Families (generators) of `fair-goodput` problems, and of workloads for their policies."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Conversion of a user's deployment to one `fair-goodput` problem: identical clients that draft on
-one device each and share the user's verifier.
+"""Conversion of a user's deployment to one `fair-goodput` problem.
+
+The clients are identical. Each client drafts on its own device, and all share the user's verifier.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ MEASURE = {
 
 
 def fair_goodput(known: Deployment, seed: int = 0) -> Proposal:
-    """Return the problem of clients in real time. The round time of the verifier is a line through
-    its measured passes.
+    """Return the problem of clients whose goodput is measured per second.
+
+    The verification time is a linear function of the drafts through two measured passes.
     """
     (family,) = labelled(FAMILIES, "per-second")
     base: FairGoodputProblem = family.generate(seed=seed)

@@ -1,4 +1,4 @@
-"""Clients whose fair rates are hard to find, each family in a different way."""
+"""Families in which fair rates are hard to find, each for a different reason."""
 
 from __future__ import annotations
 
@@ -21,11 +21,13 @@ def extreme_fairness(
     cap: int = 0,
     seed: int = 0,
 ) -> FairGoodputProblem:
-    """Log-uniform weights over a large factor, and a fairness at which the utility depends almost
-    only on the client with the lowest goodput.
+    """Clients with log-uniform weights over a wide range, under strong fairness.
 
-    Difficulty: the utility spans many orders of magnitude, so steps in its scale overshoot and
-    tolerances in it mean little. At fairness 0 the optimum is a corner instead.
+    At this fairness, the utility depends almost only on the client with the lowest goodput.
+
+    Difficulty: the utility spans many orders of magnitude, so steps on its scale overshoot and
+    tolerances on its scale mean little. At fairness 0, the optimum is a corner of the feasible
+    region instead.
 
     Parameters
     ----------
@@ -43,7 +45,7 @@ def extreme_fairness(
         Ratio of the largest to the smallest possible weight; weights are log-uniform on
         1..weight_spread.
     cap
-        Largest limit of a client; limits are uniform on 1..cap. 0 means no limits.
+        Largest draft limit of a client; limits are uniform on 1..cap. 0 means no limits.
     """
     fairness = number("fairness", fairness, 0)
     cap = integer("cap", cap, 0, MAX_TOKENS)
@@ -69,10 +71,10 @@ def minimum_rates(
     fairness: float = 0.0,
     seed: int = 0,
 ) -> FairGoodputProblem:
-    """Minimum rates that a random split of most of the budget just attains.
+    """Minimum rates that are just attained by a random split of most of the budget.
 
-    Difficulty: the objective moves the budget to a few clients and the guarantees move it back.
-    Most of the guarantees bind, and the optimum lies in a small corner of the feasible region.
+    Difficulty: the objective moves the budget to a few clients, and the minimum rates move it back.
+    Most of these rates bind, and the optimum lies in a small corner of the feasible region.
 
     Parameters
     ----------
@@ -83,7 +85,7 @@ def minimum_rates(
     rates
         Acceptance rates: "equal", "mild", "wide" or "extreme".
     tightness
-        Share of the budget that the guarantees use, below 1.
+        Fraction of the budget that the minimum rates require, below 1.
     fairness
         Exponent g of the utility.
     seed
@@ -107,11 +109,11 @@ def minimum_rates(
         budget_tokens=budget,
         fairness=fairness,
         min_goodput=(1.0 - 1e-5)
-        * (base + (drafts - low) * (above - base)),  # below the attained rate after any rounding
+        * (base + (drafts - low) * (above - base)),  # below the attained rate despite rounding
     )
 
 
-# Synthetic clients from phones to workstations, on wired and radio links.
+# Synthetic clients range from phones to workstations, on wired and wireless links.
 DRAFT_SECONDS_PER_TOKEN = (0.005, 0.040)
 NETWORK_SECONDS = (0.005, 0.060)
 VERIFY_OVERHEAD_SECONDS = 0.030
@@ -121,11 +123,12 @@ VERIFY_SECONDS_PER_TOKEN = 0.0002
 def per_second(
     *, clients: int = 8, budget: int = 20, rates: str = "wide", fairness: float = 1.0, seed: int = 0
 ) -> FairGoodputProblem:
-    """Clients that draft at 5 to 40 ms per token with round trips of 5 to 60 ms. The slowest client
-    determines the time of a round.
+    """Clients that draft at 5 to 40 ms per token and have round trips of 5 to 60 ms.
 
-    Difficulty: a token for a slow client delays all others, so the best rounds differ from those
-    with the most tokens per round, and no single round is fair.
+    The slowest client determines the duration of a round.
+
+    Difficulty: a token for a slow client delays all other clients, so the best rounds differ from
+    the rounds with the most tokens, and no single round is fair.
 
     Parameters
     ----------

@@ -1,8 +1,8 @@
-"""The configurations of paper 5, Table I: clients that draft for one verifier, with long-run
-fairness.
+"""Family with the configurations of paper 5, Table I, under long-run fairness.
 
-The paper does not print its clients' acceptance rates: it draws prompts from eight data sets. This
-family uses four sets of evenly spaced rates instead, from equal to extreme.
+Clients draft for one verifier. The paper draws prompts from eight data sets and does not report the
+acceptance rates of its clients. This family uses four sets of evenly spaced rates instead, which
+range from equal to extremely different.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from specopt.models.fields import MAX_TOKENS, Floats
 def paper_5(
     *, clients: int = 8, budget: int = 20, rates: str = "mild", fairness: float = 1.0, seed: int = 0
 ) -> FairGoodputProblem:
-    """Clients that share a verifier's token budget per round (paper 5, Table I).
+    """Clients that share the token budget of a verifier in each round (paper 5, Table I).
 
     Difficulty: the fair optimum lies between integer allocations, so no single allocation attains
-    it.
+    the optimum.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def acceptance_rates(name: str, clients: int) -> Floats:
     Raises
     ------
     InvalidInput
-        If there is no such set, or the number of clients is outside its domain.
+        If no set has this name, or if the number of clients is outside its domain.
     """
     clients = integer("clients", clients, 1, MAX_TOKENS)
     return np.linspace(*RATES[one_of("rates", name, RATES)], clients)

@@ -1,4 +1,4 @@
-"""Workloads of fair goodput: clients with fixed, drifting and switching acceptance rates."""
+"""Workloads for `fair-goodput` policies, with fixed, drifting or switching acceptance rates."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_CLIENTS = 10_000
 def fixed(
     *, clients: int = 4, budget: int = 24, rates: str = "wide", fairness: float = 1.0
 ) -> GoodputWorkload:
-    """Clients whose acceptance rates never change, evenly spaced.
+    """Clients with constant, evenly spaced acceptance rates.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def random(
     fairness: float = 1.0,
     seed: int = 0,
 ) -> GoodputWorkload:
-    """Clients whose acceptance rates are drawn once, uniformly.
+    """Clients with constant acceptance rates drawn from a uniform distribution.
 
     Parameters
     ----------
@@ -58,6 +58,7 @@ def random(
         Lower end of the uniform distribution of acceptance rates.
     high
         Upper end of the uniform distribution of acceptance rates.
+    seed
         Seed of `numpy.random.default_rng`.
     """
     ends = _ends(clients, low, high)
@@ -89,7 +90,7 @@ def drifting(
     high
         Maximum acceptance rate.
     period_rounds
-        Number of rounds of one wave.
+        Number of rounds in one period of the wave.
     """
     return GoodputWorkload(
         AcceptanceProcess.drifting(*_ends(clients, low, high), period_rounds), budget, fairness
@@ -120,7 +121,7 @@ def switching(
     high
         High acceptance rate.
     mean_rounds
-        Mean number of rounds between two switches of a client.
+        Mean number of rounds between two switches of the same client.
     """
     return GoodputWorkload(
         AcceptanceProcess.switching(_ends(clients, low, high), mean_rounds), budget, fairness
@@ -128,7 +129,7 @@ def switching(
 
 
 def _ends(clients: int, low: float, high: float) -> tuple[Floats, Floats]:
-    """Return the lowest and the highest rate of every client."""
+    """Return arrays with the lowest and the highest acceptance rate of every client."""
     count = integer("clients", clients, 1, MAX_CLIENTS)
     least = number("low", low, 0, below=1)
     return np.full(count, least), np.full(count, number("high", high, least, below=1))

@@ -1,4 +1,4 @@
-"""Families of `placement` problems."""
+"""Families (problem generators) of `placement`."""
 
 from __future__ import annotations
 

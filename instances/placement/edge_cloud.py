@@ -1,4 +1,4 @@
-"""A small verifier nearby, a large one far away, and a pool of drafting servers between them."""
+"""Family with an edge server nearby, a cloud far away, and drafting servers next to the cloud."""
 
 from __future__ import annotations
 
@@ -22,27 +22,28 @@ def edge_cloud(
     objective: str = "fair",
     seed: int = 0,
 ) -> PlacementProblem:
-    """Phones, laptops and clients without a drafter, an edge server, a cloud, and a pool that
-    drafts next to the cloud.
+    """An edge server, a cloud and drafting servers next to the cloud, for three client classes.
+
+    The classes are phones, laptops, and terminals, which cannot draft.
 
     Parameters
     ----------
     number_of_clients
-        Number of clients, divided among the three classes as 3 : 2 : 1.
+        Number of clients, divided among the three classes in the ratio 3 : 2 : 1.
     cloud_units
-        Number of units in the cloud.
+        Number of verifier units in the cloud.
     edge_units
-        Number of units at the edge.
+        Number of verifier units at the edge.
     pool_units
-        Number of units in the pool; 0 leaves the pool out.
+        Number of drafting servers; 0 means that there are none.
     far
-        Mean round trip to the cloud in seconds.
+        Mean round-trip time to the cloud, in seconds.
     near
-        Mean round trip to the edge in seconds.
+        Mean round-trip time to the edge, in seconds.
     max_draft
         Maximum draft length.
     objective
-        Objective of the problem. An objective that needs minimum rates gets 10 tokens per second.
+        Objective of the problem. If it requires minimum rates, they are 10 tokens per second.
     seed
         Not used; the instance is deterministic.
     """

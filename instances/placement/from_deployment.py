@@ -1,5 +1,6 @@
-"""Conversion of a user's deployment to one `placement` problem: identical clients on units of the
-user's verifier.
+"""Conversion of a user's deployment to one `placement` problem.
+
+The clients are identical, and the verifier units are copies of the user's verifier.
 """
 
 from __future__ import annotations
@@ -59,13 +60,15 @@ MEASURE = {
 
 
 def placement(known: Deployment, seed: int = 0) -> Proposal:
-    """Return the problem of placing all clients. The objective is the fewest units, the lowest cost
-    or the lowest energy at a minimum rate, or the goodput if there is no minimum rate.
+    """Return the problem of placing all clients.
+
+    With a minimum rate, the objective is the number of units, the cost or the energy, which is
+    minimised. Without a minimum rate, the goodput is maximised.
 
     Raises
     ------
     InvalidInput
-        If the weights do not fit the memory, or if a minimum rate is needed but missing.
+        If the weights do not fit into memory, or if a minimum rate is required but missing.
     """
     (family,) = labelled(FAMILIES, "one-class")
     base: PlacementProblem = family.generate(seed=seed)
@@ -210,8 +213,10 @@ def _clients(known: Deployment, base: PlacementProblem) -> tuple[dict[str, Any],
 def lines(
     known: Deployment, new_tokens: Iterable[int], context: float | None = None
 ) -> dict[str, tuple[Any, str]]:
-    """Return passes of both models as lines that fit those with given numbers of new tokens and a
-    context; None means all measured contexts.
+    """Return the passes of both models as lines, the linear functions of `deployment.pieces`.
+
+    The lines are fitted to passes with the given numbers of new tokens and the given context. If
+    `context` is None, all measured contexts are used.
     """
     path, times = known.passes.path, known.passes.times
     contexts = None if context is None else (context,)
@@ -224,10 +229,10 @@ def lines(
 
 
 def as_measured(known: Deployment, proposal: Proposal, which: Which = "fitted") -> PlacementProblem:
-    """Return a proposal's problem for the judge, with measured passes or one of their limits.
+    """Return the problem for the judge, with measured passes or one of their confidence limits.
 
-    Beyond the measured range, a pass takes the longer time of table and lines, and the shorter one
-    for the lower limit.
+    Beyond the measured range, the duration of a pass is the maximum of the value from the table and
+    the value from the lines, or the minimum of both for the lower limit.
     """
     problem = proposal.problem
     assert isinstance(problem, PlacementProblem)
@@ -263,7 +268,10 @@ def _is_set(proposal: Proposal, name: str) -> bool:
 
 
 def _seconds(times: PassTime, rows: Floats, which: Which) -> Seconds:
-    """Return the times of passes by sequences, and by new and cached tokens of each sequence."""
+    """Return a function that computes pass times from sequences, new tokens and cached tokens.
+
+    Tokens are counted per sequence.
+    """
 
     def seconds(batch: Floats, new: float, cached: float) -> Floats:
         at = batch, np.full(len(batch), new), np.full(len(batch), cached)
@@ -279,11 +287,10 @@ def _seconds(times: PassTime, rows: Floats, which: Which) -> Seconds:
 def measured(
     known: Deployment, most: int, which: Which = "fitted"
 ) -> dict[str, tuple[Any, str, bool]]:
-    """Return for each field of clients the measured value or a limit, its source, and whether it is
-    known.
+    """Return the measured value or limit of each client field, with its source.
 
-    The lower limit applies to seconds, together with the upper limit of acceptance: both ends
-    together are the best case.
+    The last item of each entry says whether the value is known. The lower limit of durations is
+    combined with the upper limit of acceptance, because both describe the best case.
     """
     draft = known.draft.name
     path = known.passes.path
@@ -317,7 +324,7 @@ def measured(
 def _servers(
     given: dict[str, Any], assumed: dict[str, Any], known: Deployment, units: int, memory: float
 ) -> None:
-    """Add servers that draft for many clients."""
+    """Add drafting servers that many clients share."""
     price = known.fleet.price_per_second or ()
     watts = known.fleet.watts
     own = given["drafters.beside"][0][known.verify.name]

@@ -1,4 +1,4 @@
-"""Many classes, verifiers and drafters with random speeds, distances and acceptance rates."""
+"""Families of many classes, verifiers and drafters with random speeds, distances and acceptance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def many_classes(
     objective: str = "goodput",
     seed: int = 0,
 ) -> PlacementProblem:
-    """Classes that differ in context, acceptance, device and distance.
+    """Client classes that differ in context, acceptance, device and distance.
 
     Parameters
     ----------
@@ -114,7 +114,9 @@ def capacity(
     least_rate: float = 30.0,
     seed: int = 0,
 ) -> PlacementProblem:
-    """Random classes; as many clients as possible are served at a minimum rate.
+    """Random client classes, with the objective to serve as many clients as possible.
+
+    Every client that is served must reach a minimum rate.
 
     Parameters
     ----------
@@ -127,13 +129,13 @@ def capacity(
     number_of_clients
         Total number of clients, as in `many_classes`.
     units
-        Total number of units of the verifiers, as in `many_classes`.
+        Total number of verifier units, as in `many_classes`.
     max_draft
         Maximum draft length, as in `many_classes`.
     seed
         Seed of the random generator, as in `many_classes`.
     least_rate
-        Minimum rate of every client, in tokens per second.
+        Minimum rate of every served client, in tokens per second.
     """
     return many_classes(
         classes=classes,

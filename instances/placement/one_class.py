@@ -1,4 +1,4 @@
-"""One class of clients that may draft on its device, next to the verifier, or not at all."""
+"""Family with one class of clients that draft on a device, next to the verifier, or not at all."""
 
 from __future__ import annotations
 
@@ -18,26 +18,27 @@ def one_class(
     objective: str = "goodput",
     seed: int = 0,
 ) -> PlacementProblem:
-    """One class of clients, one verifier, one drafter.
+    """One class of clients with one verifier and one drafter.
 
     Parameters
     ----------
     number_of_clients
         Number of clients.
     units
-        Number of units of the verifier.
+        Number of verifier units.
     round_trip
-        Mean round trip in seconds.
+        Mean round-trip time, in seconds.
     acceptance
-        Acceptance rate of every position.
+        Acceptance rate at every position.
     device_seconds
-        Time of a draft token on the device, in seconds.
+        Drafting time per token on the device, in seconds.
     max_draft
         Maximum draft length.
     objective
-        Objective of the problem. An objective that needs minimum rates gets 20 tokens per second.
+        Objective of the problem. If it requires minimum rates, they are 20 tokens per second.
     seed
-        Seed of the random changes of trip, acceptance rate and device time, by up to 10 %.
+        Seed of the random changes to round-trip time, acceptance rate and device time, which are
+        at most 10 %. With seed 0, nothing is changed.
     """
     rng = random_generator(seed)
     factors = 1.0 + 0.1 * (2.0 * rng.random(3) - 1.0) if seed else [1.0, 1.0, 1.0]

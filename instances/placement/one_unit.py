@@ -1,5 +1,7 @@
-"""The yield of one unit for identical clients with one source of drafts, from measured passes.
-Lines fitted to a staircase may reverse a verdict.
+"""The yield of one verifier unit whose identical clients use one source of drafts.
+
+The yield is computed from measured passes, because fitted lines may change the result if the
+measurements have steps.
 """
 
 from __future__ import annotations
@@ -16,44 +18,46 @@ from specopt.models.placement.plan import Place, PlacementPlan
 from specopt.models.placement.problem import PlacementProblem
 
 MAX_CLIENTS = 10_000
-"""A unit is evaluated with at most this many clients."""
+"""Maximum number of clients with which a unit is evaluated."""
 
 SIZES = np.unique(np.concatenate([np.arange(1.0, 257.0), np.exp2(np.arange(8.0, 15.0))]))
-"""Times are computed for these batches and are linear between them, as in a table."""
+"""Batch sizes at which pass times are computed, with linear interpolation between them."""
 
 COARSE = np.unique(np.round(np.exp2(np.arange(0.0, 14.0, 0.25)))).tolist()
-"""The largest throughput is searched for among these batches."""
+"""Batch sizes among which the largest throughput is searched for."""
 
 STEP = 0.97
-"""Successive numbers of clients, in descending order, have this ratio. Closer to 1 is slower but
-exact more often.
+"""Ratio of successive numbers of clients in a descending search.
+
+A value closer to 1 makes the search slower, but exact more often.
 """
 
 Seconds = Callable[[Floats, float, float], Floats]
-"""A function of this type returns the seconds of passes by sequences, and by new and cached tokens
-of each sequence.
+"""Type of a function that computes the duration of passes.
+
+The arguments are the numbers of sequences, and the new and cached tokens of each sequence.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class MeasuredPieces(PassPieces):
-    """Passes for which the judge uses measured times, and other code uses lines.
+    """Passes for which the judge uses measured times, whereas other code uses fitted lines.
 
     Parameters
     ----------
     rows
         Coefficients of the lines.
     seconds
-        Times of the measured passes.
+        Function that computes measured pass times.
     known
-        Times computed so far, by new and cached tokens of a sequence.
+        Times computed so far, by new and cached tokens per sequence.
     """
 
     seconds: Seconds
     known: dict[tuple[float, float], Floats] = field(default_factory=dict)
 
     def at(self, sequences: float, new_tokens: float, cached_tokens: float) -> float:
-        """Return the seconds of one pass."""
+        """Return the duration of one pass, in seconds."""
         each = round(new_tokens / sequences, 9), round(cached_tokens / sequences, 9)
         if each not in self.known:
             self.known[each] = self.seconds(SIZES, *each)
@@ -69,16 +73,17 @@ class Figure:
     place
         Source of the drafts.
     value
-        Number of clients that a unit serves at their minimum rate; without a minimum rate, tokens
-        per second of each client.
+        Number of clients that a unit serves at their minimum rate. Without a minimum rate, it is
+        the number of tokens per second of each client.
     draft_tokens
         Draft length; 0 without drafts.
     overlap
-        Whether devices draft ahead.
+        Whether devices draft ahead while the verifier works.
     batch
         Mean number of sequences in a pass.
     band
-        Value in the worst and the best case of the measurements; None if they have no limits.
+        Values in the worst and the best case within the measurement error; None if the
+        measurements have no error limits.
     """
 
     place: Place
@@ -90,7 +95,7 @@ class Figure:
 
 
 def places_of(problem: PlacementProblem) -> list[Place]:
-    """Return the possible sources of drafts; the first one is no drafts."""
+    """Return the possible sources of drafts, beginning with "none"."""
     (drafter,), (of,) = problem.drafters, problem.classes
     there = (True, drafter.beside, drafter.server, of.device_seconds_per_token)
     places: tuple[Place, ...] = ("none", "beside", "pool", "device")
@@ -98,8 +103,9 @@ def places_of(problem: PlacementProblem) -> list[Place]:
 
 
 def best_length(problem: PlacementProblem, place: Place, value: float = 0.0) -> Figure:
-    """Return the yield of the best draft length of a source, if it exceeds a value. Among equal
-    lengths, the shortest is best.
+    """Return the yield of a source of drafts at its best draft length.
+
+    Only lengths whose yield exceeds `value` are considered; ties go to the shortest length.
     """
     (of,), found = problem.classes, Figure(place, 0.0)
     most = 0 if place == "none" else problem.max_draft_tokens
@@ -111,7 +117,7 @@ def best_length(problem: PlacementProblem, place: Place, value: float = 0.0) -> 
                 return problem.serves(everywhere(problem, option, count))
 
             if of.min_tokens_per_second:
-                # rates are not monotone in the number of clients: search from above
+                # rates are not monotone in the number of clients, so search from above
                 above = count = _limit(problem, option) if serves(1) else 0
                 while count > value and not serves(count):
                     above = count
@@ -134,8 +140,9 @@ def best_length(problem: PlacementProblem, place: Place, value: float = 0.0) -> 
 
 
 def _limit(problem: PlacementProblem, option: Figure) -> int:
-    """Return an upper limit of the number of clients at their minimum rate, from the tokens of a
-    unit that is always busy.
+    """Return an upper bound on the number of clients that a unit can serve at their minimum rate.
+
+    The bound follows from the number of tokens that an always busy unit generates.
     """
     plan = everywhere(problem, option, 1)
     (group,), (verifier,), (of,) = plan.groups, problem.verifiers, problem.classes
@@ -149,8 +156,9 @@ def _limit(problem: PlacementProblem, option: Figure) -> int:
 def everywhere(
     problem: PlacementProblem, option: Figure, clients: int, units: int = 1
 ) -> PlacementPlan:
-    """Return the plan with one source of drafts for all clients, who are spread evenly over
-    units.
+    """Return the plan that uses one source of drafts for all clients.
+
+    The clients are spread evenly over the units.
     """
     (of,), (drafter,), (verifier,) = problem.classes, problem.drafters, problem.verifiers
     least, more = divmod(clients, units)

@@ -1,5 +1,6 @@
-"""Parts of placement problems: passes of a verifier and of drafters, round trips with a spread, and
-classes of clients.
+"""Building blocks of placement problems.
+
+The module contains passes of verifiers and drafters, random round trips, and client classes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ QUANTILES = (np.arange(20) + 0.5) / 20
 
 
 def spread(seconds: float) -> Any:
-    """Return 20 equally likely round trips of a given mean: R (0.9 - 0.1 log(1 - u)).
+    """Return 20 equally likely round trips with a given mean: R (0.9 - 0.1 log(1 - u)).
 
     Examples
     --------
@@ -29,8 +30,10 @@ def spread(seconds: float) -> Any:
 
 
 def passes(weights: float, arithmetic: float, sequence: float, cached: float) -> PassPieces:
-    """Return the time of a pass: the maximum of reading the weights and computing per token, plus
-    the time that batches add.
+    """Return the time model of a pass.
+
+    The duration is the maximum of the time to read the weights and the time to compute the tokens,
+    plus terms that grow with the batch.
     """
     return PassPieces(
         np.array(
@@ -45,8 +48,9 @@ def passes(weights: float, arithmetic: float, sequence: float, cached: float) ->
 def verifier(
     name: str, units: int, slower: float = 1.0, memory: float = 80.0, price: float = 0.0
 ) -> Verifier:
-    """Return units that hold 16 GB of weights and read them in 8 ms times `slower`; memory is in
-    gigabytes.
+    """Return verifier units that hold 16 GB of weights and read them in 8 ms times `slower`.
+
+    `memory` is in gigabytes.
     """
     return Verifier(
         name=name,
@@ -64,8 +68,9 @@ def verifier(
 def drafter(
     name: str, size: float, verifiers: list[str], kind: Any = "sequential", pool: str | None = None
 ) -> Drafter:
-    """Return a drafter with `size` times the weights of a model whose pass takes a millisecond next
-    to the verifier.
+    """Return a drafter with `size` times the weights of a reference model.
+
+    A pass of the reference model next to the verifier takes one millisecond.
     """
     own = passes(0.001 * size, 3e-6 * size, 4e-6, 2e-9 * size)
     return Drafter(
@@ -88,8 +93,10 @@ def clients(
     min_rate: float = 0.0,
     weight: float = 1.0,
 ) -> ClientClass:
-    """Return a class of clients with device seconds per token, by drafter, and mean round trips, by
-    verifier.
+    """Return a class of clients.
+
+    `device` contains the drafting time per token, by drafter, and `trips` the mean round-trip time,
+    by verifier, both in seconds.
     """
     return ClientClass(
         name=name,
@@ -106,5 +113,5 @@ def clients(
 
 
 def rounded(value: float) -> float:
-    """Return a number rounded to significant digits, which keeps the instance files readable."""
+    """Return a number rounded to four significant digits, which keeps instance files readable."""
     return float(f"{value:.3e}")

@@ -1,4 +1,4 @@
-"""Families of `prompt-chunking` problems, and of workloads for its policies."""
+"""Families (generators) of `prompt-chunking` problems, and of workloads for their policies."""
 
 from __future__ import annotations
 

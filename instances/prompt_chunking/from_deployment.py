@@ -1,5 +1,6 @@
-"""Conversion of a user's deployment to one `prompt-chunking` problem: a typical prompt over the
-link to the user's verifier.
+"""Conversion of a user's deployment to one `prompt-chunking` problem.
+
+A typical prompt is sent over the link to the user's verifier.
 """
 
 from __future__ import annotations
@@ -29,8 +30,9 @@ MEASURE = {
 
 
 def prompt_chunking(known: Deployment, seed: int = 0) -> Proposal:
-    """Return the problem of prefilling the median prompt. The verifier is one stage, because its
-    passes were measured whole.
+    """Return the problem of prefilling the median prompt.
+
+    The verifier is modelled as a single stage, because its passes were measured as a whole.
     """
     (family,) = labelled(FAMILIES, "paper-4")
     base = family.generate(seed=seed)
@@ -63,7 +65,7 @@ def prompt_chunking(known: Deployment, seed: int = 0) -> Proposal:
 
 
 def _delay(known: Deployment) -> tuple[dict[str, Any], str]:
-    """Return the seconds of a prefill by its tokens, and their source."""
+    """Return the duration of a prefill as a function of its tokens, and the source of the data."""
     passes = known.passes.times["verify"]
     sizes = np.exp2(np.arange(KNOTS + 4.0))
     inside = np.broadcast_to(passes.covers(np.ones(1), sizes, np.zeros(1)), sizes.shape)

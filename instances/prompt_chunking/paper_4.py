@@ -1,8 +1,9 @@
-"""The prototype of paper 4: one prompt, a WiFi link, and the cloud delay of its Fig. 1.
+"""Family with the prototype of paper 4: one prompt, a WiFi link, and the cloud delay of Fig. 1.
 
-Vicuna-7B has a hidden size of 4096 at 2 bytes per value, and Fig. 1 shows its cloud delay. The
-delay of Vicuna-13B, with a hidden size of 5120, is the same curve scaled by parameters. The uplinks
-are 5-10 MB/s and the downlinks 10-15 MB/s. The paper does not print the overhead of a message.
+Vicuna-7B has a hidden size of 4096 at 2 bytes per value, and Fig. 1 shows its cloud delay.
+Vicuna-13B has a hidden size of 5120, and its delay is the same curve scaled by the number of
+parameters. Uplinks have 5-10 MB/s and downlinks 10-15 MB/s. The paper does not report the overhead
+of a message.
 """
 
 from __future__ import annotations
@@ -38,11 +39,11 @@ def paper_4(
     pipeline_length
         Number P of GPUs in the cloud pipeline.
     background_tokens
-        Batched tokens mu of other devices.
+        Number mu of tokens of other devices in a batch.
     message_milliseconds
-        Overhead of each uploaded chunk, in addition to its bytes.
+        Overhead of each uploaded chunk, in addition to the upload of its bytes.
     model
-        Model that determines the bytes of a hidden state and the cloud delay: "vicuna-7b"
+        Model that determines the size of a hidden state and the cloud delay: "vicuna-7b"
         (SpecBench) or "vicuna-13b" (CNN/DM).
     seed
         Not used; the instance is deterministic.

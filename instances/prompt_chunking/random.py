@@ -1,5 +1,6 @@
-"""Prompts on random links and clouds: bandwidths from the ranges of paper 4, random increasing
-cloud delays.
+"""Family of prompts on random links and clouds.
+
+Bandwidths are drawn from the ranges of paper 4, and cloud delays are random increasing functions.
 """
 
 from __future__ import annotations
@@ -24,23 +25,24 @@ def random(
 ) -> PromptChunkingProblem:
     """A prompt on a random link and cloud.
 
-    The uplink is uniform on 5-10 MB/s, the downlink on 10-15 MB/s. The cloud delay starts at 5-40
-    ms and rises by log-uniform slopes of 10^-5.5 to 10^-3.5 seconds per token between log-uniform
-    knots up to twice the prompt. It is neither convex nor concave. The device takes up to 1 ms per
-    chunk and, per token, up to 30 % of a token's upload time.
+    The uplink rate is uniform on 5-10 MB/s and the downlink rate on 10-15 MB/s. The cloud delay is
+    piecewise linear, and neither convex nor concave. It starts at 5-40 ms, and its slopes are
+    log-uniform on 10^-5.5 to 10^-3.5 seconds per token. The distances between its breakpoints are
+    log-uniform up to twice the prompt length. The device takes up to 1 ms per chunk and, per token,
+    up to 30 % of the upload time of a token.
 
     Parameters
     ----------
     prompt_tokens
         Prompt length N.
     pipeline_length
-        Number P of pipeline stages; 0 draws one of 1, 2, 4, 8.
+        Number P of pipeline stages; 0 means a random choice from 1, 2, 4 and 8.
     knots
-        Number of knots of the cloud delay, at least 2.
+        Number of points that define the cloud delay, at least 2.
     wait
         Rule for waiting in the cloud, as in the problem.
     download
-        Downloaded chunks, as in the problem.
+        Chunks that are downloaded, as in the problem.
     max_message_milliseconds
         Upper end of the uniform distribution of the message overhead.
     seed

@@ -1,4 +1,4 @@
-"""Random prompts, links and clouds with one extreme property each."""
+"""Families of random prompts, links and clouds with one extreme property each."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 def single_stage(
     *, prompt_tokens: int = 1000, cloud_slowness: float = 3.0, wait: str = "serial", seed: int = 0
 ) -> PromptChunkingProblem:
-    """A random link with one slow GPU behind it.
+    """A random link to a cloud with a single slow GPU.
 
-    Difficulty: the cloud is the bottleneck, and every chunk pays the fixed cost of a batch in full.
-    With a serial wait each chunk also waits for the running batch. Upload, cloud and download can
+    Difficulty: the cloud is the bottleneck, and every chunk incurs the full fixed cost of a batch.
+    With a serial wait, each chunk also waits for the running batch. Upload, cloud and download can
     each be critical.
 
     Parameters
@@ -29,7 +29,7 @@ def single_stage(
     seed
         Seed of the random generator, as in `random`.
     cloud_slowness
-        Factor on the cloud delay.
+        Factor by which the cloud delay is multiplied.
     wait
         Rule for waiting in the cloud, as in the problem.
     """
@@ -46,12 +46,11 @@ def single_stage(
 def slow_link(
     *, prompt_tokens: int = 1000, slowness: float = 20.0, download: str = "all", seed: int = 0
 ) -> PromptChunkingProblem:
-    """A random cloud behind links slowed by a factor; the downlink is barely faster than the
-    uplink.
+    """A random cloud behind slow links, with a downlink that is barely faster than the uplink.
 
-    Difficulty: the download of the last chunk follows its upload, so the last chunks must be small,
-    although messages and batches still have a cost. The gain is a small share of a long time, and
-    gaps close slowly.
+    Difficulty: the last chunk can be downloaded only after its upload, so the last chunks must be
+    small although each message and each batch has a cost. The gain is a small fraction of a long
+    time, and gaps close slowly.
 
     Parameters
     ----------
@@ -62,7 +61,7 @@ def slow_link(
     slowness
         Factor by which both links are slower than in paper 4 (5-10 MB/s up, 10-15 MB/s down).
     download
-        Downloaded chunks, as in the problem.
+        Chunks that are downloaded, as in the problem.
     """
     problem = random(prompt_tokens=prompt_tokens, download=download, seed=seed)
     up = problem.uplink_bytes_per_second / positive("slowness", slowness)
@@ -79,8 +78,8 @@ def slow_message(
 ) -> PromptChunkingProblem:
     """A random link and cloud with an overhead of tens of milliseconds per message.
 
-    Difficulty: few chunks of very different sizes are best, and adding or removing one changes all
-    of them. Eq. 3 of paper 4 ignores the overhead of a message and sends far too many.
+    Difficulty: the best plan has few chunks of very different sizes, and adding or removing a chunk
+    changes all sizes. Eq. 3 of paper 4 ignores the message overhead and yields far too many chunks.
 
     Parameters
     ----------
@@ -89,7 +88,7 @@ def slow_message(
     seed
         Seed of the random generator, as in `random`.
     message_milliseconds
-        Overhead of each uploaded chunk, in addition to its bytes.
+        Overhead of each uploaded chunk, in addition to the upload of its bytes.
     """
     message_milliseconds = number("message_milliseconds", message_milliseconds, 0)
     return dataclasses.replace(
@@ -106,10 +105,9 @@ def steep_cloud(
     step_milliseconds: float = 15.0,
     seed: int = 0,
 ) -> PromptChunkingProblem:
-    """A cloud delay that jumps by milliseconds within one token every n tokens and is flat in
-    between.
+    """A cloud delay that is constant except for a jump of several milliseconds every n tokens.
 
-    Difficulty: the delay is neither convex nor concave, the best chunks end just before a step, and
+    Difficulty: the delay is neither convex nor concave, the best chunks end just before a jump, and
     Eq. 3 of paper 4 has several roots or no root.
 
     Parameters
@@ -119,9 +117,9 @@ def steep_cloud(
     seed
         Seed of the random generator, as in `random`.
     step_tokens
-        Number of tokens from one step to the next, at least 2.
+        Number of tokens n between two jumps, at least 2.
     step_milliseconds
-        Height of a step.
+        Height of a jump.
     """
     problem = random(prompt_tokens=prompt_tokens, seed=seed)
     width = integer("step_tokens", step_tokens, 2, MAX_TOKENS)

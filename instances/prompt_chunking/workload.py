@@ -1,21 +1,21 @@
-"""Workloads of paper 4: SpecBench on Vicuna-7B and CNN/DM on Vicuna-13B, with 30 Jetson devices and
-8 A6000 GPUs.
+"""Workloads of paper 4: SpecBench on Vicuna-7B and CNN/DM on Vicuna-13B.
 
-The paper prints prompt lengths (Table 3), hidden sizes, layers, at most 128 generated tokens, and
-bandwidths from 5 to 10 MB/s up and from 10 to 15 MB/s down. The values that it omits are set here
-and calibrated in `paper_4_simulation`:
+The paper uses 30 Jetson devices and 8 A6000 GPUs. It reports prompt lengths (Table 3), hidden
+sizes, layers, at most 128 generated tokens, and bandwidths of 5 to 10 MB/s up and 10 to 15 MB/s
+down. The values that it omits are set here and calibrated in `paper_4_simulation`:
 
-* g for Vicuna-7B has four knots that reproduce Fig. 1 and the text about it. For Vicuna-13B the
-  same curve is scaled by the parameters of the layers in the cloud (37 of 40 compared with 30 of
-  32).
-* A drafting step reads the draft model's weights once from memory: first layers, adapter and head
-  in 16 bits. The bandwidths are those of Jetson AGX Xavier (136.5 GB/s, two of three devices) and
-  Orin (204.8 GB/s).
-* The local computation of Fig. 1, 0.09 s for 2000 tokens, is assumed proportional to the tokens.
-* The paper does not print draft lengths, acceptance by position, or how often the top-k candidates
-  hit. Here every draft token is accepted with the probability that gives the accept length of
-  Table 4. Drafts end after each token with a fixed probability or at `max_drafted`; the last token
-  sent is the one below the threshold (Eq. 5).
+* The cloud delay g of Vicuna-7B is piecewise linear, with four points that reproduce Fig. 1 and the
+  text about it. For Vicuna-13B, the same curve is scaled by the number of parameters in the cloud
+  layers (37 of 40 layers compared with 30 of 32).
+* A drafting step reads the weights of the draft model once from memory; these are the first layers,
+  the adapter and the head in 16 bits. The bandwidths are those of Jetson AGX Xavier (136.5 GB/s,
+  two of three devices) and Orin (204.8 GB/s).
+* The local computation of Fig. 1, 0.09 s for 2000 tokens, is assumed to be proportional to the
+  number of tokens.
+* The paper does not report draft lengths, acceptance by position, or how often the accepted token
+  is among the top-k candidates. Here every draft token is accepted with the same probability, which
+  is chosen to reproduce the accept length of Table 4. A draft ends after each token with a fixed
+  probability, or at `max_drafted`. The last token sent is the token below the threshold (Eq. 5).
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ FIGURE_1 = CloudDelay(
     tokens=np.array([0.0, 10.0, 512.0, 2000.0]),
     seconds=np.array([0.026141581, 0.027021974, 0.071217721, 0.28]),
 )
-"""This cloud delay g of Vicuna-7B on one A6000 reproduces Fig. 1: 10.1 % at 32 tokens, 82.3 ms
-saved by chunks of 32, and 0.28 s at 2000.
+"""Cloud delay g of Vicuna-7B on one A6000, which reproduces Fig. 1.
+
+The delay rises by 10.1 % from 1 to 32 prompt tokens and is 0.28 s at 2000 tokens. Chunks of 32
+tokens save 82.3 ms.
 """
 
 LAYER_PARAMETERS = {
@@ -42,32 +44,31 @@ LAYER_PARAMETERS = {
     "vicuna-13b": 4 * 5120**2 + 3 * 5120 * 13824,
 }
 ADAPTER_PARAMETERS = {"vicuna-7b": 67e6, "vicuna-13b": 105e6}
-"""Table 4 prints these numbers of parameters."""
+"""Numbers of adapter parameters that Table 4 reports."""
 JETSON_BYTES_PER_SECOND = (136.5e9, 136.5e9, 204.8e9)
-"""Two of three devices are AGX Xavier (20 of 30), the others AGX Orin; each has this memory
-bandwidth.
-"""
+"""Memory bandwidths of the devices: two of three are AGX Xavier (20 of 30), the others AGX Orin."""
 
-# all layers, layers on the device, hidden size
+# numbers of layers in total and on the device, hidden size
 _LAYERS = {"vicuna-7b": (32, 2, 4096), "vicuna-13b": (40, 3, 5120)}
 _PROMPTS = {"specbench": (351.2, 397.3), "cnn-dm": (1036.6, 511.8)}  # Table 3
 _MODELS = {"specbench": "vicuna-7b", "cnn-dm": "vicuna-13b"}
 ACCEPT_LENGTHS = {"specbench": (1.89, 2.06), "cnn-dm": (1.75, 1.98)}
-"""Table 4 prints these mean tokens per round of U-Medusa and of HAT."""
+"""Mean tokens per round of U-Medusa and of HAT, as Table 4 reports them."""
 _SERVER_CHUNK = {"specbench": 128, "cnn-dm": 256}  # Sec. 4.1
 LOCAL_SECONDS_PER_TOKEN = 0.09 / 2000.0
 
 
 def cloud_delay(model: str, scale: float = 1.0) -> CloudDelay:
-    """Return g of a model's middle part on one A6000, multiplied by a scale."""
+    """Return the cloud delay g of a model's middle layers on one A6000, multiplied by `scale`."""
     layers, local, _ = _LAYERS[model]
     share = (layers - local) * LAYER_PARAMETERS[model] / (30 * LAYER_PARAMETERS["vicuna-7b"])
     return CloudDelay(tokens=FIGURE_1.tokens, seconds=FIGURE_1.seconds * share * scale)
 
 
 def draft_seconds(model: str, *, adapter: bool = True) -> tuple[float, ...]:
-    """Return the seconds per step of the draft model, or of only the first layers and the head, by
-    kind of device.
+    """Return the duration of a drafting step for each kind of device, in seconds.
+
+    Without the adapter, the step runs only the first layers and the head.
     """
     _, local, hidden = _LAYERS[model]
     weights = (
@@ -94,27 +95,27 @@ def paper_4_workload(
     Parameters
     ----------
     dataset
-        Data set: "specbench" or "cnn-dm".
+        Name of the data set: "specbench" or "cnn-dm".
     requests_per_second
         Rate of the Poisson process.
     pipeline_length
         Number of GPUs in the pipeline.
     link_scale
-        Factor on the printed bandwidths: 5-10 MB/s up, 10-15 MB/s down.
+        Factor by which the published bandwidths are multiplied: 5-10 MB/s up, 10-15 MB/s down.
     cloud_scale
-        Factor on the cloud delay g.
+        Factor by which the cloud delay g is multiplied.
     link_latency_seconds
-        Latency of the link, which the paper does not print.
+        Latency of the link, which the paper does not report.
     message_overhead_seconds
-        Overhead of a message, which the paper does not print.
+        Overhead of a message, which the paper does not report.
     local_overhead_seconds
-        Time of every pass through the device's layers in addition to its tokens; None means reading
-        their weights once, averaged over the devices.
+        Fixed duration of a pass through the layers on the device, excluding the time per token.
+        None means the time to read the weights of these layers once, averaged over the devices.
 
     Raises
     ------
     InvalidInput
-        If there is no such data set, or a value is outside its domain.
+        If no data set has this name, or if a value is outside its domain.
     """
     one_of("dataset", dataset, _PROMPTS)
     link_scale = positive("link_scale", link_scale)
@@ -150,7 +151,7 @@ def specbench(
     link_scale: float = 1.0,
     cloud_scale: float = 1.0,
 ) -> PromptWorkload:
-    """Return the requests of SpecBench on Vicuna-7B; parameters as in `paper_4_workload`."""
+    """Return the requests of SpecBench on Vicuna-7B, with parameters as in `paper_4_workload`."""
     return paper_4_workload(
         "specbench",
         requests_per_second=requests_per_second,
@@ -167,7 +168,7 @@ def cnn_dm(
     link_scale: float = 1.0,
     cloud_scale: float = 1.0,
 ) -> PromptWorkload:
-    """Return the requests of CNN/DM on Vicuna-13B; parameters as in `paper_4_workload`."""
+    """Return the requests of CNN/DM on Vicuna-13B, with parameters as in `paper_4_workload`."""
     return paper_4_workload(
         "cnn-dm",
         requests_per_second=requests_per_second,
@@ -180,7 +181,7 @@ def cnn_dm(
 def equal_prompts(
     *, prompt_tokens: int = 2000, requests_per_second: float = 2.0, pipeline_length: int = 4
 ) -> PromptWorkload:
-    """Return requests whose prompts all have one length; all other fields are those of SpecBench.
+    """Return requests with prompts of equal length; all other fields are those of SpecBench.
 
     Parameters
     ----------

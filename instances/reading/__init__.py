@@ -1,1 +1,1 @@
-"""Readers for files of other programs: lines, tables, JSON and YAML."""
+"""Readers for text lines, tables, JSON files and YAML files written by other programs."""

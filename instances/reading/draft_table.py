@@ -1,4 +1,4 @@
-"""Logs of drafted tokens: CSV files with one row per token."""
+"""Reader of logs of drafted tokens, which are CSV files with one row per token."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from specopt.models.reading import StrPath
 
 MAX_TOKENS_READ = 10_000_000
 MAX_FEATURE = 1e100
-"""Maximum size of a feature, because squares and ratios of larger ones overflow."""
+"""Maximum absolute value of a feature; squares and ratios of larger values overflow."""
 ROUND, OUTCOME = "round", "outcome"
 
 
@@ -25,15 +25,16 @@ def read_draft_log(path: StrPath, features: Sequence[str] = ()) -> DraftLog:
     Parameters
     ----------
     path
-        CSV file with the columns `round` (an integer; the tokens of a round are in order) and
-        `outcome` (1 accepted, 0 the first rejection, -1 after it), and columns of numbers.
+        Path of a CSV file with a column `round` (an integer), a column `outcome` and columns of
+        numbers. An outcome is 1 (accepted), 0 (first rejection) or -1 (after the first rejection).
+        The tokens of each round must be in order.
     features
         Columns to use as features; if empty, all other columns.
 
     Raises
     ------
     InvalidInput
-        If the file does not have this form, or the tokens of a round are not in order.
+        If the file does not have this form, or if the tokens of a round are not in order.
     """
     where = printable(str(path))
     with open_lines(path) as stream:

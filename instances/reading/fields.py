@@ -1,4 +1,4 @@
-"""The fields of a JSON object or of a row of a table, checked when they are read."""
+"""Fields of JSON objects and of table rows, checked when they are read."""
 
 from __future__ import annotations
 
@@ -16,17 +16,18 @@ _LONGEST_DECIMAL = 60
 
 
 class Fields:
-    """An object of JSON, or a row of a table; values that are null, empty or NaN are treated as
-    missing.
+    """A JSON object or a row of a table.
+
+    Values that are null, empty or NaN are treated as missing.
 
     Parameters
     ----------
     where
-        The file, for messages.
+        Name of the file, used in messages.
     place
-        Position of the object in the file, which precedes names of fields in messages.
+        Position of the object in the file, which precedes field names in messages.
     data
-        The object; hyphens in its keys are read as underscores.
+        Content of the object; hyphens in its keys are read as underscores.
 
     Raises
     ------
@@ -45,7 +46,7 @@ class Fields:
         self.values = {str(key).replace("-", "_"): value for key, value in known.items()}
 
     def number(self, *names: str, expected: str = "a number") -> float | None:
-        """Return the first of these fields that is present, as a number; text is converted."""
+        """Return the first given field that is present, as a number; strings are converted."""
         name = next((name for name in names if name in self.values), None)
         if name is None:
             return None
@@ -59,12 +60,12 @@ class Fields:
             raise InvalidInput(f"{self.where}: {self.place}{error}") from None
 
     def numbers(self, names: Mapping[str, str]) -> dict[str, float]:
-        """Return the positive numbers that are present, by their new names."""
+        """Return those of the given fields that are present and not zero, by their new names."""
         found = {name: self.number(field) for name, field in names.items()}
         return {name: value for name, value in found.items() if value}
 
     def integer(self, *names: str, expected: str = "an integer") -> int | None:
-        """Return the first of these fields that is present, as an integer."""
+        """Return the first given field that is present, as an integer."""
         value = self.number(*names, expected=expected)
         if value is not None and not value.is_integer():
             name = next(name for name in names if name in self.values)
@@ -79,7 +80,7 @@ class Fields:
         return value
 
     def text(self, *names: str) -> str:
-        """Return the first of these fields that is present, as text; empty if all are missing."""
+        """Return the first given field that is present, as text; empty if all are missing."""
         name = next((name for name in names if name in self.values), None)
         if name is None:
             return ""
@@ -89,7 +90,7 @@ class Fields:
         return value.strip()
 
     def inner(self, name: str) -> Fields:
-        """Return the object in a field; empty if the field is missing."""
+        """Return the object in a field, or an empty object if the field is missing."""
         return Fields(self.where, f"{self.place}{name}.", self.values.get(name, {}))
 
     def entries(self, name: str) -> list[Fields]:
@@ -102,24 +103,24 @@ class Fields:
         ]
 
     def refuse(self, name: str, expected: str, got: object) -> InvalidInput:
-        """Return the exception that contains the field, the expected and the actual value."""
+        """Return an exception that names the field and states the expected and the actual value."""
         place = f"{self.place}{printable(name)}"
         return InvalidInput(f"{self.where}: {place}: expected {expected}, got {describe(got)}")
 
 
 class Row(Fields):
-    """A row of a table, whose cells are texts.
+    """A row of a table, whose cells contain text.
 
     Parameters
     ----------
     where
-        The file, for messages.
+        Name of the file, used in messages.
     line
         Line on which the row begins.
     columns
         Position of each column.
     cells
-        The cells.
+        Text of each cell.
     """
 
     def __init__(self, where: str, line: int, columns: dict[str, int], cells: list[str]) -> None:
@@ -130,20 +131,20 @@ class Row(Fields):
 
     @property
     def place(self) -> str:  # type: ignore[override]
-        """Line of the row, for messages."""
+        """Line of the row, used in messages."""
         return f"line {self.line}, "
 
     @cached_property
     def values(self) -> dict[str, str]:  # type: ignore[override]
-        """The cells that are not empty."""
+        """Text of the cells that are not empty, by column."""
         return {name: text for name in self.columns if (text := self.text_of(name))}
 
     def text_of(self, name: str) -> str:
-        """Return a cell without spaces around it."""
+        """Return the text of a cell, without leading and trailing spaces."""
         return self.cells[self.columns[name]].strip()
 
     def within(self, name: str, expected: str, low: float, high: float) -> float:
-        """Return a cell that must contain a number in a range."""
+        """Return the number in a cell, which must be within a range."""
         text = self.text_of(name)
         value = decimal(text)
         if value is None or not low <= value <= high:
@@ -152,7 +153,7 @@ class Row(Fields):
 
 
 class CsvFile:
-    """A CSV file with a header, read strictly; iterating yields its rows.
+    """A CSV file with a header, parsed strictly; iteration yields its rows.
 
     Parameters
     ----------
@@ -161,14 +162,16 @@ class CsvFile:
 
     Attributes
     ----------
-    header, line
-        Names of the columns without spaces around them, and the line of the header.
+    header
+        Names of the columns, without leading and trailing spaces.
+    line
+        Line of the header.
 
     Raises
     ------
     InvalidInput
-        If there is no header, or a row is malformed or has another length than the header; the
-        message contains the line.
+        If the header is missing, or if a row is malformed or differs in length from the header.
+        The message contains the line.
     """
 
     def __init__(self, lines: Lines) -> None:
@@ -180,7 +183,7 @@ class CsvFile:
             raise InvalidInput(f"{lines.where}: expected a table, got an empty file")
 
     def need(self, *names: str) -> None:
-        """Reject a header that does not contain each of the given columns once."""
+        """Reject a header that does not contain each of the given columns exactly once."""
         for name in names:
             if self.header.count(name) != 1:
                 known = printable(", ".join(self.header))
@@ -203,8 +206,8 @@ class CsvFile:
             yield Row(where, line, columns, cells)
 
     def _read(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield the line that each row begins on, and its cells; blank lines are skipped."""
-        done = 0  # lines of the rows before
+        """Yield the starting line number and the cells of each row, skipping blank lines."""
+        done = 0  # number of lines read before this row
         try:
             for cells in csv.reader(self.lines, strict=True):
                 line, done = done + 1, self.lines.number
@@ -217,7 +220,7 @@ class CsvFile:
 
 
 def decimal(text: str) -> float | None:
-    """Return the finite number in a text, or None if it is not in decimal notation."""
+    """Return the finite number in a text, or None if the text is not in decimal notation."""
     text = text.strip()
     if len(text) > _LONGEST_DECIMAL or not DECIMAL.fullmatch(text):
         return None

@@ -1,4 +1,4 @@
-"""JSON files with one document, or one document on each line."""
+"""Reader of JSON files with a single document or with one document per line."""
 
 from __future__ import annotations
 
@@ -12,13 +12,15 @@ from specopt.models.reading import StrPath, read_text
 
 
 def json_documents(path: StrPath) -> list[object]:
-    """Return the documents in a file. NaN and infinities are accepted here, because benchmarks
-    write them; readers of fields reject them.
+    """Return the documents in a file.
+
+    NaN and infinities are accepted, because benchmarks write them. Later checks of the fields
+    reject these values.
 
     Raises
     ------
     InvalidInput
-        If it cannot be read, or is not JSON in UTF-8; the message contains the line.
+        If the file cannot be read, or if it is not JSON in UTF-8. The message contains the line.
     """
     return documents_in(read_text(path), path)
 
@@ -26,23 +28,23 @@ def json_documents(path: StrPath) -> list[object]:
 def documents_in(
     text: str, where: StrPath, known: str = "", parse_constant: Callable[[str], Any] | None = None
 ) -> list[object]:
-    """Return the documents of a text.
+    """Return the documents in a text.
 
     Parameters
     ----------
     text
-        One document, or one on each line.
+        Text that contains a single document, or one document per line.
     where
-        Name of the text, for messages.
+        Name of the text, used in messages.
     known
-        Allowed formats in words, for messages; empty if only JSON is allowed.
+        Description of the accepted formats, used in messages; empty if only JSON is accepted.
     parse_constant
         Function that converts NaN and infinities, as in `json.loads`.
 
     Raises
     ------
     InvalidInput
-        If it is not JSON; the message contains the line.
+        If the text is not JSON. The message contains the line.
     """
 
     def parsed(part: str) -> object:
@@ -58,7 +60,7 @@ def documents_in(
             try:
                 documents.append(parsed(line))
             except (ValueError, RecursionError) as error:
-                if not documents:  # no lines of JSON either: the first message says more
+                if not documents:  # not JSON Lines either, so the first error is more helpful
                     raise InvalidInput(
                         f"{where}: expected {known and f'{known}; as '}JSON: {whole}"
                     ) from None

@@ -1,4 +1,4 @@
-"""Numbered lines of a text file in UTF-8; characters that never occur in tables are refused."""
+"""Numbered lines of a UTF-8 text file; characters that never occur in tables are rejected."""
 
 from __future__ import annotations
 
@@ -12,37 +12,42 @@ from specopt.models.fields import describe, printable
 from specopt.models.reading import StrPath, opened, too_large
 
 LONGEST_LINE = 1_000_000
-"""Maximum length of a line, in characters; longer ones indicate a file without lines."""
+"""Maximum length of a line, in characters; longer lines indicate a file without line breaks."""
 
 MAX_BLANK_LINES = 100_000
 """Maximum number of blank lines before a table."""
 
 MAX_CHARACTERS = 2**30
-"""Maximum number of characters read from one file, because callers keep parts of its lines."""
+"""Maximum number of characters read from one file; callers keep parts of its lines in memory."""
 
 
 @contextmanager
 def open_lines(path: StrPath) -> Iterator[TextIO]:
-    """Open a file for `Lines`: bytes that are not UTF-8 become lone surrogates, so that messages
-    can contain their line.
+    """Open a file for `Lines`.
+
+    Bytes that are not UTF-8 become lone surrogates, so that a message can state their line.
     """
     with opened(path) as stream:
         yield io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
 
 
 class Lines:
-    """The lines of a file, including their ends: CR, LF or CRLF. A byte-order mark is skipped."""
+    """The lines of a file, including their line endings (CR, LF or CRLF).
+
+    A byte-order mark at the start of the file is skipped.
+    """
 
     def __init__(self, stream: TextIO, where: str) -> None:
         self.where = where
-        self.number = 0  # of the line handed out last, from 1
+        self.number = 0  # of the most recently returned line, from 1
         self._stream = stream
         self._ahead: list[str] = []
         self._characters = 0
 
     def peek(self) -> tuple[int, str]:
-        """Return the number and the text of the first line that is not blank, without consuming it;
-        the text is empty if there is no such line.
+        """Return the number and the text of the next nonblank line without consuming the line.
+
+        The text is empty if there is no such line.
         """
         while line := self._stream.readline(LONGEST_LINE):
             self._ahead.append(line)
@@ -67,9 +72,7 @@ class Lines:
     def refuse(
         self, line: int, expected: str, got: object, column: str | None = None
     ) -> InvalidInput:
-        """Return the exception that contains the line, the column, the expected and the actual
-        value.
-        """
+        """Return an exception that states the position, the expected and the actual value."""
         place = f"line {line}" if column is None else f"line {line}, {printable(column)}"
         return InvalidInput(f"{self.where}: {place}: expected {expected}, got {describe(got)}")
 

@@ -1,5 +1,6 @@
-"""YAML files, read like JSON: aliases and repeated keys are rejected, and keys must be texts or
-integers.
+"""Reader of YAML files, restricted to the features of JSON.
+
+Aliases and repeated keys are rejected, and keys must be strings or integers.
 """
 
 from __future__ import annotations
@@ -15,16 +16,16 @@ from specopt.models.reading import StrPath
 
 
 def yaml_document(text: str, path: StrPath) -> object:
-    """Return the content of a YAML file; integer keys become text.
+    """Return the content of a YAML file, with integer keys converted to strings.
 
     Raises
     ------
     InvalidInput
-        If it is not YAML, or has features that JSON lacks.
+        If the text is not YAML, or if it uses features that JSON lacks.
     """
     try:
         return yaml.load(text, _Loader)
-    except Exception as error:  # PyYAML's constructors raise what comes: `!!int ""` an IndexError
+    except Exception as error:  # PyYAML raises any error, such as IndexError for `!!int ""`
         problem = getattr(error, "problem", None) or str(error) or type(error).__name__
         mark = getattr(error, "problem_mark", None)
         where = "" if mark is None else f"line {mark.line + 1}: "
@@ -32,12 +33,14 @@ def yaml_document(text: str, path: StrPath) -> object:
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no annotations
-    """Loader that rejects aliases, because an alias of itself never ends, and nested aliases can
-    expand to more than fits into memory.
+    """A YAML loader that rejects aliases.
+
+    An alias that refers to itself never ends, and nested aliases can expand to more than fits into
+    memory.
     """
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Return a node, and reject aliases."""
+        """Return a node, but reject aliases."""
         if self.check_event(yaml.AliasEvent):
             event = self.peek_event()
             message = f"alias *{event.anchor} is not supported; write its content"
@@ -45,7 +48,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no annotatio
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[str, Any]:
-        """Return a mapping with strings as keys."""
+        """Return a mapping whose keys are strings."""
         pairs = []
         for key_node, value_node in node.value:
             key = self.construct_object(key_node, deep=True)

@@ -1,1 +1,1 @@
-"""Runtimes from measurements: tables of timings, and the fits that turn them into models."""
+"""Runtime models fitted to tables of measured times."""

@@ -1,4 +1,4 @@
-"""Fields of problems, taken from files with fitted runtimes."""
+"""Fields of problems, read from files with fitted runtimes."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from specopt.models.fields import describe
 
 
 def of_serving_latency(data: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return both runtimes, and the models with which operations were counted.
+    """Return the runtimes of both models, and the models used to count the operations.
 
     Raises
     ------
     InvalidInput
-        If a runtime is missing, or is not a function of operations.
+        If a runtime is missing or is not a function of operations.
     """
     found: dict[str, Any] = {}
     for name in ("draft", "verify"):
@@ -38,7 +38,7 @@ def of_serving_latency(data: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def of_verification_batch(data: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the estimator of the verify model's passes.
+    """Return the time estimator of the verify model's passes.
 
     Raises
     ------

@@ -1,5 +1,6 @@
-"""Fits of runtimes to measured passes. Cross-validation chooses the form; a fit has errors,
-confidence limits and warnings.
+"""Fits of runtimes to measured passes, with errors, confidence limits and warnings.
+
+The form of the runtime is chosen by cross-validation.
 """
 
 from __future__ import annotations
@@ -33,14 +34,14 @@ from specopt.models.pass_time.read import MIN_SECONDS_PER_TOKEN
 Errors = Literal["absolute", "relative"]
 
 MAX_CONTEXTS = 32
-"""The file of a fit lists at most this many different numbers of cached tokens."""
+"""Maximum number of different cached-token counts listed in the file of a fit."""
 
 WORTH_TELLING = 0.10
-"""A larger relative error causes a warning."""
+"""Relative error above which a warning is issued."""
 
 MIN_SECONDS_PER_FLOP = 1e-19
 MAX_SECONDS_PER_FLOP = 1e-6
-"""No present device computes faster or slower than these limits, so the units must be wrong."""
+"""Range of the speeds of existing devices; values outside the range indicate wrong units."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -52,7 +53,7 @@ class RuntimeFit:
     form
         Form of the runtime.
     errors
-        Whether squares of absolute or of relative errors were minimised.
+        Whether the fit minimised the squares of absolute or of relative errors.
     slope
         Name of the coefficient per unit of work.
     coefficients
@@ -64,19 +65,19 @@ class RuntimeFit:
     level
         Confidence level.
     seed
-        Seed of the folds.
+        Seed of the random folds.
     table
         Measured passes.
     inputs
         Inputs of the form for each pass.
     predicted_seconds
-        Predicted time of each pass.
+        Predicted duration of each pass, in seconds.
     decoder
-        Decoder that converted tokens into operations, or is written to the file for this purpose.
+        Decoder used to convert tokens into operations, or written to the file for this purpose.
     metrics
-        Errors in the table.
+        Errors on the rows of the table.
     cross_validation
-        Errors on inputs that were held out; None if there are too few distinct inputs.
+        Errors on held-out inputs; None if the table has too few distinct inputs.
     warnings
         Warnings for the reader.
     """
@@ -99,7 +100,7 @@ class RuntimeFit:
 
     @property
     def estimator(self) -> VerificationTime:
-        """The additive form as an estimator of `verification-batch`."""
+        """The additive fit as an estimator of `verification-batch`."""
         if self.form.field != "estimator":
             raise InvalidInput(
                 f"estimator: expected the additive form, got the {self.form.name} one"
@@ -108,7 +109,7 @@ class RuntimeFit:
 
     @property
     def runtime(self) -> LinearRuntime | PiecewiseRuntime:
-        """The runtime in the form that `serving-latency` accepts."""
+        """The fit as a runtime in the form that `serving-latency` accepts."""
         if self.slope != "seconds_per_flop" or self.form.field != "runtime":
             raise InvalidInput(
                 "runtime: expected a fit against operations; fit with a model, or x in FLOPs"
@@ -121,13 +122,14 @@ class RuntimeFit:
 
     @property
     def relative_errors(self) -> Floats:
-        """Relative errors: the prediction divided by the measurement, minus 1."""
+        """Predicted divided by measured times, minus 1."""
         return self.predicted_seconds / self.table.seconds - 1.0
 
     @property
     def misfit(self) -> tuple[float, float]:
-        """Minimum and maximum difference between measured and predicted times, relative to the
-        latter, including rows that were held out.
+        """Minimum and maximum difference between measured and predicted times.
+
+        Differences are relative to the predicted times and include rows that were held out.
         """
         validation = self.cross_validation
         held_out = (
@@ -144,7 +146,7 @@ class RuntimeFit:
         return {name: [float(column.min()), float(column.max())] for name, column in inputs.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the content of a fit's file."""
+        """Return the fit in the form in which it is written to a file."""
         table = self.table
         columns = self.table.columns
         validation = self.cross_validation
@@ -214,35 +216,39 @@ def fit_runtime(
 ) -> RuntimeFit:
     """Fit a runtime to measured passes.
 
-    Coefficients are kept at or above 0, and are the global optimum for their form.
+    Coefficients are constrained to be >= 0 and are the global optimum for their form.
 
     Parameters
     ----------
-    table, work
-        Measured passes, and their work.
+    table
+        Measured passes.
+    work
+        Work of the measured passes.
     form
-        One of `FORMS`, or "auto" for the simplest form that is almost as good as the best: its
-        held-out error exceeds the minimum by at most the standard error of the difference over the
-        folds, or by 2 % of the minimum.
+        Name of a form in `FORMS`, or "auto" for the simplest form that is almost as good as the
+        best form. The held-out error of that form exceeds the minimum by at most the standard error
+        of the difference over the folds, or by 2 % of the minimum.
     flat
-        Whether the first piece of the roofline form is a constant: max(c, a x + e).
+        Whether the first line of the roofline form is a constant: max(c, a x + e).
     errors
-        Minimise squares of absolute errors, as the papers' fits do, or of relative ones. Relative
-        ones are better for short passes, but too fast on average by about twice the variance of the
-        relative noise: passes that are too fast by chance weigh more.
+        Whether to minimise the squares of "absolute" errors, as the papers do, or of "relative"
+        errors. Relative errors suit short passes better. However, the predicted times are then too
+        short on average, by about twice the variance of the relative noise, because passes that
+        are fast by chance have a larger weight.
     decoder
         Decoder written to the file of the fit, so that users of the file can count operations.
     level
         Confidence level of the limits.
     folds
-        Folds of the cross-validation; all rows of one input are in the same one.
+        Number of folds of the cross-validation; all rows with the same input are in the same fold.
     seed
-        Seed of the folds.
+        Seed of the random folds.
 
     Raises
     ------
     InvalidInput
-        If an argument is outside its domain, or the table has too few distinct inputs for the form.
+        If an argument is outside its domain, or if the table has too few distinct inputs for the
+        form.
     """
     one_of("form", form, ("auto", *FORMS))
     one_of("errors", errors, ("absolute", "relative"))
@@ -292,7 +298,7 @@ def fit_runtime(
 
 
 def _some(values: Floats) -> list[float]:
-    """Return the distinct values in increasing order, or `MAX_CONTEXTS` of them, evenly spaced."""
+    """Return at most `MAX_CONTEXTS` of the distinct values, evenly spaced, in increasing order."""
     distinct = np.unique(values)
     places = (
         np.linspace(0, len(distinct) - 1, min(len(distinct), MAX_CONTEXTS)).round().astype(np.int64)

@@ -1,5 +1,6 @@
-"""Confidence limits of fitted coefficients whose coverage is correct for few rows and for noise of
-any distribution.
+"""Confidence limits of fitted coefficients.
+
+The limits have the correct coverage for few rows and for noise of any distribution.
 """
 
 from __future__ import annotations
@@ -11,33 +12,36 @@ from specopt.models.fields import Floats
 METHOD = "Student's t with HC2 variances and Bell-McCaffrey degrees of freedom"
 
 OWN = 1e-9
-"""If a row's residual retains less than this share of its noise, the fit passes through the row
-whatever its time is.
+"""Smallest fraction of a row's noise that its residual must retain.
+
+If the residual retains less, the fit passes through the row regardless of the measured time.
 """
 
 
 def confidence_limits(
     design: Floats, coefficients: Floats, seconds: Floats, weights: Floats, level: float
 ) -> tuple[Floats, Floats]:
-    """Return lower and upper limits of coefficients >= 0; the fit is between them.
+    """Return lower and upper limits of coefficients >= 0; the fitted values lie between them.
 
-    The noise of a row is taken from its own residual, which a fit shrinks by 1 - leverage (HC2,
-    MacKinnon and White, 1985): times may vary more where passes take longer, whatever errors were
-    minimised. Student's t has the degrees of freedom that such variances would have under equal
-    noise (Bell and McCaffrey, 2002), so that few rows give wide limits. Percentiles of resamples
-    were too wide for 8 or 12 rows, and too narrow for 40.
+    The variance of each row is estimated from the residual of that row, which a fit shrinks by a
+    factor of 1 - leverage (HC2, MacKinnon and White, 1985). The noise may therefore be larger for
+    longer passes, regardless of which errors the fit minimised. The degrees of freedom of
+    Student's t are those that such variances would have under equal noise (Bell and McCaffrey,
+    2002), so that few rows yield wide limits. Percentiles of resamples were too wide for 8 or 12
+    rows and too narrow for 40 rows.
 
-    If the rows do not determine a coefficient, its limits are 0 and the largest value with which
-    this coefficient alone does not exceed the predicted time of any row.
+    If the rows do not determine a coefficient, its lower limit is 0. Its upper limit is the largest
+    value for which the coefficient's own term does not exceed the predicted time of any row.
 
     Parameters
     ----------
     design
-        Derivatives of the predictions in the coefficients, shape (n, p); times these, predictions.
+        Derivatives of the predictions with respect to the coefficients, shape (n, p). Multiplied
+        by the coefficients, they yield the predictions.
     coefficients
         Fitted coefficients, shape (p,).
     seconds
-        Measured time of each row, shape (n,).
+        Measured duration of each row, in seconds, shape (n,).
     weights
         Weight of each row in the fit, shape (n,).
     level
@@ -65,7 +69,7 @@ def confidence_limits(
         residuals = weights * seconds - weighted / scale @ centre
         keeps = 1.0 - (u**2).sum(axis=1)
         own = keeps > OWN
-        shares = inverse**2  # of each row's variance in that of a coefficient, shape (p, n)
+        shares = inverse**2  # share of each row's variance in that of a coefficient, shape (p, n)
         pooled = float(residuals @ residuals) / free
         variances = shares @ np.where(own, residuals**2 / np.where(own, keeps, 1.0), pooled)
         of = np.where(own, shares / np.where(own, keeps, 1.0), 0.0)

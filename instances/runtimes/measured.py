@@ -1,4 +1,4 @@
-"""Measured passes as a runtime without a fitted form: times are interpolated in the table."""
+"""Measured passes as a runtime without a fitted form; the table is interpolated."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ FORM = "table"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MeasuredRuntime:
-    """A table of measured passes as a runtime.
+    """A table of measured passes, used as a runtime.
 
     Parameters
     ----------
     passes
-        The table.
+        Table of the passes.
     interpolation
-        Its interpolation.
+        Interpolation of the table.
     source
-        Table from which it was read.
+        Table from which the passes were read.
     """
 
     passes: PassTable
@@ -50,7 +50,7 @@ class MeasuredRuntime:
         Raises
         ------
         InvalidInput
-            If the table has other columns, counts are not integers, or the grid has gaps.
+            If the table has other columns, if counts are not integers, or if the grid has gaps.
         """
         if table.x.shape[1] != 1:
             raise InvalidInput(
@@ -76,7 +76,7 @@ class MeasuredRuntime:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the content of its file."""
+        """Return the runtime in the form in which it is written to a file."""
         return {
             "form": FORM,
             "table": dump(self.passes),

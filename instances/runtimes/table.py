@@ -1,4 +1,7 @@
-"""Tables of measured times: CSV files with a header, read strictly. Times of layers are summed."""
+"""Reader of tables of measured times, which are CSV files with a header.
+
+The times of several rows, such as the layers of a model, can be summed.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,15 @@ from specopt.models.fields import Floats, Ints, describe
 from specopt.models.reading import StrPath
 
 UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
-"""Units of times, in seconds."""
+"""Length of each time unit, in seconds."""
 
 MAX_ROWS = 200_000
 MIN_WORK, MAX_WORK = 1e-9, 1e30
 MIN_SECONDS, MAX_SECONDS = 1e-12, 1e9
 REPEATS_APART = 1.5
-"""If the times of rows with the same input differ by more than this factor, a warning is given,
-because a filter may be missing.
+"""Ratio of times with the same input above which a warning is issued.
+
+A large ratio indicates that a filter may be missing.
 """
 
 _SUFFIX = re.compile(r"(?:^|[_. (\[])(us|µs|ms|ns|seconds|sec|s)[)\]]?$", re.ASCII | re.IGNORECASE)
@@ -37,25 +41,26 @@ class TableColumns:
     Parameters
     ----------
     x
-        Columns of the inputs of a fit.
+        Columns that contain the inputs of a fit.
     y
-        Columns of times; several columns are summed.
+        Columns that contain times; several columns are summed.
     cached
-        Column of the tokens cached before the pass, per request.
+        Column that contains the number of tokens cached before the pass, per request.
     batch
-        Column of the number of requests in the pass.
+        Column that contains the number of requests in the pass.
     sum_over
-        A column, such as the layer's name, over whose values the time of a pass is summed. Every
-        input needs a row for each value; several rows for one value are averaged first.
+        Column over whose values the time of a pass is summed, such as the name of the layer. Every
+        input needs a row for each value; several rows for the same value are averaged first.
     where
         Required values of other columns, by column; rows with other values are omitted.
     repeat
         Number of times that each time is counted in a sum, such as the number of layers.
     repeats
-        The same for single values of `sum_over`, or for single columns of `y`.
+        Number of times that a particular value of `sum_over`, or a particular column of `y`, is
+        counted; it overrides `repeat`.
     y_unit
-        One of `UNITS`. None means seconds, and columns whose names indicate another unit are
-        rejected.
+        Unit of the times, a key of `UNITS`. None means seconds, and columns whose names indicate
+        another unit are rejected.
     """
 
     x: tuple[str, ...]
@@ -100,14 +105,14 @@ class TableColumns:
         return (*self.x, *(name for name in (self.cached, self.batch) if name is not None))
 
     def times(self, name: str) -> int:
-        """Return the number of times that a column of `y`, or a value of `sum_over`, counts."""
+        """Return how many times a column of `y`, or a value of `sum_over`, is counted."""
         default = 1 if self.sum_over is not None and name in self.y else self.repeat
         return self.repeats.get(name, default)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RuntimeTable:
-    """Measured passes: inputs and seconds.
+    """Measured passes, with the inputs and the duration of each pass.
 
     Parameters
     ----------
@@ -116,17 +121,17 @@ class RuntimeTable:
     x
         Inputs, shape (n, columns of x).
     cached
-        Cached tokens per request, shape (n,); zeros if there is no such column.
+        Cached tokens per request, shape (n,); zeros if the table has no such column.
     batch
-        Number of requests, shape (n,); ones if there is no such column.
+        Number of requests, shape (n,); ones if the table has no such column.
     seconds
-        Time of each pass, > 0.
+        Duration of each pass, in seconds, > 0.
     lines
-        Line of each pass in the file; for a sum the line of its first row.
+        Line of each pass in the file; for a sum, the line of its first row.
     source
-        The file.
+        Name of the file.
     rows
-        Number of rows of the file, and number of rows that fulfil `where`.
+        Number of rows in the file, and number of rows that match `where`.
     warnings
         Warnings for the reader.
     """
@@ -161,14 +166,14 @@ class RuntimeTable:
 def read_runtime_table(path: StrPath, columns: TableColumns) -> RuntimeTable:
     """Read measured times from a CSV file with a header.
 
-    Byte-order marks, CRLF, blank lines and a missing last newline are accepted. Only the named
-    columns are read.
+    Byte-order marks, CRLF, blank lines and a missing final newline are accepted. Only the columns
+    named in `columns` are read.
 
     Raises
     ------
     InvalidInput
-        If the file cannot be read, lacks a column, has a row of another length or a cell that does
-        not contain a valid number, or if no row fulfils the filter. The message contains line and
+        If the file cannot be read, lacks a column, has a row of the wrong length or a cell without
+        a valid number, or if no row matches the filter. The message contains the line and the
         column.
     """
     where = os.fspath(path)
@@ -225,7 +230,7 @@ def read_runtime_table(path: StrPath, columns: TableColumns) -> RuntimeTable:
 
 
 _Row = tuple[str, int, float, list[float]]
-"""The value of `sum_over` in a row, its line, seconds and inputs."""
+"""The fields of a row: value of `sum_over`, line, time in seconds, and inputs."""
 
 
 def _check_header(table: CsvFile, columns: TableColumns) -> None:
@@ -314,12 +319,12 @@ def _apart(columns: TableColumns, inputs: Floats, seconds: Floats) -> tuple[str,
 
 
 def words_of(inputs: Mapping[str, float]) -> str:
-    """Return inputs by name, for messages."""
+    """Return inputs with their names as text, for messages."""
     return ", ".join(f"{name} = {value:g}" for name, value in inputs.items())
 
 
 def _same(cell: str, value: str) -> bool:
-    """Return whether two cells are equal as texts, or as numbers if both are numbers."""
+    """Return whether two cells are equal as text, or as numbers if both are numbers."""
     if cell == value:
         return True
     one, other = decimal(cell), decimal(value)

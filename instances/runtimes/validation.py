@@ -1,5 +1,6 @@
-"""Errors of a fit, and cross-validation: the errors of every form on inputs that were held out, on
-which the choice of a form is based.
+"""Errors of a fit, and cross-validation of the forms.
+
+The choice of a form is based on the errors of every form on held-out inputs.
 """
 
 from __future__ import annotations
@@ -14,11 +15,12 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints
 
 NO_MATTER = 0.02
-"""A simpler form is preferred if its held-out error is larger by at most this share."""
+"""Relative increase of the held-out error up to which a simpler form is preferred."""
 
 MAX_MISFIT = 1e3
-"""A prediction counts as at least the measured time divided by this number, so that misfits stay
-finite.
+"""Maximum ratio of measured to predicted time.
+
+Smaller predictions are raised to this limit, so that misfits stay finite.
 """
 
 
@@ -29,11 +31,11 @@ class FitMetrics:
     Parameters
     ----------
     r2
-        Share of the variance that is explained; None if all times are equal.
+        Fraction of the variance that is explained; None if all times are equal.
     mape
         Mean absolute error relative to the measurement.
     rmse_seconds
-        Root of the mean squared error.
+        Root mean squared error.
     mae_seconds
         Mean absolute error.
     max_error_seconds
@@ -54,7 +56,7 @@ class FitMetrics:
 
 
 def fit_metrics(predicted: Floats, measured: Floats) -> FitMetrics:
-    """Compare predicted with measured seconds, which are > 0."""
+    """Compare predicted with measured durations, which must be > 0."""
     error = predicted - measured
     spread = float(((measured - measured.mean()) ** 2).sum())
     relative = np.abs(error) / measured
@@ -72,20 +74,19 @@ def fit_metrics(predicted: Floats, measured: Floats) -> FitMetrics:
 
 @dataclass(frozen=True, kw_only=True)
 class CrossValidation:
-    """Errors on inputs that were held out.
+    """Errors on held-out inputs.
 
     Parameters
     ----------
     folds
-        Number of parts into which the distinct inputs were split.
+        Number of folds into which the distinct inputs were split.
     mape
-        Mean error relative to the measurement on each part when the form is fitted to the others,
-        by form.
+        Mean relative error on each fold if the form is fitted to the other folds, by form.
     misfit
-        Minimum and maximum difference between measured and predicted time of a row that was held
-        out, relative to the latter, by form.
+        Minimum and maximum difference between the measured and predicted times of held-out rows,
+        relative to the predicted time, by form.
     reason
-        Chosen form and the reason for the choice.
+        Name of the chosen form and the reason for the choice.
     """
 
     folds: int
@@ -94,7 +95,7 @@ class CrossValidation:
     reason: str = ""
 
     def mean(self, form: str) -> float:
-        """Return the mean error of a form over the parts."""
+        """Return the mean error of a form over the folds."""
         return float(np.mean(self.mape[form]))
 
     def __str__(self) -> str:
@@ -103,7 +104,7 @@ class CrossValidation:
 
 
 Candidates = Mapping[Form, Floats]
-"""Forms and their inputs, the simplest form first."""
+"""Forms and their inputs, simplest form first."""
 
 
 def cross_validate(
@@ -114,9 +115,9 @@ def cross_validate(
     folds: int,
     rng: np.random.Generator,
 ) -> CrossValidation | None:
-    """Return the held-out errors of every form; None if no form can be fitted without a part.
+    """Return the held-out errors of every form, or None if no form can be fitted without a fold.
 
-    `rng` assigns the rows to at most `folds` parts. Rows of one group are in the same part.
+    `rng` assigns the rows to at most `folds` folds. Rows of the same group are in the same fold.
     """
     many = int(groups.max()) + 1
     parts = np.array_split(rng.permutation(many), min(folds, many))
@@ -140,21 +141,22 @@ def cross_validate(
 
 
 def misfit(predicted: Floats, measured: Floats) -> tuple[float, float]:
-    """Return the least and largest difference between measured and predicted times, relative to the
-    latter.
+    """Return the minimum and maximum difference between measured and predicted times.
+
+    Differences are relative to the predicted times.
     """
     apart = measured / np.maximum(predicted, measured / MAX_MISFIT) - 1.0
     return float(apart.min()), float(apart.max())
 
 
 def widest(misfits: Iterable[tuple[float, float]]) -> tuple[float, float]:
-    """Return the smallest interval that contains all of them, and 0."""
+    """Return the smallest interval that contains all given intervals and 0."""
     lows, highs = zip(*misfits, strict=True)
     return min(0.0, *lows), max(0.0, *highs)
 
 
 def choose(candidates: Candidates, validation: CrossValidation | None) -> tuple[Form, str]:
-    """Return the simplest form that is not significantly worse than the best, and the reason."""
+    """Return the simplest form that is not significantly worse than the best one, and why."""
     if validation is None:
         form = next(iter(candidates))
         return form, f"{form.name}: too few different inputs to hold some out"
@@ -179,12 +181,12 @@ def choose(candidates: Candidates, validation: CrossValidation | None) -> tuple[
 
 
 def able(name: str, inputs: Mapping[Form, Floats | None], rows: int) -> dict[Form, Floats]:
-    """Return the forms for which the table has enough data, the simplest first.
+    """Return the forms for which the table has enough data, simplest form first.
 
     Raises
     ------
     InvalidInput
-        If the requested form is not among them, or if there is none and the name is "auto".
+        If the requested form is not among them, or if the name is "auto" and no form qualifies.
     """
     given = {form: of for form, of in inputs.items() if of is not None}
     short = {form.name: text for form, of in given.items() if (text := form.lacks(of))}

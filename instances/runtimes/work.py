@@ -17,7 +17,7 @@ Slope = Literal["seconds_per_token", "seconds_per_flop"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Work:
-    """Inputs of the forms.
+    """Work of measured passes, which is the input of a fit.
 
     Parameters
     ----------
@@ -25,8 +25,8 @@ class Work:
         Tokens or operations of the whole pass, shape (n, 1); None if the table contains only
         features.
     features
-        N_linear, N_interactions and N_cached of Eq. 18 (paper 2), shape (n, 3); None if tokens are
-        unknown.
+        Features N_linear, N_interactions and N_cached of Eq. 18 (paper 2), shape (n, 3); None if
+        tokens are unknown.
     slope
         Name of the coefficient per unit of `total`.
     """
@@ -45,18 +45,19 @@ def work_of(
 ) -> Work:
     """Return the work of each pass.
 
-    One column of tokens holds the new tokens of each request. A pass of m new tokens on c cached
-    ones has the total length c + m. With a decoder it costs flops_per_token m +
-    flops_per_token_pair m (c + m) + flops_per_logit logits operations per request. Logits are those
-    of its last position or of all. Three columns of tokens are the features of a batch.
+    A single column of tokens contains the new tokens of each request. A pass over m new tokens with
+    c cached tokens has the total length c + m. With a decoder, its operations per request are
+    flops_per_token m + flops_per_token_pair m (c + m) + flops_per_logit logits. The number of
+    logits is 1 for the last position only, or m for all positions. Three columns of tokens are the
+    features of a batch.
 
     Parameters
     ----------
     table
         Measured passes.
     x_unit
-        Unit of the one column. None means tokens, and a column whose name indicates another unit is
-        rejected.
+        Unit of the single column. None means tokens, and a column whose name indicates another
+        unit is rejected.
     decoder
         Decoder that converts tokens into operations; operations in the table are not converted.
     all_logits
@@ -65,7 +66,7 @@ def work_of(
     Raises
     ------
     InvalidInput
-        If columns and unit contradict each other.
+        If the columns and the unit contradict each other.
     """
     columns = table.columns
     if len(columns.x) == 3:

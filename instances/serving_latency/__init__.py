@@ -1,4 +1,4 @@
-"""Families of `serving-latency` problems."""
+"""Families (problem generators) of `serving-latency`."""
 
 from __future__ import annotations
 

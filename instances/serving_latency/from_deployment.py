@@ -1,5 +1,6 @@
-"""Conversion of a user's deployment to one `serving-latency` problem: the requests of a trace on
-the user's models, passes and link.
+"""Conversion of a user's deployment to one `serving-latency` problem.
+
+The requests of a trace are served with the user's models, passes and link.
 """
 
 from __future__ import annotations
@@ -29,7 +30,9 @@ MEASURE = {
 
 
 def serving_latency(known: Deployment, seed: int = 0) -> Proposal:
-    """Return the problem of serving all requests together. All tasks share the rate of one link.
+    """Return the problem of serving all requests together.
+
+    All tasks share the bandwidth of one link.
 
     Raises
     ------

@@ -1,5 +1,6 @@
-"""Conversion of a trace to one `serving-latency` problem: the lengths of its requests, with the
-channel and the models of a family.
+"""Conversion of a trace to one `serving-latency` problem.
+
+The problem has the request lengths of the trace, and the channel and models of a family.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def serving_latency(
     Parameters
     ----------
     trace
-        Requests, one task each.
+        Trace whose requests become the tasks.
     family
         Family that supplies the other fields. The signal-to-noise ratios are those of its problem
         with the same number of tasks.
@@ -35,7 +36,7 @@ def serving_latency(
     Raises
     ------
     InvalidInput
-        If the family has no such parameter, or a value is outside its domain.
+        If the family has no such parameter, or if a value is outside its domain.
     """
     drawn: ServingLatencyProblem = family.generate(seed=seed, tasks=len(trace), **parameters)
     return dataclasses.replace(

@@ -1,5 +1,6 @@
-"""The setting of paper 1, Tables I and II: users in a cell, an edge server that drafts and a
-station that verifies.
+"""Family with the setting of paper 1, Tables I and II.
+
+Users in a cell send requests to an edge server that drafts and a base station that verifies.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def paper_1(
 ) -> ServingLatencyProblem:
     """Tasks of uniform lengths from users spread over one cell (paper 1, Sec. IV, Tables I and II).
 
-    Difficulty: the two stages take about equally long for the LLaMA-1.1B pairs, draft memory binds,
+    Difficulty: for the LLaMA-1.1B pairs, the two stages have similar durations, draft memory binds,
     and padding, pipeline order and batch overhead favour different plans.
 
     Parameters

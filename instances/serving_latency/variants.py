@@ -1,4 +1,4 @@
-"""Variants of the setting of paper 1; each is hard in a different way."""
+"""Variants of the setting of paper 1, each of which is hard for a different reason."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def equal_inputs(
 ) -> ServingLatencyProblem:
     """Tasks with prompts of exactly the same length, in the setting of paper 1.
 
-    Difficulty: nothing is padded, every task can replace every other, and many plans tie. Searches
-    that branch on tasks meet each plan in as many forms as there are permutations.
+    Difficulty: nothing is padded, all tasks are interchangeable, and many plans tie. Searches that
+    branch on tasks encounter every plan once for each permutation of equal tasks.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def equal_inputs(
     tasks
         Number of tasks K, as in `paper_1`.
     tokens
-        Input tokens of every task.
+        Number of input tokens of every task.
     max_output
         Largest output length O_max.
     seed
@@ -55,12 +55,12 @@ def heavy_prefill(
     max_output: int = 16,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """Prompts of log-uniform length and answers of a few tokens; otherwise the setting of paper 1.
+    """The setting of paper 1 with prompts of log-uniform length and answers of a few tokens.
 
-    Difficulty: the prefill step takes most of the latency, and its draft stage takes longer than
-    its verification. The batch verified last should then be a short one (Johnson's rule for one
-    step). Algorithm 1 orders the batches by ascending input and ends with the longest prompts: up
-    to 14 % above the optimum.
+    Difficulty: the prefill step accounts for most of the latency, and its draft stage is longer
+    than its verification. The batch verified last should therefore be a short batch (Johnson's rule
+    for one step). Algorithm 1 orders the batches by ascending input length and ends with the
+    longest prompts, which is up to 14 % above the optimum.
 
     Parameters
     ----------
@@ -94,13 +94,11 @@ def known_lengths(
     long_share: float = 0.2,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """The setting of paper 1 with known output lengths: a share of them is long, the others are a
-    tenth of that.
+    """The setting of paper 1 with known output lengths and a mixture of long and short answers.
 
-    Difficulty: a batch lasts as long as its longest answer. Each task is best batched with tasks of
-    a similar output length and a similar input length, in batches of a good size. Contiguous
-    batches in sorted input are no longer sufficient, and the exact methods here handle only a few
-    tasks.
+    Difficulty: a batch lasts as long as its longest answer. The best batches contain tasks with
+    similar input and output lengths and have a suitable size. Contiguous batches in order of input
+    length are no longer sufficient, and the exact methods handle only a few tasks here.
 
     Parameters
     ----------
@@ -113,8 +111,8 @@ def known_lengths(
     max_output
         Largest output length O_max.
     long_share
-        Probability that an output length is uniform on 1..max_output; otherwise it is uniform on
-        1..max_output / 10.
+        Probability that an output length is uniform on 1..max_output. Otherwise, the length is
+        uniform on 1..max_output / 10.
     """
     problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)
     short = np.random.default_rng((seed, 1)).uniform(size=tasks) >= number(
@@ -137,10 +135,10 @@ def slow_link(
     max_output: int = 64,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """Short answers over a narrow band with weak signals; otherwise the setting of paper 1.
+    """The setting of paper 1 with short answers, a narrow band and weak signals.
 
-    Difficulty: most of the latency is the upload, so the bandwidth shares are decisive. The same
-    seconds of inference are a small share of the objective, so relative gaps look smaller than they
+    Difficulty: most of the latency is upload time, so the bandwidth shares are decisive. The
+    inference time is a small fraction of the objective, so relative gaps look smaller than they
     are.
 
     Parameters
@@ -179,11 +177,12 @@ def stage_ratio(
     max_output: int = 512,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """The setting of paper 1 with a draft device that is slower, or faster, by a factor.
+    """The setting of paper 1 with a draft device that is slower or faster by a factor.
 
-    Difficulty: with a slow draft device every batch waits for drafts and only the last verification
-    matters; with a fast one only the first draft matters. Heuristics for balanced stages put the
-    wrong batch there, and the best speculation length moves to an end of its range.
+    Difficulty: if the draft device is slow, every batch waits for drafts and only the last
+    verification matters. If it is fast, only the first draft matters. Heuristics for balanced
+    stages put the wrong batch in these positions, and the best speculation length is at an end of
+    its range.
 
     Parameters
     ----------
@@ -194,7 +193,7 @@ def stage_ratio(
     seed
         Seed of the random generator, as in `paper_1`.
     factor
-        Ratio of the draft stage's seconds to those of Table II; the stage is faster below 1.
+        Ratio of the drafting time to that of Table II; below 1, the draft device is faster.
     max_output
         Largest output length O_max.
     """
@@ -218,12 +217,11 @@ def tight_memory(
     max_output: int = 512,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """The setting of paper 1 with draft memory for a given number of tasks with the longest input
-    (Eq. 9-10).
+    """The setting of paper 1 with draft memory for only a few of the longest tasks (Eq. 9-10).
 
-    Difficulty: batches of long prompts must be small and batches of short ones need not be, so the
-    best sizes differ along the pipeline. There are many batches, and therefore many orders. Fixed
-    sizes waste either memory or verification.
+    Difficulty: batches of long prompts must be small but batches of short prompts need not be, so
+    the best batch sizes differ along the pipeline. The batches are numerous and can be ordered in
+    many ways. Fixed sizes waste either memory or verification time.
 
     Parameters
     ----------
@@ -247,5 +245,5 @@ def tight_memory(
         problem,
         name=f"tight-memory {pair} K={tasks} fit={fit:g} O<={max_output} seed={seed}",
         draft_memory_bytes=1.0001
-        * (problem.draft.parameter_bytes + room),  # after any later rounding, `fit` tasks fit
+        * (problem.draft.parameter_bytes + room),  # `fit` tasks fit even after rounding
     )

@@ -1,5 +1,6 @@
-"""Measured throughput of engines by load and draft length, from files of benchmarks: one reader per
-format.
+"""Measured throughput of engines by load and draft length.
+
+Each module reads the benchmark files of one format.
 """
 
 from specopt.instances.sweeps.read import read_sweeps

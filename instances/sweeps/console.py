@@ -1,4 +1,7 @@
-"""The final console output of `vllm bench serve`, saved in a file with one or several blocks."""
+"""Reader of the final console output of `vllm bench serve`.
+
+A file contains one or more blocks of such output.
+"""
 
 from __future__ import annotations
 
@@ -23,23 +26,23 @@ NAMES = {
     "Drafts": "spec_decode_num_drafts",
     "Draft tokens": "spec_decode_draft_tokens",
 }
-"""Fields of the JSON output of the same benchmark, by their printed labels."""
+"""Printed labels and the corresponding fields in the JSON output of the same benchmark."""
 
 _LINE = re.compile(r"\s*([^:]+):\s*(\S+)\s*")
 
 
 def is_console(head: str) -> bool:
-    """Return whether a text with this beginning is such an output."""
+    """Return whether the beginning of a text identifies it as output of `vllm bench serve`."""
     return HEAD in head
 
 
 def console_runs(text: str, where: str) -> list[Run]:
-    """Return the run of each block.
+    """Return the run in each block.
 
     Raises
     ------
     InvalidInput
-        If a field has an invalid value; the message contains the field.
+        If a field has an invalid value. The message contains the field.
     """
     runs = []
     for number, block in enumerate(text.split(HEAD)[1:], start=1):

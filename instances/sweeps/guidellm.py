@@ -1,5 +1,6 @@
-"""GuideLLM's JSON report: benchmarks with their strategy and metrics. The report does not contain
-the engine's draft length.
+"""Reader of GuideLLM's JSON report, which contains benchmarks with their strategies and metrics.
+
+The report does not contain the engine's draft length.
 """
 
 from __future__ import annotations
@@ -8,24 +9,24 @@ from specopt.instances.reading.fields import Fields
 from specopt.instances.sweeps.rows import Run
 
 MEANS = {
-    "inter_token_latency_ms": "mean_tpot_ms",  # its time per token includes the first token
+    "inter_token_latency_ms": "mean_tpot_ms",  # GuideLLM's time per token includes the first token
     "time_to_first_token_ms": "mean_ttft_ms",
     "output_token_count": "output_tokens",
 }
-"""Metrics whose means are part of a sweep, and their names in a sweep."""
+"""Metrics whose means are part of a sweep, with their names in the sweep."""
 
 
 KEYS = {"benchmarks"}
-"""A report has these fields."""
+"""Fields by which a report is recognised."""
 
 
 def guidellm_runs(fields: Fields) -> list[Run]:
-    """Return the benchmarks of a report.
+    """Return the benchmarks in a report as runs.
 
     Raises
     ------
     InvalidInput
-        If a field has an invalid value; the message contains the field.
+        If a field has an invalid value. The message contains the field.
     """
     return [_run(benchmark) for benchmark in fields.entries("benchmarks")]
 
@@ -56,7 +57,7 @@ def _times(metrics: Fields) -> dict[str, float]:
 
 
 def _concurrency(strategy: Fields) -> int | None:
-    """Return the number of concurrent requests, or None if requests arrive at a rate."""
+    """Return the number of concurrent requests, or None if requests arrive at a fixed rate."""
     kind = strategy.text("type_", "kind")
     if kind in ("concurrent", "throughput"):
         return strategy.integer("streams", "max_concurrency")

@@ -1,6 +1,6 @@
-"""The JSON of llama.cpp's speed-bench: tokens per second by category of prompts.
+"""Reader of the JSON output of llama.cpp's speed-bench: tokens per second by prompt category.
 
-The file does not contain the draft length. Without drafted tokens, there was no speculation.
+The file does not contain the draft length. If no tokens were drafted, there was no speculation.
 """
 
 from __future__ import annotations
@@ -9,16 +9,18 @@ from specopt.instances.reading.fields import Fields
 from specopt.instances.sweeps.rows import Run
 
 KEYS = {"summary", "config", "selected_samples"}
-"""A result has these fields."""
+"""Fields by which a result is recognised."""
 
 
 def speed_bench_runs(fields: Fields) -> list[Run]:
-    """Return a run for each category; its throughput is that of a request times the concurrency.
+    """Return a run for each category.
+
+    The throughput of a run is the throughput per request times the concurrency.
 
     Raises
     ------
     InvalidInput
-        If a field has an invalid value; the message contains the field.
+        If a field has an invalid value. The message contains the field.
     """
     requests = fields.inner("config").integer("concurrency") or 1
     runs = []

@@ -1,4 +1,4 @@
-"""Read sweeps in any known format."""
+"""Reader of sweeps in any known format."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ READERS = (
     (sglang.KEYS, lambda fields: [sglang.sglang_run(fields)]),
     (vllm.KEYS, lambda fields: [vllm.vllm_run(fields)]),
 )
-"""Fields that identify the program that wrote a result, and functions that read its results."""
+"""Fields that identify the program that wrote a result, and the functions that read its results."""
 
 _HEAD = 4096
 """Number of bytes read from the beginning of a file to recognise its format."""
@@ -45,12 +45,12 @@ OTHERS = {
     '"conditional_accept_rates"': _ACCEPTANCE,
     ",avg_ns,": "times of passes: give it to `specopt plan --runtimes`",
 }
-"""Contents of files that are not sweeps, by a text at their beginning."""
+"""Descriptions of files that are not sweeps, by a text that occurs near their beginning."""
 
 SUMMARY = "summary.json"
 MAX_FILES = 10_000
 NO_RESULTS = (".pytorch.json", ".failure.json", "warmup.json")
-"""Endings of the names of files that accompany results or repeat them."""
+"""Endings of the names of files that accompany or repeat results."""
 
 
 def read_sweeps(
@@ -60,16 +60,17 @@ def read_sweeps(
     model: str | None = None,
     draft: str | None = None,
 ) -> Sweep:
-    """Read the runs in files or folders as one sweep. Failed runs are omitted; the notes contain
-    their number.
+    """Read the runs in files or folders as one sweep.
+
+    Failed runs are omitted, and the notes contain their number.
 
     Parameters
     ----------
     sources
-        Files or folders: CSV tables, results of ``vllm bench serve`` or ``vllm bench sweep serve``,
-        reports of GuideLLM, lines of SGLang's ``bench_serving``, or bundles of SpecForge. A text
-        may end in ``@K`` or ``@none``, the draft length of runs whose file does not contain it; see
-        `parse_source`.
+        Paths of files or folders with CSV tables, results of ``vllm bench serve`` or ``vllm bench
+        sweep serve``, reports of GuideLLM, results of SGLang's ``bench_serving``, or bundles of
+        SpecForge. A string may end in ``@K`` or ``@none``, which specifies the draft length of
+        runs whose file does not contain it; see `parse_source`.
     workload
         Workload whose runs are returned; None means all workloads.
     model
@@ -80,7 +81,7 @@ def read_sweeps(
     Raises
     ------
     InvalidInput
-        If a file cannot be read or is not a sweep, or the files contradict each other.
+        If a file cannot be read or is not a sweep, or if files contradict each other.
     """
     rows = Rows()
     seen: set[str] = set()
@@ -121,7 +122,7 @@ def _read(rows: Rows, path: str, given: DraftLength) -> None:
 
 
 def _head(path: str) -> str:
-    """Return the beginning of a file, without a byte-order mark and leading space."""
+    """Return the beginning of a file, without a byte-order mark or leading whitespace."""
     with opened(path) as stream:
         return stream.read(_HEAD).decode("utf-8-sig", errors="replace").lstrip()
 
@@ -150,7 +151,7 @@ def _says_it(rows: Rows, given: DraftLength) -> None:
 
 
 def _runs(rows: Rows, documents: list[object], place: str) -> list[Run]:
-    """Return the runs in documents; a document is a run, a report of several runs, or a list."""
+    """Return the runs in documents; each document is a run, a report of several runs, or a list."""
     listed = (one if isinstance(one, list) else [one] for one in documents)
     flat = [one for several in listed for one in several]
     found: list[Run] = []
@@ -167,13 +168,13 @@ def _runs(rows: Rows, documents: list[object], place: str) -> list[Run]:
 def files_in(folder: Path) -> list[Path]:
     """Return the sorted files that contain the runs of a folder and its subfolders.
 
-    If there are files `summary.json`, which `vllm bench sweep` writes for each setting, only these
-    are returned, because they contain all runs.
+    `vllm bench sweep` writes a file `summary.json` for each setting. If there are such files, only
+    these are returned, because they contain all runs.
 
     Raises
     ------
     InvalidInput
-        If there are no files, or too many.
+        If the folder contains no files or too many files.
     """
     found = sorted(path for path in folder.rglob("*.json") if not path.name.endswith(NO_RESULTS))
     found = [path for path in found if path.name == SUMMARY] or found

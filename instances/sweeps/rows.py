@@ -15,12 +15,12 @@ from specopt.models.sweep import ONLY, Condition, Measurement, Point, Setup, Swe
 LONGEST_NAME = 200
 FAILED = "with failed requests"
 MAX_READ = 100_000
-"""At most this many runs are read, as a guard against files that are not sweeps."""
+"""Maximum number of runs that are read, to guard against files that are not sweeps."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """A run, as described in its file.
+    """A benchmark run, as described in its file.
 
     Parameters
     ----------
@@ -31,10 +31,10 @@ class Run:
     concurrency
         Number of concurrent requests; None if it is not fixed.
     said
-        Draft length in the file, or ``...`` if the file does not contain it. A text is the reason
+        Draft length in the file, or ``...`` if the file does not contain it. A string is the reason
         why the run cannot be part of a sweep.
     acceptance_length
-        Mean tokens of a step; None if drafts were not counted.
+        Mean number of tokens per step; None if drafts were not counted.
     program
         Name of the program if it counts drafts whenever an engine speculates; otherwise empty.
     failed
@@ -42,7 +42,7 @@ class Run:
     workload
         Name of the workload.
     context_tokens
-        Number of tokens of a request's context; 0 if unknown.
+        Number of context tokens per request; 0 if unknown.
     model
         Name of the model; empty if unknown.
     setup
@@ -66,13 +66,14 @@ class Run:
 
     @property
     def speculates(self) -> bool:
-        """Whether drafts were counted, or the file contains a draft length."""
+        """Whether drafts were counted or the file contains a draft length."""
         return self.acceptance_length is not None or isinstance(self.said, (int, str))
 
     @property
     def origin(self) -> tuple[str, str, frozenset[str]]:
-        """Program, model, and names of the fields of the run. Fields of speculation are left out;
-        the names of the others identify the version of the program.
+        """Program, model, and names of the run's fields except those about speculation.
+
+        The names identify the version of the program.
         """
         names = frozenset(name for name in self.fields.values if "spec" not in name)
         return self.program, self.model, names
@@ -80,8 +81,9 @@ class Run:
 
 @dataclass(frozen=True)
 class _Found:
-    """A run with its file, model and drafter. The outcome is a measurement, or the reason why the
-    run is omitted.
+    """A run with its file, model and drafter.
+
+    The outcome is a measurement, or the reason why the run is omitted.
     """
 
     where: str
@@ -91,10 +93,10 @@ class _Found:
 
 
 class Rows:
-    """Collector of the runs of several files, including the reasons for omitted runs."""
+    """Collector of the runs of several files, including the reasons for omitting runs."""
 
     def __init__(self) -> None:
-        self.where = ""  # the file that is being read
+        self.where = ""  # file that is being read
         self._found: list[_Found] = []
         self.notes: list[str] = []
         self._assumed: Counter[tuple[str, str, str]] = Counter()
@@ -109,7 +111,7 @@ class Rows:
         Raises
         ------
         InvalidInput
-            If a value is outside its range, or there are too many runs.
+            If a value is outside its range, or if there are too many runs.
         """
         speed, accepted, setup = run.tokens_per_second, run.acceptance_length, run.setup
         names = {
@@ -133,22 +135,24 @@ class Rows:
         self._keep(_Found(self.where, run.model, setup.drafter, measured))
 
     def later(self, runs: Sequence[Run], given: DraftLength) -> None:
-        """Keep the runs of a file until all files are read. `given` is the draft length that the
-        caller specifies for them.
+        """Keep the runs of a file until all files are read.
+
+        `given` is the draft length that the caller specifies for these runs.
         """
         self._unsettled.append((self.where, runs, given))
 
     def settle(self) -> None:
         """Add the runs that `later` has kept.
 
-        A run without counted drafts counts as no speculation if another run of the same model and
-        program has counted drafts. That run is in the same file, or in another file with the same
-        fields. Runs with failed requests are omitted because they had less to do.
+        A run without counted drafts is treated as a run without speculation if another run of the
+        same model and program has counted drafts. The other run must be in the same file, or in a
+        file with the same fields. Runs with failed requests are omitted, because they had less work
+        to do.
 
         Raises
         ------
         InvalidInput
-            If the draft length of a run is not known, or the file contradicts the caller.
+            If the draft length of a run is unknown, or if the file contradicts the caller.
         """
         counted = {
             run.origin: where
@@ -170,14 +174,15 @@ class Rows:
                     shown = counted.get(run.origin) if given is ... else None
                     shown = where if run.origin[:2] in here else shown
                     self.add(run, run.concurrency, self._settled(run, run.said, given, shown))
-                else:  # an acceptance without its throughput is a run that failed
+                else:  # a run with an acceptance length but without throughput has failed
                     self._drop("without throughput", run)
 
     def _settled(
         self, run: Run, said: DraftLength, given: DraftLength, shown: str | None
     ) -> int | None:
-        """Return the draft length of a run. `shown` is the file from which it follows that the
-        program counts drafts.
+        """Return the draft length of a run.
+
+        `shown` is the file that shows that the program counts drafts.
         """
         if said is ... and not run.speculates and shown is not None:
             by = "" if shown == self.where else f", as {shown} counts them"
@@ -212,21 +217,21 @@ class Rows:
     def sweep(
         self, workload: str | None = None, model: str | None = None, draft: str | None = None
     ) -> Sweep:
-        """Return the runs of one workload and model.
+        """Return the runs of one workload, model and drafter.
 
         Parameters
         ----------
         workload
             Workload of the runs; None means all workloads.
         model
-            Model of the runs; None if there is only one.
+            Model of the runs; None if there is only one model.
         draft
             Drafter of the runs; None means all drafters.
 
         Raises
         ------
         InvalidInput
-            If a choice among several models is missing, a name is unknown, or no run is left.
+            If the model is ambiguous, if a name is unknown, or if no run is left.
         """
         found = _of_one("model", model, self._found)
         found = found if draft is None else _of_one("drafter", draft, found)
@@ -265,7 +270,7 @@ class Rows:
 
 
 def _of_one(kind: str, wanted: str | None, found: list[_Found]) -> list[_Found]:
-    """Return the runs of one model or drafter. A run without a name belongs to every model."""
+    """Return the runs of one model or drafter, including runs that do not name any."""
     names = {getattr(one, kind) for one in found} - {""}
     if len(names) > 1 if wanted is None else wanted not in names:
         raise _unknown(kind, names, wanted)

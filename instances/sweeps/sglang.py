@@ -1,5 +1,6 @@
-"""Results of SGLang's `bench_serving`, one on each line of a file. Newer results also contain the
-arguments of the server.
+"""Reader of results of SGLang's `bench_serving`, one per line of a file.
+
+Newer results also contain the arguments of the server.
 """
 
 from __future__ import annotations
@@ -10,16 +11,18 @@ from specopt.instances.sweeps.vllm import context, latency
 from specopt.models.sweep import Setup
 
 KEYS = {"output_throughput", "mean_e2e_latency_ms"}
-"""The result of a run has these fields."""
+"""Fields by which a result is recognised."""
 
 
 def sglang_run(fields: Fields) -> Run:
-    """Return the run of a result. If the concurrency is not fixed, the rounded mean is used.
+    """Return the run described by a result.
+
+    If the concurrency is not fixed, its rounded mean is used.
 
     Raises
     ------
     InvalidInput
-        If a field has an invalid value; the message contains the field.
+        If a field has an invalid value. The message contains the field.
     """
     concurrency = fields.integer("max_concurrency")
     if concurrency is None:
@@ -43,8 +46,10 @@ def sglang_run(fields: Fields) -> Run:
 
 
 def _server(fields: Fields) -> Fields:
-    """Return the server's arguments. If prefill and decode run on separate servers, these are the
-    arguments of the first decode server.
+    """Return the arguments of the server.
+
+    If prefill and decoding run on separate servers, the arguments are those of the first decode
+    server.
     """
     server = fields.inner("server_info")
     return server.entries("decode")[0] if server.values.get("decode") else server

@@ -1,4 +1,4 @@
-"""File names on the command line, with the draft length of the measurements in a file."""
+"""File names on the command line, with an optional draft length of the runs in the file."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from types import EllipsisType
 
 NO_SPECULATION = "none"
 DraftLength = int | EllipsisType | None
-"""Draft length: None without speculation, ``...`` if the file contains it."""
+"""Draft length of runs: None without speculation, ``...`` if the file contains the draft length."""
 
 _SUFFIXED = re.compile(rf"(.+)@(\d{{1,6}}|{NO_SPECULATION})", re.ASCII | re.DOTALL)
 
 
 def parse_source(text: str) -> tuple[str, DraftLength]:
-    """Return the path and the draft length in ``FILE``, ``FILE@K`` or ``FILE@none``. If a file has
-    the whole text as its name, the text is its path.
+    """Return the path and the draft length in ``FILE``, ``FILE@K`` or ``FILE@none``.
+
+    If a file with the whole text as its name exists, the text is the path of this file.
 
     Examples
     --------

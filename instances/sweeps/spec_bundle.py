@@ -1,8 +1,8 @@
-"""SpecForge's bundle of measurements: the throughput by model, benchmark, batch, steps, topk and
-draft model.
+"""Reader of SpecForge's bundle of measurements.
 
-The baseline is repeated in every row of a benchmark and batch. It was measured once and is read
-once.
+The bundle contains the throughput by model, benchmark, batch, steps, topk and draft model. The
+baseline was measured once for each benchmark and batch but is repeated in several rows, so the
+repetitions are skipped.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from specopt.models.sweep import ONLY, Setup
 
 _LONGEST_PLACE = 60
 BASELINES = ("without eagle", "wihtout eagle")
-"""Beginnings of the names of the baseline; the second one is the spelling in the bundle."""
+"""Beginnings of the names of the baseline; the misspelling occurs in the bundle."""
 
 
 def is_spec_bundle(document: object) -> bool:
-    """Return whether a document is a bundle."""
+    """Return whether a document looks like a bundle of SpecForge."""
     models = list(document.values()) if isinstance(document, Mapping) else []
     benchmarks = [one for model in models if isinstance(model, Mapping) for one in model.values()]
     return any(isinstance(one, Mapping) and "results" in one for one in benchmarks)
 
 
 def read_spec_bundle(document: object, rows: Rows) -> None:
-    """Collect the runs of a bundle.
+    """Collect the runs in a bundle.
 
     Raises
     ------
     InvalidInput
-        If a field is missing or has an invalid value; the message contains the field.
+        If a field is missing or has an invalid value. The message contains the field.
     """
     for model, benchmarks in _objects(rows, "the top level", document):
         for name, benchmark in _objects(rows, printable(model, _LONGEST_PLACE), benchmarks):

@@ -1,6 +1,7 @@
-"""The `perf_results.csv` of speculators' evaluation: throughput by subset and rate of requests.
+"""Reader of the `perf_results.csv` that the evaluation of speculators writes.
 
-The number of concurrent requests is the measured rate times the latency (Little's law), rounded.
+The table contains the throughput by subset and request rate. The number of concurrent requests is
+the measured rate times the latency (Little's law), rounded.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ COLUMNS = ("rps_median", "latency_median_s", "output_tps_median")
 
 
 def is_perf_results(first_line: str) -> bool:
-    """Return whether a table with this first line is such a file."""
+    """Return whether the first line of a table identifies it as `perf_results.csv`."""
     return set(COLUMNS) <= set(first_line.strip().split(","))
 
 
@@ -23,7 +24,7 @@ def perf_runs(lines: Lines, rows: Rows) -> list[Run]:
     Raises
     ------
     InvalidInput
-        If a row is malformed; the message contains line and column.
+        If a row is malformed. The message contains the line and the column.
     """
     table, runs = CsvFile(lines), []
     table.need(*COLUMNS)

@@ -1,7 +1,7 @@
-"""Sweeps as CSV tables with a header and columns in any order.
+"""Reader of sweeps as CSV tables with a header and columns in any order.
 
-Unknown columns are ignored with a note. Columns whose name is similar to a known one are refused,
-because rows may differ in them, as in `context`.
+Unknown columns are ignored with a note. Columns such as `context`, whose names are similar to a
+known name, are rejected, because rows may differ in a value that was meant to be used.
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ _STATISTIC = re.compile(r"(p\d+|median|std|min|max)_")
 
 
 def read_csv(lines: Lines, rows: Rows) -> None:
-    """Collect the rows of a table. The column `repeat` is ignored, because equal rows are
-    repetitions anyway.
+    """Collect the runs in the rows of a table.
+
+    The column `repeat` is ignored, because equal rows are treated as repetitions in any case.
 
     Raises
     ------
     InvalidInput
-        If a column is missing, unknown or occurs twice, or a row is malformed; the message contains
-        line and column.
+        If a column is missing, unknown or occurs twice, or if a row is malformed. The message
+        contains the line and the column.
     """
     table = CsvFile(lines)
     line, table.header = table.line, [ALIASES.get(name, name) for name in table.header]
@@ -67,7 +68,7 @@ def read_csv(lines: Lines, rows: Rows) -> None:
 
 
 def _add(rows: Rows, fields: Row) -> None:
-    """Add the run of a row."""
+    """Add the run described by a row."""
     also = {name: value for name in ALSO if (value := _number(fields, name)) is not None}
     unsaid = fields.text("draft_length").lower() == NO_SPECULATION
     mode, topk = written_cell(fields.text("mode")) or "fixed", fields.integer("topk")

@@ -1,9 +1,9 @@
-"""Results of `vllm bench serve`, and of `vllm bench sweep serve`, which also contain the parameters
-of the server.
+"""Reader of results of `vllm bench serve` and `vllm bench sweep serve`.
 
-A parameter is either a field such as `speculative_config.num_speculative_tokens`, or inside the
-field `speculative_config`, which is an object, JSON, or a Python dict (in summary.csv). Without a
-sweep, `--metadata num_speculative_tokens=3` adds the draft length to a result.
+The results of a sweep also contain the parameters of the server. A parameter is either a field such
+as `speculative_config.num_speculative_tokens`, or part of the field `speculative_config`. This
+field is an object, JSON, or a Python dict (in summary.csv). Without a sweep, the option `--metadata
+num_speculative_tokens=3` adds the draft length to a result.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ LATENCY = {
     "mean_ttft_ms": "mean_ttft_ms",
 }
 KEYS = {"output_throughput"}
-"""The result of a run has these fields."""
+"""Fields by which a result is recognised."""
 
 _LONGEST_PARAMETER = 10_000
 
 
 def is_summary(first_line: str) -> bool:
-    """Return whether a table with this first line contains results, as the summary.csv of a sweep
-    does.
+    """Return whether the first line of a table shows that it contains results.
+
+    An example of such a table is the `summary.csv` of a sweep.
     """
     return "output_throughput" in first_line
 
@@ -47,8 +48,8 @@ def read_summary(lines: Lines) -> list[Run]:
     Raises
     ------
     InvalidInput
-        If a row is malformed, or a field has an invalid value; the message contains line and
-        column.
+        If a row is malformed, or if a field has an invalid value. The message contains the line and
+        the column.
     """
     table = CsvFile(lines)
     table.header = [name.replace("-", "_") for name in table.header]
@@ -56,12 +57,12 @@ def read_summary(lines: Lines) -> list[Run]:
 
 
 def vllm_run(fields: Fields) -> Run:
-    """Return the run of a result.
+    """Return the run described by a result.
 
     Raises
     ------
     InvalidInput
-        If a field has an invalid value; the message contains the field.
+        If a field has an invalid value. The message contains the field.
     """
     concurrency = fields.integer("max_concurrency")
     said = _said(fields, concurrency)
@@ -82,28 +83,32 @@ def vllm_run(fields: Fields) -> Run:
 
 
 def _method(fields: Fields) -> str:
-    """Return the drafter named in the parameters or metadata; empty if there is no name."""
+    """Return the drafter named in the parameters or metadata; empty if no drafter is named."""
     config = _parsed(fields.values.get(CONFIG))
     inner = config.get("method") if isinstance(config, Mapping) else None
     return inner if isinstance(inner, str) else fields.text("drafter", f"{CONFIG}.method", "method")
 
 
 def latency(fields: Fields) -> dict[str, float]:
-    """Return the times in a result, and the mean number of output tokens of a request."""
+    """Return the latencies in a result, and the mean number of output tokens per request."""
     tokens, requests = fields.number("total_output_tokens"), fields.number("completed")
     mean = {"output_tokens": tokens / requests} if tokens and requests else {}
     return fields.numbers(LATENCY) | mean
 
 
 def context(fields: Fields) -> int:
-    """Return the number of tokens of a prompt if it is the same for all prompts, otherwise 0."""
+    """Return the number of tokens per prompt if all prompts have the same length, otherwise 0."""
     synthetic = fields.text("dataset_name") or "random"
     more = ("random_input_len", "input_len") if synthetic.startswith("random") else ()
     return fields.integer("context_tokens", *more) or 0
 
 
 def _said(fields: Fields, concurrency: int | None) -> DraftLength | str:
-    """Return the draft length in the parameters."""
+    """Return the draft length according to the parameters.
+
+    The result is ``...`` if the parameters do not determine the draft length, and a string with the
+    reason if the draft length varies.
+    """
     config = _parsed(fields.values.get(CONFIG))
     if isinstance(config, str) and config.lower() == NO_SPECULATION:
         return None
@@ -123,8 +128,10 @@ def _said(fields: Fields, concurrency: int | None) -> DraftLength | str:
 def _scheduled(
     fields: Fields, schedule: object, concurrency: int | None, most: int | None
 ) -> DraftLength | str:
-    """Return the one draft length that a schedule has for every batch up to the concurrency: a
-    range carries on.
+    """Return the draft length of a schedule if it is the same at all batch sizes in use.
+
+    Batch sizes up to the concurrency are in use, and the last range of a schedule also applies to
+    larger batches. If the draft length varies, the result is a string that says so.
     """
     lengths = []
     for entry in schedule if isinstance(schedule, list) else [schedule]:
@@ -140,8 +147,11 @@ def _scheduled(
 
 
 def _counted(fields: Fields) -> DraftLength:
-    """Return the number of positions that drafts were counted for, if steps drafted that many on
-    average; without counts by position, the mean draft if that is whole.
+    """Return the draft length that follows from the counts of drafts, or ``...`` if none does.
+
+    With counts by position, the draft length is the number of positions, provided that the mean
+    number of drafted tokens per step is close to it. Without these counts, it is the mean number of
+    drafted tokens if this number is an integer.
     """
     rates = _parsed(fields.values.get("spec_decode_per_position_acceptance_rates"))
     drafts = fields.number("spec_decode_num_drafts")
@@ -154,8 +164,9 @@ def _counted(fields: Fields) -> DraftLength:
 
 
 def _parsed(value: object) -> object:
-    """Return the value of a text in JSON or Python notation, or the text itself if it is in neither
-    notation.
+    """Return the value of a text in JSON or Python notation.
+
+    A text in neither notation is returned unchanged.
     """
     if not isinstance(value, str) or len(value) > _LONGEST_PARAMETER:
         return value

@@ -1,4 +1,4 @@
-"""Times of a trace as seconds: numbers in a unit, or dates."""
+"""Conversion of the times in a trace to seconds; times are numbers with a unit, or dates."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 
 UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
-"""Units of numeric times, and their number per second."""
+"""Units of numeric times, with the number of units per second."""
 
 DATE = "date"
-"""Unit of times in the form of dates, such as 2023-11-16 18:15:46.6805900 or
-2024-05-10T00:00:00.009930+00:00.
+"""Name of the unit of times that are dates.
+
+Examples are 2023-11-16 18:15:46.6805900 and 2024-05-10T00:00:00.009930+00:00.
 """
 
 TIME_UNITS = (*UNITS, DATE)
 
 MAX_SECONDS = 1e11
-"""Larger times, more than 3,000 years, are rejected; this detects milliseconds since 1970 that are
-given as seconds.
+"""Upper limit of times, more than 3,000 years.
+
+The limit detects milliseconds since 1970 that are declared as seconds.
 """
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
@@ -31,18 +33,20 @@ _DATE = re.compile(
 
 
 class Clock:
-    """Reader of the times of one trace. Dates are counted exactly from the first one before their
-    conversion to floating point.
+    """Reader of the times in one trace.
+
+    Dates are converted to exact offsets from the first date before they are converted to floating
+    point.
 
     Parameters
     ----------
     unit
-        "s", "ms", "us" or "ns" for numbers, or "date".
+        Unit of the times: "s", "ms", "us" or "ns" for numbers, or "date".
 
     Raises
     ------
     InvalidInput
-        If there is no such unit.
+        If the unit is unknown.
     """
 
     def __init__(self, unit: str) -> None:
@@ -57,7 +61,7 @@ class Clock:
 
     @property
     def expected(self) -> str:
-        """Expected form of a time, for messages."""
+        """Description of the expected form of a time, used in messages."""
         if self.unit != DATE:
             return f"a time in {self.unit} of less than {MAX_SECONDS * self._per_second:g}"
         if self._origin is None:
@@ -68,17 +72,20 @@ class Clock:
         )
 
     def seconds(self, text: str) -> float | None:
-        """Return a time in seconds (of dates since the first one); None if it is not a time."""
+        """Return a time in seconds, or None if the text is not a time.
+
+        Dates are measured from the first date in the trace.
+        """
         text = text.strip()
         if self.unit == DATE:
             return self._date(text)
         return self.scaled(float(text)) if _NUMBER.fullmatch(text) else None
 
     def scaled(self, number: float) -> float | None:
-        """Return a number of units in seconds; None if it is too large."""
+        """Return a number of units in seconds; None if the number is too large."""
         if (
             not abs(number) < MAX_SECONDS * self._per_second
-        ):  # catches NaN, and integers that no float holds
+        ):  # also rejects NaN, and integers that are too large for a float
             return None
         return number / self._per_second
 
@@ -89,7 +96,7 @@ class Clock:
         plain, fraction, zone = found.groups()
         try:
             moment = datetime.fromisoformat(plain + (zone or ""))
-        except ValueError:  # no such day, or no such time zone
+        except ValueError:  # the day or the time zone does not exist
             return None
         if self._origin is not None and (zone is not None) != self._zoned:
             return None
@@ -97,4 +104,4 @@ class Clock:
         nanoseconds = since // timedelta(seconds=1) * 10**9 + int((fraction or "").ljust(9, "0"))
         if self._origin is None:
             self._origin, self._zoned = nanoseconds, zone is not None
-        return (nanoseconds - self._origin) / 10**9  # exact integers: rounded only once
+        return (nanoseconds - self._origin) / 10**9  # an exact integer, so rounded only once

@@ -1,8 +1,8 @@
-"""Traces of Mooncake and of Bailian: one JSON object per line, with the same fields for time and
-tokens.
+"""Reader of the traces of Mooncake and of Bailian.
 
-The times of Mooncake are in milliseconds. Those of Bailian, whose requests are turns of chats, are
-in seconds. The ids of prefix blocks are not read.
+Both formats have one JSON object per line, with the same fields for times and tokens. Mooncake's
+times are in milliseconds. Bailian's times are in seconds, and its requests are the turns of chats.
+The ids of prefix blocks are not read.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ FIELDS = ("timestamp", "input_length", "output_length")
 
 @dataclass(frozen=True)
 class JsonLines:
-    """A format of JSON lines.
+    """A trace format with one JSON object per line.
 
     Parameters
     ----------
     name
-        Name for `--format`.
+        Name of the format for `--format`.
     unit
-        Unit of its times.
+        Unit of the times.
     mark
-        Field that distinguishes the format from the others; empty if there is no such field, and
-        the unit is a guess.
+        Field that distinguishes the format from the other formats. Empty if there is no such field;
+        the unit is then a guess.
     """
 
     name: str
@@ -42,23 +42,23 @@ class JsonLines:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Fields that a file must have to be recognised."""
+        """Fields by which a file is recognised."""
         return (*FIELDS, self.mark)
 
     def recognises(self, first_line: str) -> bool:
-        """Return whether a file with this first line has the format."""
+        """Return whether the first line of a file shows that the file has this format."""
         row = _object(first_line) or {}
         mark = next((mark for mark in ("chat_id", "hash_ids") if mark in row), "")
         return set(FIELDS) <= set(row) and self.mark == mark
 
     def read(self, lines: Lines, rows: Rows) -> None:
-        """Read the rows of a file until no more are wanted.
+        """Read the rows of a file until no more rows are needed.
 
         Raises
         ------
         InvalidInput
-            If a line is not a JSON object, or a field is missing or invalid; the message contains
-            line and field.
+            If a line is not a JSON object, or if a field is missing or invalid. The message
+            contains the line and the field.
         """
         clock = Clock(self.unit)
         rows.guessed_unit = "" if self.mark else self.unit
@@ -85,11 +85,11 @@ class JsonLines:
 MOONCAKE = JsonLines("mooncake", "ms", "hash_ids")
 BAILIAN = JsonLines("bailian", "s", "chat_id")
 UNMARKED = JsonLines(MOONCAKE.name, MOONCAKE.unit, "")
-"""Files with only these fields are read as Mooncake's, which are the most common."""
+"""Format of files without a distinguishing field, read as Mooncake, the most common format."""
 
 
 def _shown(value: object) -> object:
-    """Return a value for a message. Lists may be nested too deep for `repr`."""
+    """Return a value for a message; lists and objects may be nested too deeply for `repr`."""
     return type(value).__name__ if isinstance(value, (dict, list)) else value
 
 

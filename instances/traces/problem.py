@@ -21,13 +21,15 @@ class FromTrace:
     Parameters
     ----------
     build
-        Function of the trace, the family and, by keyword, the seed and the family's parameters.
+        Function that returns the problem. Its arguments are the trace, the family (problem
+        generator) and, by keyword, the seed and the family's parameters.
     families
-        Families of the kind that supply the values that traces lack; the first one is the default.
+        Families of this kind that supply the values missing from traces; the first family is the
+        default.
     of_the_trace
         Parameters of the families that the trace determines.
     unused
-        Values of a trace that are not used, and their replacements.
+        Description of the values of a trace that are not used, and of their replacements.
     """
 
     build: Callable[..., Problem]
@@ -41,7 +43,7 @@ class FromTrace:
         Raises
         ------
         InvalidInput
-            If there is no such family.
+            If the name is unknown.
         """
         for family in self.families:
             if name in (None, family.label, family.name):
@@ -59,7 +61,7 @@ class FromTrace:
         Raises
         ------
         InvalidInput
-            If the family or a parameter is unknown, or the problem rejects values of the trace.
+            If the family or a parameter is unknown, or if the problem rejects values of the trace.
         """
         chosen = self.family(family)
         for parameter in parameters:

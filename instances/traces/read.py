@@ -1,4 +1,4 @@
-"""Read a trace file in any of the known formats."""
+"""Reader of trace files in any known format."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Format = Table | JsonLines
 FORMATS: dict[str, Format] = {
     one.name: one for one in (AZURE, BURSTGPT, MOONCAKE, BAILIAN, VIDUR, PLAIN_CSV)
 }
-"""The formats by name."""
+"""Trace formats by name."""
 
 
 def read_trace(
@@ -30,33 +30,33 @@ def read_trace(
     start: int = 0,
     rows: int | None = None,
 ) -> Trace:
-    """Read a trace of requests from a file, drop rows without input or output tokens, and count
-    these.
+    """Read a trace of requests from a file.
 
-    Rows are counted in the order of the file, without the dropped ones. Reading stops at the last
-    requested row. The rows are then sorted by arrival.
+    Rows without input or output tokens are dropped and counted. The other rows are numbered in the
+    order of the file. Reading stops at the last requested row, and the rows are then sorted by
+    arrival.
 
     Parameters
     ----------
     path
-        The file.
+        Path of the file.
     format
-        "azure", "burstgpt", "mooncake", "bailian", "vidur" or "csv"; None: recognised by the first
-        line.
+        Name of the format: "azure", "burstgpt", "mooncake", "bailian", "vidur" or "csv". None means
+        that the format is recognised by the first line.
     columns
-        For "csv": names of the columns "arrival", "input" and "output".
+        Names of the columns "arrival", "input" and "output", for the format "csv".
     time_unit
-        For "csv": unit of the times, "s", "ms", "us", "ns" or "date".
+        Unit of the times, "s", "ms", "us", "ns" or "date", for the format "csv".
     start
-        First row to return, counted from 0.
+        Index of the first row to return, counted from 0.
     rows
-        Number of rows; None: all from the first one on.
+        Number of rows; None means all rows from `start` on.
 
     Raises
     ------
     InvalidInput
-        If the file cannot be read, is not a trace in this format (the message names line and
-        column), or ends before the last requested row.
+        If the file cannot be read, is not a trace in this format, or ends before the last requested
+        row. The message contains the line and the column of a malformed value.
     """
     if format is not None and format not in FORMATS:
         raise InvalidInput(f"format: expected one of {', '.join(FORMATS)}, got {describe(format)}")
@@ -81,7 +81,7 @@ def read_trace(
 
 
 def _recognised(first: str, where: str) -> Format:
-    """Return the only format that fits the first line of a file."""
+    """Return the only format that matches the first line of a file."""
     found = [one for one in (*FORMATS.values(), UNMARKED) if one.recognises(first)]
     if len(found) == 1:
         return found[0]

@@ -11,16 +11,18 @@ from specopt.instances.traces.trace import Trace, check_window, past_the_end
 from specopt.models.errors import InvalidInput
 
 NO_OUTPUT, NO_INPUT = "0 output tokens", "0 input tokens"
-"""Reasons for dropping a row: the request failed, or was empty."""
+"""Reasons for dropping a row: the request failed or was empty."""
 
 
 class Rows:
-    """Collector of the usable rows start, start + 1, ... of a file.
+    """Collector of a range of the usable rows of a file.
+
+    A row is usable if it has input and output tokens.
 
     Parameters
     ----------
     start
-        First requested row, counted from 0 over the usable rows.
+        Index of the first requested row among the usable rows, counted from 0.
     count
         Number of requested rows; None means all rows from `start` on.
     """
@@ -31,7 +33,7 @@ class Rows:
         self._read = self._usable = 0
         self._dropped: Counter[str] = Counter()
         self._seconds, self._inputs, self._outputs = array("d"), array("q"), array("q")
-        self.guessed_unit = ""  # of the times, where nothing says it
+        self.guessed_unit = ""  # unit of the times if the file does not specify it
 
     def add(self, seconds: float, input_tokens: int, output_tokens: int) -> bool:
         """Add a row, and return whether more rows are needed."""
@@ -48,22 +50,23 @@ class Rows:
         return self._count is None or len(self._seconds) < self._count
 
     def trace(self, source: str, where: str, format: str) -> Trace:
-        """Return the collected rows as a trace, sorted by arrival; rows that arrive together keep
-        their order.
+        """Return the collected rows as a trace, sorted by arrival.
+
+        Rows with the same arrival time keep their order.
 
         Parameters
         ----------
         source
-            Name of the file, which the trace keeps.
+            Name of the file, which is stored in the trace.
         where
-            Name of the file in messages.
+            Name of the file, used in messages.
         format
             Name of the format.
 
         Raises
         ------
         InvalidInput
-            If no row is usable, or the window extends beyond the last row.
+            If no row is usable, or if the requested range extends beyond the last row.
         """
         reasons = ", ".join(f"{count} with {reason}" for reason, count in self._dropped.items())
         if self._read == 0:

@@ -1,5 +1,7 @@
-"""Traces that are CSV tables with a header: Azure, BurstGPT, the simulator Vidur, and any table
-whose columns the user names. Columns are found by name, in any order.
+"""Reader of traces that are CSV tables with a header.
+
+The formats are those of Azure, BurstGPT and the simulator Vidur, and tables with column names that
+the user specifies. Columns are found by name, in any order.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
 
 TOKENS = f"a whole number of tokens from 0 to {MAX_TOKENS:,}"
-"""Allowed content of a field of tokens, for messages."""
+"""Allowed content of a field with a number of tokens, used in messages."""
 
 _DIGITS = len(str(MAX_TOKENS))
 
@@ -28,13 +30,13 @@ class Table:
     Parameters
     ----------
     name
-        Name for `--format`.
+        Name of the format for `--format`.
     arrival
-        Column of the time of arrival.
+        Name of the column that contains arrival times.
     input
-        Column of the tokens of the prompt.
+        Name of the column that contains the number of prompt tokens.
     output
-        Column of the tokens of the response.
+        Name of the column that contains the number of response tokens.
     time_unit
         Unit of the times, one of `TIME_UNITS`.
     is_guess
@@ -50,11 +52,11 @@ class Table:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Columns that a file must have."""
+        """Names of the columns that a file must contain."""
         return self.arrival, self.input, self.output
 
     def recognises(self, first_line: str) -> bool:
-        """Return whether a file with this first line has the columns."""
+        """Return whether the first line of a file contains all columns of this format."""
         try:
             header = [field.strip() for field in next(csv.reader([first_line], strict=True), [])]
         except csv.Error:
@@ -62,13 +64,13 @@ class Table:
         return set(self.columns) <= set(header)
 
     def read(self, lines: Lines, rows: Rows) -> None:
-        """Read the rows of a file until no more are wanted.
+        """Read the rows of a file until no more rows are needed.
 
         Raises
         ------
         InvalidInput
-            If the header does not contain each column once, or a row is malformed; the message
-            contains line and column.
+            If the header does not contain each column once, or if a row is malformed. The message
+            contains the line and the column.
         """
         clock = Clock(self.time_unit)
         rows.guessed_unit = self.time_unit if self.is_guess else ""
@@ -84,17 +86,17 @@ class Table:
 
 
 def _tokens(row: Row, name: str) -> int:
-    """Return a number of tokens, which must be written with decimal digits only."""
+    """Return a number of tokens, which must be written in decimal digits only."""
     text = row.text_of(name)
     if text.isdecimal() and text.isascii() and len(text) <= _DIGITS and int(text) <= MAX_TOKENS:
         return int(text)
     raise row.refuse(name, TOKENS, text)
 
 
-# Azure's dates have seven digits of a second and no time zone in 2023, six or none and +00:00 in
-# 2024. BurstGPT contains requests to ChatGPT and GPT-4; older files have six columns, newer ones
-# also `Session ID` and `Elapsed time`. A request that failed has no response tokens. Vidur's tables
-# that contain only lengths have no arrivals.
+# Azure's dates have seven decimals and no time zone in 2023, and six or no decimals and +00:00 in
+# 2024. BurstGPT contains requests to ChatGPT and GPT-4. Its older files have six columns; newer
+# files also have `Session ID` and `Elapsed time`. Failed requests have no response tokens. Tables
+# of Vidur that contain only lengths have no arrivals.
 AZURE = Table(
     name="azure",
     arrival="TIMESTAMP",
@@ -122,19 +124,19 @@ COLUMNS = {"arrival": "arrival_seconds", "input": "input_tokens", "output": "out
 
 
 def plain_csv(columns: Mapping[str, str] | None = None, time_unit: str | None = None) -> Table:
-    """Return the format of a CSV table.
+    """Return the format of a CSV table with the given column names.
 
     Parameters
     ----------
     columns
         Names of the columns "arrival", "input" and "output"; the default names are in `COLUMNS`.
     time_unit
-        One of "s" (default), "ms", "us", "ns" and "date".
+        Unit of the times: "s" (default), "ms", "us", "ns" or "date".
 
     Raises
     ------
     InvalidInput
-        If the unit or a key is unknown, a name is blank, or two keys have the same column.
+        If the unit or a key is unknown, if a name is blank, or if two keys have the same column.
     """
     unit = Clock("s" if time_unit is None else time_unit).unit
     for key, name in (columns or {}).items():

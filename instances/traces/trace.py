@@ -1,4 +1,4 @@
-"""A trace of requests: times of arrival, and lengths of prompts and responses."""
+"""A trace of requests, with arrival times and the lengths of prompts and responses."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Count = Annotated[int, Meta(ge=0)]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trace:
-    """Requests in the order of their arrival, and information on the file that contained them.
+    """Requests in order of arrival, with information on the file that contained them.
 
     Parameters
     ----------
     arrival_seconds
-        Time of arrival of each request, in seconds since the first arrival; never decreasing.
+        Arrival time of each request, in seconds since the first arrival; nondecreasing.
     input_tokens
         Number of tokens of each prompt.
     output_tokens
@@ -33,20 +33,20 @@ class Trace:
     format
         Format of the file.
     start
-        Number of usable rows of the file before the first request.
+        Number of usable rows in the file before the first request.
     rows_read
-        Number of rows that were read, including dropped ones, without header and blank lines.
+        Number of rows that were read, including dropped rows but not the header or blank lines.
     dropped
-        Reasons for dropping rows, each with the number of these rows.
+        Reasons for dropping rows, each with the number of rows dropped.
     out_of_order
-        Number of rows with an earlier arrival than the row before them in the file.
+        Number of rows that arrive earlier than the preceding row in the file.
     guessed_unit
-        Unit in which the times were read if it is a guess; otherwise empty.
+        Unit assumed for the times if it is a guess; otherwise empty.
 
     Raises
     ------
     InvalidInput
-        If a value is outside its domain, arrivals decrease, or columns differ in length.
+        If a value is outside its domain, if arrivals decrease, or if columns differ in length.
     """
 
     arrival_seconds: Annotated[Floats, Column(NonNegative, "row")]
@@ -70,17 +70,17 @@ class Trace:
 
     @property
     def duration_seconds(self) -> float:
-        """Seconds from the first to the last arrival."""
+        """Time from the first to the last arrival, in seconds."""
         return float(self.arrival_seconds[-1])
 
     @property
     def requests_per_second(self) -> float:
-        """Mean rate of arrivals: the number of gaps divided by their total time.
+        """Mean arrival rate, computed as the number of gaps divided by their total duration.
 
         Raises
         ------
         InvalidInput
-            If all requests arrive at once.
+            If all requests arrive at the same time.
         """
         if not self.duration_seconds:
             raise InvalidInput(
@@ -90,7 +90,7 @@ class Trace:
 
     @property
     def guess(self) -> str:
-        """Note that the unit of the times is a guess; empty if it is known."""
+        """Note that the unit of the times is a guess; empty if the unit is known."""
         if not self.guessed_unit:
             return ""
         return (
@@ -105,20 +105,19 @@ class Trace:
         return sum(count for _, count in self.dropped)
 
     def window(self, start: int = 0, rows: int | None = None) -> Trace:
-        """Return the requests start, start + 1, ... of this trace, with a clock that starts at the
-        first of them.
+        """Return consecutive requests of this trace, with times relative to the first of them.
 
         Parameters
         ----------
         start
-            First request, counted from 0.
+            Index of the first request, counted from 0.
         rows
-            Number of requests; None means all from `start` on.
+            Number of requests; None means all requests from `start` on.
 
         Raises
         ------
         InvalidInput
-            If the window is empty or extends beyond the last request.
+            If the range is empty or extends beyond the last request.
         """
         check_window(start, rows)
         stop = len(self) if rows is None else start + rows
@@ -139,7 +138,7 @@ class Trace:
         Raises
         ------
         InvalidInput
-            If there are no such requests.
+            If no request arrives in this period.
         """
         first, stop = np.searchsorted(
             self.arrival_seconds, [from_seconds, to_seconds], side="left"
@@ -153,8 +152,9 @@ class Trace:
 
 
 def check_window(start: object, rows: object) -> None:
-    """Reject a start that is not an integer >= 0, and a number of rows that is neither None nor an
-    integer >= 1.
+    """Check the first index and the number of rows of a range.
+
+    The index must be an integer >= 0, and the number must be None or an integer >= 1.
     """
     integer("start", start, 0)
     if rows is not None:
@@ -162,7 +162,7 @@ def check_window(start: object, rows: object) -> None:
 
 
 def past_the_end(start: int, rows: int | None, usable: int) -> str:
-    """Return the message for a window that a trace of `usable` rows does not contain."""
+    """Return the message for a range that a trace with `usable` rows does not contain."""
     wanted = f"rows from {start} on" if rows is None else f"rows {start} to {start + rows - 1}"
     return (
         f"expected a window within the {usable} usable rows of the trace (0 to {usable - 1}), got"

@@ -1,5 +1,6 @@
-"""Conversion of a user's deployment to one `verification-batch` problem: requests with the contexts
-of a trace, on the user's verifier.
+"""Conversion of a user's deployment to one `verification-batch` problem.
+
+Requests with the contexts of a trace wait for the user's verifier.
 """
 
 from __future__ import annotations
@@ -30,12 +31,12 @@ MEASURE = {
 
 
 def verification_batch(known: Deployment, seed: int = 0) -> Proposal:
-    """Return the problem of a verifier at which the requests wait.
+    """Return the problem of choosing a batch from requests that wait for the user's verifier.
 
     Raises
     ------
     InvalidInput
-        If the weights do not fit the memory, or the file has no estimator.
+        If the weights do not fit into memory, or if the file does not contain an estimator.
     """
     (family,) = labelled(FAMILIES, "mixed")
     trace, verify = known.trace, known.verify

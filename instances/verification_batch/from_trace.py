@@ -1,5 +1,6 @@
-"""Conversion of a trace to one `verification-batch` problem: the contexts of its requests, with the
-devices of a family.
+"""Conversion of a trace to one `verification-batch` problem.
+
+The problem has the contexts of the trace's requests and the devices of a family.
 """
 
 from __future__ import annotations
@@ -17,17 +18,17 @@ from specopt.models.verification_batch.problem import VerificationBatchProblem
 def verification_batch(
     trace: Trace, family: Family, *, seed: int = 0, **parameters: Any
 ) -> VerificationBatchProblem:
-    """Return the problem of a verifier at which all requests of a trace wait, in order of arrival.
+    """Return the problem in which all requests of a trace wait for a verifier, in order of arrival.
 
-    The input tokens of a request are its context, which is either cached or, for a cold request,
-    still to be computed. The properties of the device are drawn: the number of draft tokens, their
-    acceptance rate, the speed class and with it the deadline, relative to now. The lengths of
-    responses and the times between arrivals are not used.
+    The input tokens of a request are its context. The context is either cached or, for a cold
+    request, still to be computed. The family draws the number of draft tokens, their acceptance
+    rate, and the speed class, which determines the deadline relative to the current time. Response
+    lengths and interarrival times are not used.
 
     Parameters
     ----------
     trace
-        Requests, in any order.
+        Trace whose requests wait for the verifier.
     family
         Family that supplies the other fields.
     seed
@@ -38,7 +39,7 @@ def verification_batch(
     Raises
     ------
     InvalidInput
-        If the family has no such parameter, or a value is outside its domain.
+        If the family has no such parameter, or if a value is outside its domain.
     """
     drawn = family.generate(seed=seed, requests=len(trace), **parameters)
     assert isinstance(drawn, VerificationBatchProblem)

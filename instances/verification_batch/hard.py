@@ -1,4 +1,4 @@
-"""Pending requests that are hard to batch, each family in a different way."""
+"""Families of pending requests that are hard to batch, each for a different reason."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from specopt.models.verification_batch.problem import VerificationBatchProblem
 def bursty(
     *, requests: int = 100, bursts: int = 5, spacing_seconds: float = 0.05, seed: int = 0
 ) -> VerificationBatchProblem:
-    """Requests whose deadlines fall on a few instants, one burst each; a third of them are cold.
+    """Requests whose deadlines coincide in a few bursts, with a share of cold requests.
 
-    Difficulty: whole groups enter and leave with one deadline, ties are everywhere, and including
-    one request of an early burst delays all later ones. Ordering by earliest deadline commits to it
-    at once.
+    About 30 % of the requests are cold.
+
+    Difficulty: whole groups with the same deadline enter or leave the batch, and there are many
+    ties. Including one request of an early burst delays all later requests, and ordering by
+    earliest deadline makes this choice immediately.
 
     Parameters
     ----------
@@ -35,7 +37,7 @@ def bursty(
     bursts
         Number of distinct deadlines.
     spacing_seconds
-        Time between two bursts, and from now to the first.
+        Time between two bursts, and between the current time and the first burst.
     """
     spacing_seconds = positive("spacing_seconds", spacing_seconds)
     problem = mixed(requests=requests, cold_share=0.3, seed=seed)
@@ -59,8 +61,9 @@ def correlated(
 ) -> VerificationBatchProblem:
     """Expected tokens proportional to verification time plus a constant; time and memory both bind.
 
-    Difficulty: all densities are nearly equal. Bounds by density therefore separate batches badly,
-    few batches dominate others, and the exact use of time and memory is decisive.
+    Difficulty: the ratio of expected tokens to time is nearly the same for all requests. Bounds
+    based on this ratio therefore separate batches badly, few batches dominate others, and the exact
+    use of time and memory is decisive.
 
     Parameters
     ----------
@@ -69,10 +72,10 @@ def correlated(
     seed
         Seed of the random generator, as in `warm`.
     offset
-        Ratio of the constant to the mean of the proportional part; 0 gives subset sums.
+        Ratio of the constant to the mean of the proportional part; 0 yields subset-sum problems.
     time_share
-        Ratio of the time to the earliest deadline to the time of all requests; deadlines spread up
-        to 10 % beyond.
+        Ratio of the time until the earliest deadline to the time of all requests. The other
+        deadlines are up to 10 % later.
     memory_share
         Ratio of the free memory to the memory of all requests.
     """
@@ -96,19 +99,20 @@ def correlated(
 def density_trap(
     *, requests: int = 20, ratio: float = 50.0, seed: int = 0
 ) -> VerificationBatchProblem:
-    """One deadline, one long prompt that just meets it, and short warm requests of slightly higher
-    value per second.
+    """A long prompt that just meets the common deadline, and short warm requests.
 
-    Difficulty: by value per second the short requests come first, and after any of them the long
-    one no longer fits. A greedy batch has about the value of the short requests together; the best
-    batch has `ratio` times that value.
+    The short requests have a slightly higher value per second of verification.
+
+    Difficulty: in order of value per second, the short requests come first, and the long request no
+    longer fits after any of them. A greedy batch has about the total value of the short requests,
+    whereas the best batch has `ratio` times that value.
 
     Parameters
     ----------
     requests
-        Number n of pending requests, including the long one; at least 2.
+        Number n of pending requests, including the long request; at least 2.
     ratio
-        Approximate ratio of the value of the long request to that of all others together.
+        Approximate ratio of the value of the long request to the total value of all others.
     seed
         Seed of `numpy.random.default_rng`.
     """
@@ -141,9 +145,9 @@ def hopeless_urgent(
 ) -> VerificationBatchProblem:
     """Cold and warm requests, the first few of which can no longer meet their deadlines.
 
-    Difficulty: none for an exact method. But the most urgent critical request comes first in
-    Algorithm 1, it does not fit, and as printed the algorithm stops there. Its batch is empty,
-    whatever the value of the other requests.
+    Difficulty: none for an exact method. Algorithm 1, however, first considers the most urgent
+    critical request, which does not fit, and as printed the algorithm stops there. The batch is
+    then empty, regardless of the value of the other requests.
 
     Parameters
     ----------

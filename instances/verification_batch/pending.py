@@ -1,8 +1,8 @@
-"""Requests that wait for a verifier: warm, mixed, tight and memory-bound (paper 2, Sec. 4).
+"""Families of requests that wait for a verifier (paper 2, Sec. 4).
 
-The paper prints no trace of its pending requests. Here they are drawn: response speeds from its
-four service classes, drafts of a few tokens, contexts of log-normal length, and deadlines spread
-over the time that a class allows for one iteration.
+The paper does not publish a trace of its pending requests, so they are drawn at random. Response
+speeds come from the paper's four service classes, drafts have a few tokens, and context lengths are
+log-normal. Deadlines are spread over the time that a class allows for one iteration.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from specopt.models.verification_batch.problem import VerificationBatchProblem
 
 COEFFICIENTS = {
     "table-12": TABLE_12,
-    # paper 2, Sec. 4.4, which prints no constant: the constant is that of Table 12
+    # paper 2, Sec. 4.4, does not report the constant; it is that of Table 12
     "section-4.4": VerificationTime(
         seconds_per_new_token=143.39e-6,
         seconds_per_interaction=2.53e-9,
@@ -29,10 +29,13 @@ COEFFICIENTS = {
         overhead_seconds=TABLE_12.overhead_seconds,
     ),
 }
-"""The paper prints these two sets of coefficients, which contradict each other."""
+"""Sets of coefficients in the paper, which contradict each other."""
 
 KV_BYTES_PER_TOKEN = 64 * 8 * 128 * 2 * 2
-"""Qwen3-32B has 64 layers, 8 heads of 128 for keys and values each, and 2 bytes per value."""
+"""Size of the KV cache per token of Qwen3-32B, in bytes.
+
+The model has 64 layers, 8 heads of size 128 for keys and for values, and 2 bytes per value.
+"""
 
 AMPLE_BYTES = 1e15
 
@@ -40,14 +43,14 @@ AMPLE_BYTES = 1e15
 def warm(
     *, requests: int = 100, coefficients: str = "table-12", seed: int = 0
 ) -> VerificationBatchProblem:
-    """Warm caches: a few draft tokens in addition to a long cached context.
+    """Warm requests, which have a few draft tokens and a long cached context.
 
     Parameters
     ----------
     requests
         Number n of pending requests.
     coefficients
-        Estimator, as printed in paper 2: "table-12" or "section-4.4".
+        Coefficients of the time estimator as printed in paper 2: "table-12" or "section-4.4".
     seed
         Seed of `numpy.random.default_rng`.
     """
@@ -57,7 +60,7 @@ def warm(
 def mixed(
     *, requests: int = 100, cold_share: float = 0.3, coefficients: str = "table-12", seed: int = 0
 ) -> VerificationBatchProblem:
-    """Cold and warm requests together: some include a whole prompt.
+    """Cold and warm requests; a cold request includes a whole prompt.
 
     Parameters
     ----------
@@ -68,7 +71,7 @@ def mixed(
     seed
         Seed of the random generator, as in `warm`.
     cold_share
-        Probability that a request has nothing cached.
+        Probability that nothing is cached for a request.
     """
     return _pending("mixed", requests, coefficients, seed, cold_share=cold_share)
 
@@ -80,7 +83,7 @@ def tight(
     coefficients: str = "table-12",
     seed: int = 0,
 ) -> VerificationBatchProblem:
-    """Short budgets: every deadline is near, and a batch holds only a few requests.
+    """Requests with such early deadlines that only a few requests fit into a batch.
 
     Parameters
     ----------
@@ -91,7 +94,7 @@ def tight(
     seed
         Seed of the random generator, as in `warm`.
     longest_seconds
-        Latest deadline in seconds from now; deadlines are uniform up to it.
+        Latest deadline, in seconds from the current time; deadlines are uniform up to this value.
     """
     longest_seconds = positive("longest_seconds", longest_seconds)
     return _pending(
@@ -106,7 +109,7 @@ def memory_bound(
     coefficients: str = "table-12",
     seed: int = 0,
 ) -> VerificationBatchProblem:
-    """Binding memory: the verifier has memory for a share of the pending requests.
+    """Requests that together need more memory than the verifier has.
 
     Parameters
     ----------
@@ -128,16 +131,16 @@ def memory_bound(
 def with_contexts(
     problem: VerificationBatchProblem, contexts: Ints, *, seed: int
 ) -> VerificationBatchProblem:
-    """Return a problem of these families with contexts of given lengths; all other draws are
-    unchanged.
+    """Return a problem of these families with contexts of given lengths.
 
-    Drafts, speed classes, deadlines and the choice of cold requests do not depend on contexts.
-    Scarce memory keeps its share of the memory that all requests need; ample memory stays ample.
+    Drafts, speed classes, deadlines and the choice of cold requests do not depend on contexts and
+    stay the same. Scarce memory keeps its ratio to the memory that all requests need, and ample
+    memory stays ample.
 
     Parameters
     ----------
     problem
-        Problem that a family returned.
+        Problem generated by a family.
     contexts
         Number of tokens before the draft, per request.
     seed
@@ -173,7 +176,7 @@ def drafted_tokens(seed: int, requests: int) -> Ints:
 
 
 def _drafted(rng: np.random.Generator, requests: int) -> Ints:
-    """Draw the draft tokens of each request; these are the first draw of a seed."""
+    """Draw the number of draft tokens of each request, which must be the first draw from a seed."""
     return rng.integers(1, 8, size=requests, endpoint=True)
 
 

@@ -1,6 +1,4 @@
-"""Workloads of verification in the long run: four speed classes on one verifier, and the settings
-of paper 2.
-"""
+"""Workloads of a verifier in the long run: four speed classes, and the settings of paper 2."""
 
 from __future__ import annotations
 
@@ -18,10 +16,10 @@ TABLE_12 = VerificationTime(
     seconds_per_cached_token=4.620e-6,
     overhead_seconds=1.486e-2,
 )
-"""The paper fits this estimator of Table 12 to Qwen3-32B on an A100."""
+"""Estimator of Table 12, which the paper fits to Qwen3-32B on an A100."""
 
 CLASS_SPEEDS = (2.0, 4.0, 6.0, 8.0)
-"""The classes of Sec. 5.1 require these speeds in tokens per second."""
+"""Speeds that the classes of Sec. 5.1 require, in tokens per second."""
 
 
 def mixed_classes(
@@ -35,32 +33,33 @@ def mixed_classes(
     prefix_cache: bool = True,
     predictor: DraftPredictor | None = None,
 ) -> VerificationWorkload:
-    """Return devices of classes 2, 4, 6 and 8 tokens/s in equal shares that draft 50 tokens/s in
-    windows of 4.
+    """Return devices of four speed classes that share one verifier.
 
-    Values that paper 2 omits: prompts are lognormal with sigma 0.5, responses lognormal with median
-    100 tokens and sigma 0.6. Messages take 10 ms plus an exponential 2 ms, the mean think time is 2
-    s, and memory is ample.
+    By default, the classes require 2, 4, 6 and 8 tokens/s and have equal shares. Devices draft 50
+    tokens/s in windows of 4. Paper 2 omits the following values: prompts are lognormal with sigma
+    0.5, and responses are lognormal with median 100 tokens and sigma 0.6. Messages take 10 ms plus
+    an exponential time with mean 2 ms, the mean think time is 2 s, and memory is ample.
 
     Parameters
     ----------
     prompt_median_tokens
         Median of the lognormal prompt length.
     acceptance_rate
-        Probability that a draft token is accepted, given that all its predecessors were; the same
-        at every position.
+        Probability that a draft token is accepted, given that all its predecessors were accepted.
+        The probability is the same at every position.
     window
         Number of draft tokens in a window.
     class_speeds
         Required speed of each class, in tokens per second.
     class_shares
-        Share of devices in each class; None means equal shares.
+        Fraction of devices in each class; None means equal fractions.
     estimator
-        Estimator of the time of a batch.
+        Estimator of the duration of a batch.
     prefix_cache
         Whether the verifier keeps keys and values between the verifications of a response.
     predictor
-        Predictor whose first predicted rejection stops drafting; None drafts the whole window.
+        Predictor whose first predicted rejection stops drafting; None means that the whole window
+        is drafted.
     """
     window = integer("window", window, 1, 1000)
     acceptance_rate = number("acceptance_rate", acceptance_rate, 0, 1)
@@ -99,7 +98,7 @@ def one_class(
     window: int = 4,
     prefix_cache: bool = True,
 ) -> VerificationWorkload:
-    """Return devices that all require the same speed; otherwise as in `mixed_classes`.
+    """Return devices that all require the same speed, but otherwise equal those of `mixed_classes`.
 
     Parameters
     ----------
@@ -108,7 +107,7 @@ def one_class(
     prompt_median_tokens
         Median of the lognormal prompt length, as in `mixed_classes`.
     acceptance_rate
-        Acceptance rate of every position, as in `mixed_classes`.
+        Acceptance rate at every position, as in `mixed_classes`.
     window
         Number of draft tokens in a window, as in `mixed_classes`.
     prefix_cache
@@ -132,7 +131,7 @@ def predicted_rejections(
     acceptance_rate: float = 0.73,
     window: int = 8,
 ) -> VerificationWorkload:
-    """Return devices that stop drafting at a predicted rejection; otherwise as in `mixed_classes`.
+    """Return devices like those of `mixed_classes` that stop drafting at a predicted rejection.
 
     Parameters
     ----------
@@ -145,7 +144,7 @@ def predicted_rejections(
     prompt_median_tokens
         Median of the lognormal prompt length, as in `mixed_classes`.
     acceptance_rate
-        Acceptance rate of every position, as in `mixed_classes`.
+        Acceptance rate at every position, as in `mixed_classes`.
     window
         Number of draft tokens in a window, as in `mixed_classes`.
     """

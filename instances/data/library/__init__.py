@@ -1,1 +1,1 @@
-"""The instance library: a file of JSON lines per kind of problem."""
+"""The instance library, with one file of JSON lines for each kind of problem."""

@@ -1,4 +1,4 @@
-"""The forms of fitted runtimes, one file each. A new form is a file and an entry of `FORMS`."""
+"""The forms of fitted runtimes, one per file; a new form also needs an entry in `FORMS`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from specopt.instances.runtimes.forms.linear import Linear
 from specopt.instances.runtimes.forms.roofline import Roofline
 
 FORMS = {form.name: form for form in (Linear(), Roofline(), Additive())}
-"""Forms by name, the simplest first."""
+"""Forms by name, simplest first."""
 
 __all__ = ["FORMS", "Additive", "Form", "Linear", "Roofline"]

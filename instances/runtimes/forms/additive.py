@@ -1,4 +1,4 @@
-"""The additive form of batches of paper 2."""
+"""The additive form, a runtime model for batches from paper 2."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from specopt.models.pass_time import COEFFICIENTS
 
 
 class Additive(Form):
-    """T = a N_linear + b_compute N_interactions + b_read N_cached + c (Eq. 18-19); coefficients
-    have shape (4,).
+    """The form T = a N_linear + b_compute N_interactions + b_read N_cached + c (Eq. 18-19).
+
+    The coefficients have shape (4,).
     """
 
     name = "additive"
@@ -27,12 +28,14 @@ class Additive(Form):
         return "new_tokens", "interactions", "cached_tokens"
 
     def inputs(self, work: Work) -> Floats | None:
-        """Return the features of the batches."""
+        """Return the features of the measured batches, or None if the table lacks them."""
         return work.features
 
     def lacks(self, inputs: Floats) -> str | None:
-        """Return the reason why inputs are too few, or do not distinguish the features from each
-        other and from a constant.
+        """Return the reason why the inputs do not determine a fit; None if they do.
+
+        A fit requires enough inputs, and features that are linearly independent of each other and
+        of a constant.
         """
         short = super().lacks(inputs)
         design = with_ones(inputs)
@@ -55,5 +58,5 @@ class Additive(Form):
         return COEFFICIENTS
 
     def to_json(self, coefficients: Floats, slope: Slope) -> dict[str, Any]:
-        """Return an estimator of `verification-batch`."""
+        """Return the coefficients as an estimator of `verification-batch`."""
         return dict(zip(COEFFICIENTS, coefficients.tolist(), strict=True))

@@ -1,5 +1,6 @@
-"""Base of the forms: families of functions that are linear in coefficients >= 0, at least close to
-a fit.
+"""Base class of the forms.
+
+A form is a set of functions that are linear in coefficients >= 0, at least close to a fit.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from specopt.models.fields import Floats
 
 
 class Form(ABC):
-    """A family of functions, its fit, and the names of its coefficients."""
+    """A set of functions, with methods that fit and name its coefficients."""
 
     name: ClassVar[str]
     least_distinct: int
-    """Number of distinct rows of inputs that a fit needs."""
+    """Number of distinct input rows that a fit requires."""
     needs: ClassVar[str] = "one column of x"
     field: ClassVar[str] = "runtime"
-    """Field with the coefficients in the file of a fit."""
+    """Field that contains the coefficients in the file of a fit."""
 
     def fit(self, inputs: Floats, seconds: Floats, weights: Floats) -> Floats:
         """Return the coefficients >= 0 that minimise the sum of (weights (prediction - seconds))^2.
@@ -29,21 +30,24 @@ class Form(ABC):
         Parameters
         ----------
         inputs
-            Shape (n, inputs of the form).
-        seconds, weights
-            Shape (n,); weights > 0.
+            Inputs of the form, shape (n, inputs).
+        seconds
+            Measured durations, in seconds, shape (n,).
+        weights
+            Weights > 0, shape (n,).
         """
         return nonnegative_least_squares(with_ones(inputs) * weights[:, None], seconds * weights)[0]
 
     def design(self, coefficients: Floats, inputs: Floats) -> Floats:
         """Return the derivatives of the predictions with respect to the coefficients, shape (n, p).
-        The derivatives times the coefficients are the predictions.
+
+        The predictions equal these derivatives times the coefficients.
         """
         return with_ones(inputs)
 
     @abstractmethod
     def formula(self, work: str) -> str:
-        """Return the formula of the form, with the given name of the work."""
+        """Return the formula of the form, in which `work` is the name of the work."""
 
     @abstractmethod
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
@@ -58,11 +62,11 @@ class Form(ABC):
         return ("tokens" if slope == "seconds_per_token" else "flops",)
 
     def inputs(self, work: Work) -> Floats | None:
-        """Return the inputs of the fit; None if the table lacks them."""
+        """Return the inputs of the fit, or None if the table lacks them."""
         return work.total
 
     def lacks(self, inputs: Floats) -> str | None:
-        """Return the reason why inputs are too few for a fit; None if they suffice."""
+        """Return the reason why the inputs do not suffice for a fit; None if they do."""
         distinct = len(np.unique(inputs, axis=0))
         if distinct < self.least_distinct:
             return (
@@ -71,12 +75,12 @@ class Form(ABC):
         return None
 
     def predict(self, coefficients: Floats, inputs: Floats) -> Floats:
-        """Return seconds, shape (n,)."""
+        """Return the predicted durations in seconds, shape (n,)."""
         return self.design(coefficients, inputs) @ coefficients.ravel()
 
 
 def with_ones(inputs: Floats) -> Floats:
-    """Return the inputs with an additional last column of ones."""
+    """Return the inputs with a column of ones appended."""
     return np.column_stack([inputs, np.ones(len(inputs))])
 
 

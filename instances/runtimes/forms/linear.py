@@ -1,4 +1,4 @@
-"""The line of paper 1."""
+"""The linear form, the runtime model of paper 1."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from specopt.models.fields import Floats
 
 
 class Linear(Form):
-    """T = slope x + overhead (paper 1, Eq. 17); coefficients have shape (1, 2)."""
+    """The form T = slope x + overhead (paper 1, Eq. 17), in which x is the work of a pass.
+
+    The coefficients have shape (1, 2).
+    """
 
     name = "linear"
     least_distinct = 2
@@ -28,5 +31,5 @@ class Linear(Form):
         return slope, "overhead_seconds"
 
     def to_json(self, coefficients: Floats, slope: Slope) -> dict[str, Any]:
-        """Return a runtime of one piece."""
+        """Return the coefficients as a linear runtime."""
         return dict(zip(self.coefficient_names(slope), coefficients[0].tolist(), strict=True))

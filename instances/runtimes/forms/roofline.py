@@ -1,5 +1,7 @@
-"""The maximum of two lines: flat, or nearly so, while memory limits a pass, steeper when
-computation does.
+"""The roofline form: the maximum of two lines.
+
+One line is flat or nearly flat and describes passes that are limited by memory. The other is
+steeper and describes passes that are limited by computation.
 """
 
 from __future__ import annotations
@@ -14,8 +16,9 @@ from specopt.instances.runtimes.work import Slope
 from specopt.models.fields import Floats, Ints
 
 MAX_SPLITS = 2000
-"""Breakpoints tried at most by a fit; tables with more distinct values are searched on evenly
-spaced ones.
+"""Maximum number of breakpoints that a fit tries.
+
+If a table has more distinct values, evenly spaced breakpoints are tried.
 """
 
 POLISHED = 8
@@ -24,19 +27,21 @@ POLISHED = 8
 
 @dataclass(frozen=True)
 class Roofline(Form):
-    """T = max(slope_1 x + overhead_1, slope_2 x + overhead_2), slope_1 <= slope_2; coefficients
-    have shape (2, 2).
+    """The form T = max(slope_1 x + overhead_1, slope_2 x + overhead_2), slope_1 <= slope_2.
 
-    A maximum of two lines follows the flatter one up to some x_k and the steeper one from the next
-    value x_k+1 on. Given k, these functions are the sums, with coefficients >= 0, of 1, two hinges
-    (x_k up to there, x beyond; and x_k+1 up to there, x beyond), and x. Each k is thus a
-    least-squares problem with four coefficients >= 0, and the best k is the global optimum, which
-    alternating between assignment and fit does not promise.
+    The input x is the work of a pass, and the coefficients have shape (2, 2).
+
+    The maximum of two lines follows the flatter line up to some x_k and the steeper line from the
+    next value x_k+1. For a given k, these functions are the linear combinations, with coefficients
+    >= 0, of 1, x and two hinge functions. The first hinge is x_k up to x_k and x beyond, and the
+    second is x_k+1 up to x_k and x beyond. Each k thus requires a least-squares fit with four
+    coefficients >= 0, and the best k is the global optimum. Alternating between assignment and fit
+    would not guarantee the global optimum.
 
     Parameters
     ----------
     flat
-        Whether the flatter piece is a constant: max(c, a x + e).
+        Whether the flatter line is a constant: max(c, a x + e).
     """
 
     name = "roofline"
@@ -44,14 +49,14 @@ class Roofline(Form):
 
     @property
     def least_distinct(self) -> int:  # type: ignore[override]
-        """One more than the coefficients need."""
+        """Number of distinct inputs that a fit requires, one more than the coefficients need."""
         return 4 if self.flat else 5
 
     def fit(self, inputs: Floats, seconds: Floats, weights: Floats) -> Floats:
         """Return the optimal coefficients; see `Form.fit`."""
         x = inputs[:, 0]
         levels, where = np.unique(x, return_inverse=True)
-        many = len(levels) - 1  # places to split at, of which some are tried, evenly spaced
+        many = len(levels) - 1  # number of possible splits, some of which are tried
         splits = np.unique(np.linspace(0, many - 1, min(many, MAX_SPLITS)).round().astype(np.int64))
         errors = self._screen(levels / levels[-1], where, seconds, weights, splits)
         candidates = splits[np.argsort(errors, kind="stable")[:POLISHED]]
@@ -59,7 +64,7 @@ class Roofline(Form):
         return min(found, key=lambda one: one[1])[0]
 
     def design(self, coefficients: Floats, inputs: Floats) -> Floats:
-        """Return x and 1 in the columns of the piece that a row is on; see `Form.design`."""
+        """Return x and 1 in the columns of the line that is larger at a row; see `Form.design`."""
         x = inputs[:, 0]
         times = np.multiply.outer(x, coefficients[:, 0]) + coefficients[:, 1]
         on = np.eye(len(coefficients))[np.argmax(times, axis=1)]
@@ -76,7 +81,7 @@ class Roofline(Form):
         )
 
     def to_json(self, coefficients: Floats, slope: Slope) -> dict[str, Any]:
-        """Return a runtime of two pieces."""
+        """Return the coefficients as a runtime with two pieces."""
         return {
             "pieces": [{slope: row[0], "overhead_seconds": row[1]} for row in coefficients.tolist()]
         }
@@ -84,8 +89,9 @@ class Roofline(Form):
     def _at(
         self, k: int, levels: Floats, where: Ints, x: Floats, seconds: Floats, weights: Floats
     ) -> tuple[Floats, float]:
-        """Return the best two lines that cross between the k-th and the next level, and the sum of
-        squares.
+        """Return the best two lines that cross between the k-th and the next level.
+
+        The second value is the sum of squared errors.
         """
         low = levels[k]
         high = levels[k + 1]
