@@ -104,7 +104,7 @@ def decoding_steps(output_tokens: float, tokens_per_step: float) -> int:
 
 
 def all_decoding_steps(output_tokens: Ints | Floats, tokens_per_step: Floats | float) -> Ints:
-    """Return the number of decoding steps of each response: a vectorized `decoding_steps`."""
+    """Return the number of decoding steps of each response: `decoding_steps` for arrays."""
     quotient = output_tokens / tokens_per_step
     nearest = np.rint(quotient)
     found = np.where(

@@ -1,7 +1,7 @@
 """Drafting on a device while the cloud verifies (paper 4).
 
 While the cloud verifies, the device continues drafting from the top-k candidates for the token that
-may be corrected. It drafts for as many steps as there is time (Eq. 6).
+may be corrected. Eq. 6 determines the number of drafting steps that the device can complete.
 
 mu_i of Eq. 6 is the number of draft tokens; mu^t of Eq. 1 is the number of tokens in a batch.
 """
@@ -23,8 +23,8 @@ def parallel_steps(
     cloud_seconds: float,
     draft_seconds: float,
 ) -> int:
-    """Return lambda of Eq. 6: the number of drafting steps for which there is time while the cloud
-    verifies. Requests are assumed not to wait in the cloud.
+    """Return lambda of Eq. 6: the number of drafting steps that a device can complete while the
+    cloud verifies. Requests are assumed not to wait in the cloud.
 
     Parameters
     ----------

@@ -178,7 +178,7 @@ else:
 
 
 def required() -> Any:
-    """Declare a `Given` field without a default. mypy recognizes the accepted type of a field only
+    """Declare a `Given` field without a default. mypy recognises the accepted type of a field only
     if the field appears to have a default.
     """
     return dataclasses.field()
@@ -591,7 +591,7 @@ def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):
-        array = np.empty((0, 0), object)  # not a column
+        array = np.empty((0, 0), object)  # rejected below, because a column has one dimension
     allowed = "iu" if kind is int else "iuf"
     if isinstance(value, (list, tuple)) and bool in map(type, value):
         allowed = ""  # NumPy accepts Booleans as numbers
@@ -606,7 +606,7 @@ def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
         )
     array = array.astype(
         np.int64 if kind is int else np.float64
-    )  # always a copy: the caller keeps its array
+    )  # always a copy, because the caller may change the array
     good = np.isfinite(array)
     rules = []
     for bound, symbol, test in (

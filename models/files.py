@@ -260,7 +260,7 @@ def write_bytes(path: StrPath, content: bytes) -> None:
     Raises
     ------
     InvalidInput
-        If the path does not allow writing a file.
+        If a file cannot be written to this path.
     NotWritten
         If the system fails to write the file, for example because the disk is full.
     """
@@ -300,7 +300,7 @@ def is_replaced(path: StrPath) -> bool:
     Raises
     ------
     InvalidInput
-        If the path is not a valid path of a file.
+        If the path is not valid for a file.
     """
     try:
         return stat.S_ISREG(os.stat(path).st_mode) and not is_stdout(path)

@@ -71,6 +71,6 @@ class IntegerTable(Custom):
         return len(self.rows)
 
     def dump(self) -> list[list[int]]:
-        """Return the list of rows."""
+        """Return the table as a list of rows."""
         rows: list[list[int]] = self.rows.tolist()
         return rows

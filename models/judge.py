@@ -1,4 +1,6 @@
-"""The judge: computes the objective and the violations of a plan from the problem's data alone."""
+"""The judge, which computes the objective and the violations of a plan from the problem's data
+alone.
+"""
 
 from __future__ import annotations
 

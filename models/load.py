@@ -1,4 +1,4 @@
-"""Measurements of a server under a load."""
+"""Measurements of a server under a given load."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from a table.
 
 @dataclass(frozen=True)
 class Load:
-    """Measurements under one load.
+    """Measurements of a server under one load: throughput, latency and acceptance.
 
     Parameters
     ----------

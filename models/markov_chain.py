@@ -1,9 +1,9 @@
 """Finite Markov chains: the transition matrix as a field of a problem, recurrent classes and the
 stationary distribution.
 
-Diagonal entries are not read; each is implied by the other entries of its row. Rows that sum to 1
-up to rounding are scaled to sum to 1. Chains that rarely leave a state are therefore determined as
-accurately as their small entries.
+Rows that sum to 1 up to rounding are scaled to sum to 1. The stationary distribution is computed
+from the entries off the diagonal; each diagonal entry is implied by the rest of its row. The result
+is therefore accurate even if the chain rarely leaves some states.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class TransitionMatrix(Custom):
             raise InvalidInput(where + str(error).removeprefix("rows")) from None
 
     def dump(self) -> list[list[float]]:
-        """Return the list of rows."""
+        """Return the matrix as a list of rows."""
         rows: list[list[float]] = self.rows.tolist()
         return rows
 

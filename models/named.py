@@ -40,7 +40,7 @@ class Named(Custom, Generic[V]):
 
     @classmethod
     def parse(cls, data: object, where: str) -> Self:
-        """Build the values from a mapping."""
+        """Build the values from a mapping of names to JSON-like data."""
         if not isinstance(data, Mapping) or not all(isinstance(name, str) for name in data):
             raise InvalidInput(f"{where}: expected an object, got {describe(data)}")
         for name in data:

@@ -307,7 +307,7 @@ class PositionAcceptance(Immutable):
 
 
 def _counts(reached: ArrayLike, accepted: ArrayLike, level: float) -> tuple[Floats, Floats]:
-    """Check counts and cut them off after the last position that was reached."""
+    """Check the counts, and return them for the positions that were reached."""
     n = np.asarray(reached, np.float64)
     k = np.asarray(accepted, np.float64)
     if n.ndim != 1 or n.shape != k.shape or not len(n):

@@ -218,8 +218,8 @@ class Problem(Filed, Shown, ABC, Generic[P]):
 
     @classmethod
     def sense_of(cls, scale: Sequence[float] = ()) -> Sense:
-        """Return whether problems with a given scale are minimized or maximized. Only some kinds
-        use the scale.
+        """Return whether the objective of problems with a given scale is minimised or maximised.
+        Only some kinds use the scale.
         """
         return cls.sense
 

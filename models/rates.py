@@ -53,7 +53,7 @@ class Rates(Custom):
         return cls(values)
 
     def __add__(self, amount: float) -> Self:
-        """Add an amount to each value."""
+        """Return the values with an amount added to each."""
         return type(self)(self.values + amount)
 
     def dump(self) -> list[float]:
@@ -88,7 +88,7 @@ class SecondsByLength(Rates):
     below: ClassVar[float] = sys.float_info.max
 
     def __rmul__(self, factor: float) -> Self:
-        """Multiply each duration by a factor."""
+        """Return the durations multiplied by a factor."""
         return type(self)(factor * self.values)
 
 

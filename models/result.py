@@ -15,7 +15,7 @@ from specopt.models.problem import FORMAT, P, Plan, Problem
 
 
 class Status(StrEnum):
-    """Status of the plan."""
+    """Status of a result's plan: proven optimal, feasible, proven not to exist, or not found."""
 
     OPTIMAL = "optimal"
     FEASIBLE = "feasible"
@@ -24,7 +24,7 @@ class Status(StrEnum):
 
 
 class Termination(StrEnum):
-    """Reason why the method stopped."""
+    """Reason why a method stopped; `Result` documents the values."""
 
     CONVERGED = "converged"
     GAP = "gap"
@@ -92,7 +92,7 @@ class Progress:
     plan
         Best plan so far, accepted by the judge; None if there is no plan.
     improvements
-        Number of times that the best plan has been improved.
+        Number of plans so far that were the best when they were found.
     """
 
     seconds: float
@@ -124,10 +124,10 @@ class Result(Shown, Generic[P]):
         absent if the problem is proven infeasible ("infeasible"), or if none was found ("none").
     termination
         Reason why the method stopped. With a proof, the plan is optimal (`converged`) or within the
-        requested gap (`gap`), or the problem is infeasible (`infeasible`). Without a proof, a limit
-        was reached (`time_limit`, `work_limit`), or the caller, a solver failure or lack of memory
-        stopped the method (`interrupted`). The last case is that the method finished and more time
-        would not help (`exhausted`).
+        requested gap (`gap`), or the problem is infeasible (`infeasible`). Without a proof, the
+        method reached a limit (`time_limit`, `work_limit`) or finished so that more time would not
+        help (`exhausted`). A method may also be stopped by the caller, a solver failure or a lack
+        of memory (`interrupted`).
     plan
         Plan; None if there is no plan.
     objective
@@ -201,7 +201,7 @@ class Result(Shown, Generic[P]):
 
     @property
     def problem(self) -> Problem | None:
-        """The problem that was solved, if it is still in memory."""
+        """The solved problem if it is still in memory, otherwise None."""
         return SOLVED.get(self.problem_sha256)
 
     def plot(self) -> Picture:

@@ -108,7 +108,7 @@ def unit_of(name: str) -> str:
 
 
 def range_of(body: Schema) -> str:
-    """Return the domain of a value in words."""
+    """Return a text that describes the domain of a value."""
     if "anyOf" in body:
         found = dict.fromkeys(range_of(one) for one in body["anyOf"] if one.get("type") != "null")
         return " or ".join(found) + (", or null" if {"type": "null"} in body["anyOf"] else "")

@@ -73,8 +73,8 @@ TaskRatios = Given[Annotated[Floats, Column(Positive, "task")], FloatsLike]
 TaskShares = Given[Annotated[Floats, Column(float, "task")], FloatsLike]
 TaskRates = Given[OpenUnit | Rates | None, float | FloatsLike | Rates | None]
 Samples = Given[TokenSamples | None, TokenSamples | Sequence[IntsLike] | Ints | None]
-"""Types of fields. The classes of the two kinds declare these fields again, because mypy gives an
-inherited field of a frozen dataclass the type that the constructor accepts.
+"""Types of fields. The classes of the two kinds declare these fields again: for an inherited field
+of a frozen dataclass, mypy would infer the type that the constructor accepts.
 """
 
 
@@ -181,7 +181,7 @@ class ServingData(Problem[S]):
                 )
 
     def _check_range(self) -> None:
-        """Reject runtimes and links with which durations could leave the range of floating-point
+        """Reject runtimes and links for which durations could leave the range of floating-point
         numbers.
         """
         with np.errstate(all="ignore"):

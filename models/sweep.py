@@ -162,10 +162,11 @@ class Sweep:
     notes
         Notes for the reader, for example about rows that were dropped.
     zero_is_none
-        Whether draft length 0 was measured and represents no speculation; see `with_none`.
-    relative
-        Draft length that replaces no speculation as the baseline, or None if not needed; see
+        Whether runs with draft length 0 are used as the baseline without speculation; see
         `with_none`.
+    relative
+        Draft length used as the baseline because there are no runs without speculation; None
+        otherwise. See `with_none`.
     unit
         Unit of `tokens_per_second`.
     """
@@ -276,10 +277,10 @@ class Sweep:
         return rows
 
     def with_none(self) -> Sweep:
-        """Return a sweep with a baseline. If no run was made without speculation, a draft length
-        replaces it as the baseline.
+        """Return a sweep with a baseline for comparisons: no speculation, or a substitute if all
+        runs use speculation.
 
-        The replacement is draft length 0 if measured, otherwise the fastest constant length.
+        The substitute is draft length 0 if measured, otherwise the fastest constant length.
         """
         lengths = {m.point.draft_length for m in self.measurements}
         if None in lengths or self.relative is not None or not any(self.draft_lengths):

@@ -1,4 +1,4 @@
-"""The number of bits that encode a distribution quantised to a lattice (paper 3, Eq. 5-6).
+"""Number of bits required to encode a distribution quantised to a lattice (paper 3, Eq. 5-6).
 
 A point of the lattice with resolution l is a distribution o_1 / l, ..., o_V / l with integers o_i
 >= 0 that sum to l.

@@ -125,8 +125,8 @@ class ContinuousServingProblem(ContinuousServingData):
         )
 
     def latencies(self, plan: ContinuousServingPlan) -> Floats:
-        """Return the latency of each task from arrival to finish, in seconds, one row per sample of
-        output lengths.
+        """Return the latency of each task from arrival to finish, in seconds, with one row per
+        sample of output lengths.
         """
         arrival, _ = self.readiness(plan)
         return np.array([one.finish - arrival for one in self.played(plan)])

@@ -18,9 +18,9 @@ rules:
 * If a phase merges tasks from different batches, each task that moves adds `regroup_seconds` to the
   stages that move it.
 
-An event is the beginning of a phase, the arrival of a task, or the end of a task's first step.
-Between two events, runs only lose tasks. A block of steps is then computed together, with one row
-per step and one column per task or run.
+An event occurs when a phase begins, a task joins, or a task has completed its first step. Between
+two events, runs only lose tasks. The steps between two events form blocks, which are computed with
+arrays of one row per step and one column per task or run.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ class Played:
     finish
         Finish time of each task, in seconds since the earliest arrival.
     stretches
-        Runs over time; empty except for the first sample of output lengths, and if there are too
-        many runs.
+        Runs over time. They are recorded only for the first sample of output lengths, and only if
+        there are at most `MAX_LISTED_RUNS` runs.
     breaches
         Violations of the memory limits, one sentence for each batch that does not fit.
     """
@@ -200,7 +200,7 @@ class _Run:
         self.lengths_now = np.zeros(0, np.int64)  # speculation length of each batch of this phase
 
     def block(self) -> None:
-        """Serve the steps up to the next event."""
+        """Serve a block of steps, at most up to the next event."""
         entering = self._enter_phase()
         tasks = self._active()
         key = 2 * self.batch_of[tasks] + self.served[tasks]
@@ -331,7 +331,9 @@ class _Run:
     def _stage_seconds(
         self, sizes: Ints, reached: Floats, lengths: Ints, first: Truths, unseen: Floats
     ) -> tuple[Floats, Floats]:
-        """Return T^d and T^v of every run (column) at every step (row)."""
+        """Return the durations T^d and T^v of the draft stage and the verify stage, in seconds, for
+        every run (column) at every step (row).
+        """
         draft = np.zeros_like(reached)
         verify = np.zeros_like(reached)
         for length in np.unique(lengths).tolist():

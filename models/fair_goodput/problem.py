@@ -118,7 +118,7 @@ class Schedule(Custom):
             ("tokens", np.int64),
             ("full", np.bool_),
         ):
-            # always a copy: the caller keeps its array
+            # always a copy, because the caller may change the array
             array = np.array(getattr(self, name), dtype)
             object.__setattr__(self, name, frozen(array))
         self._check()
@@ -246,7 +246,7 @@ class Schedule(Custom):
 
     @classmethod
     def parse(cls, data: object, where: str) -> Self:
-        """Build a schedule from the list of its entries."""
+        """Build a schedule from a list of entries."""
         entries: list[_Entry] = read(list[_Entry], data, where)
         clients: list[Sequence[int]] = []
         tokens: list[Sequence[int]] = []
@@ -278,7 +278,7 @@ class Schedule(Custom):
             raise InvalidInput(where + str(error).removeprefix("schedule")) from None
 
     def dump(self) -> list[dict[str, Any]]:
-        """Return the list of entries."""
+        """Return the schedule as a list of entries."""
         pairs = np.column_stack((self.clients, self.tokens)).tolist()
         starts = self.starts.tolist()
         return [
@@ -522,7 +522,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         )
 
     def utility(self, goodput: Floats) -> float:
-        """Return the utility of positive rates."""
+        """Return the utility of the clients' rates, which must be positive."""
         if self.fairness == 1.0:
             return float((self.weight * np.log(goodput)).sum())
         power = 1.0 - self.fairness

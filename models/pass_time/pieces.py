@@ -51,7 +51,7 @@ class PassPieces(Custom):
         return cls(np.array([structs.astuple(one) for one in found]))
 
     def dump(self) -> list[dict[str, float]]:
-        """Return the list of objects."""
+        """Return the pieces as a list of objects."""
         return [dict(zip(PIECE, row, strict=True)) for row in self.rows.tolist()]
 
     @classmethod

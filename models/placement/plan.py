@@ -1,5 +1,5 @@
 """Plans of `placement`: groups of identical verifier units, and groups of drafting units that serve
-them.
+them. A *unit* is one machine.
 """
 
 from __future__ import annotations

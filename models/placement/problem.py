@@ -1,8 +1,8 @@
 """Placement: where drafts are made, which drafters make them, and how many units are used.
 
-Every unit of a verifier serves clients of one or more classes in continuous batches. The drafts of
-a client come from a drafter next to the verifier, from the client's device, or from a pool of
-drafting servers. A client may also be served without drafts.
+A *unit* is one machine of a given type. Every unit of a verifier serves clients of one or more
+classes in continuous batches. The drafts of a client come from a drafter next to the verifier, from
+the client's device, or from a pool of drafting servers. A client may also be served without drafts.
 """
 
 from __future__ import annotations
@@ -420,7 +420,7 @@ class PlacementProblem(Problem):
 
     @property
     def scale(self) -> tuple[float, ...]:
-        """Whether the objective is minimized (0 or 1), and the sum of all clients' weights if the
+        """Whether the objective is minimised (0 or 1), and the sum of all clients' weights if the
         objective is "fair", otherwise 0.
         """
         weight = (
@@ -432,7 +432,7 @@ class PlacementProblem(Problem):
 
     @classmethod
     def sense_of(cls, scale: Sequence[float] = ()) -> Sense:
-        """Return whether the objective is minimized or maximized."""
+        """Return whether the objective is minimised or maximised."""
         return "minimize" if scale and scale[0] else "maximize"
 
     @classmethod

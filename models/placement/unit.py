@@ -1,8 +1,9 @@
 """The judge's model of one verifier unit: the number of clients in each pass, and the duration of a
 client's cycle.
 
-Engines batch continuously: a pass starts when the previous pass has ended, and includes every
-waiting client. The duration of a pass, its *period*, follows from this rule.
+A *unit* is one machine. Its engine batches continuously: a pass starts when the previous pass has
+ended, and includes every waiting client. The duration of a pass, its *period*, follows from this
+rule.
 """
 
 from __future__ import annotations

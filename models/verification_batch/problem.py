@@ -2,9 +2,9 @@
 memory (paper 2).
 
 The problem is one dispatch epoch t_k of problem (13)-(15): choose the batch with the most expected
-verified tokens, among all batches that fit into the memory M(t_k) and finish by the deadlines of
-their requests. If a request would miss its deadline even in a batch of its own, c + w_i > d_i -
-now, no feasible batch contains the request, regardless of its value.
+verified tokens. The batch must fit into the memory M(t_k) and finish by the deadlines of all its
+requests. If a request would miss its deadline even when verified alone, c + w_i > d_i - now, no
+feasible batch contains the request, regardless of its value.
 """
 
 from __future__ import annotations
