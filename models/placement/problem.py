@@ -272,9 +272,9 @@ class PlacementProblem(Problem):
         Maximum draft length.
     objective
         Objective. "goodput" is the weighted number of tokens per second, and "fair" is the weighted
-        sum of the logarithms of the clients' rates. "capacity" is the share of the clients that can
-        be served at their minimum rates. "cost" is the price of the used units, and "energy" is the
-        power of the used units and the devices.
+        sum of the logarithms of the clients' rates. "capacity" is the share of the clients of every
+        class that are served at their minimum rates. "cost" is the price of the used units, and
+        "energy" is the power of the used units and the devices.
     draft_pools
         Machines that draft for many clients.
     bits_per_draft_token
@@ -476,7 +476,7 @@ class PlacementProblem(Problem):
     # ------------------------------------------------------------------ the judge
 
     def unit(self, plan: PlacementPlan, group: UnitGroup) -> Cycles:
-        """Return the cycles of the clients on one unit of a group (contract, steps 1 to 5).
+        """Return the cycles of the clients on one unit of a group.
 
         Raises
         ------
@@ -769,7 +769,7 @@ def _pooled(plan: PlacementPlan, index: int) -> list[Served]:
 
 
 def _evaluation(problem: PlacementProblem, plan: PlacementPlan, runs: list[Cycles]) -> Evaluation:
-    """Return the evaluation of a plan, given the cycles of its units (contract, rules 6 to 10)."""
+    """Return the evaluation of a plan, given the cycles of its units."""
     served: dict[str, list[dict[str, Any]]] = {one.name: [] for one in problem.classes}
     busy: dict[str, list[tuple[int, Cycles]]] = {one.name: [] for one in problem.verifiers}
     goodput, fair, watts, tokens = [], [], [], []

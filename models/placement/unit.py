@@ -3,7 +3,7 @@ client's cycle.
 
 A *unit* is one machine. Its engine batches continuously: a pass starts when the previous pass has
 ended, and includes every waiting client. The duration of a pass, its *period*, follows from this
-rule.
+rule. The equations are in `docs/kinds/placement.md`.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class Entry:
     held: float = 0.0
 
     def away_seconds(self, period: float) -> tuple[Floats, Floats]:
-        """Return the times for which a client is away from the verifier, in seconds, for every trip
-        (contract, steps 1 and 2).
+        """Return the times for which a client is away from the verifier, in seconds, for every
+        trip.
 
         The first array applies if the tokens drafted ahead are used (a hit), and the second array
         applies otherwise (a miss).
@@ -73,7 +73,7 @@ class Entry:
 
     def passes_per_round(self, period: float) -> float:
         """Return n(t), the mean number of passes per round of a client, if each pass takes t
-        seconds (step 3).
+        seconds.
         """
         hit, miss = (
             np.ceil(away / period * (1.0 - EDGE)).mean() for away in self.away_seconds(period)
@@ -81,7 +81,7 @@ class Entry:
         return 1.0 + self.held * float(hit) + (1.0 - self.held) * float(miss)
 
     def device_seconds(self, period: float) -> float:
-        """Return the mean time for which a device drafts in a round, in seconds (rule 9)."""
+        """Return the mean time for which a device drafts in a round, in seconds."""
         lost = np.minimum(self.ahead_seconds, period + self.trips) + self.drafting_seconds
         return self.held * self.ahead_seconds + (1.0 - self.held) * float(lost.mean())
 
@@ -116,7 +116,7 @@ class Cycles:
 
 
 def cycles(entries: list[Entry], pass_seconds: Callable[[float, float, float], float]) -> Cycles:
-    """Return the cycles of the clients of a unit (steps 3 to 5).
+    """Return the cycles of a unit's clients.
 
     Parameters
     ----------
