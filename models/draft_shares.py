@@ -8,9 +8,9 @@ to be independent of the tokens; for example, they may depend on the batch size.
 first j - 1 tokens were accepted, a share q_j then has a token at position j. Therefore A_j /
 A_(j-1) measures p_j = q_j h_j, and the hazard is h_j = p_j / q_j.
 
-*Bounds on q.* The totals satisfy T / D = n_1 / D + ... + n_J / D = 1 + q_2 + q_2 q_3 + ... +
-q_2 ... q_J =: f(q), and h_j <= 1 implies p_j <= q_j <= 1. These intervals form a box, in which f is
-continuous and increases with every q_j. A value of q_j therefore belongs to a solution of f(q) =
+*Bounds on q.* The totals satisfy T / D = n_1 / D + ... + n_J / D = 1 + q_2 + q_2 q_3 + ... + q_2
+... q_J =: f(q). Moreover, h_j <= 1 implies p_j <= q_j <= 1. These intervals form a box, in which f
+is continuous and increases with every q_j. A value of q_j therefore belongs to a solution of f(q) =
 T / D in the box under two conditions. First, f is at most T / D if all other shares are at their
 lower bounds. Second, f is at least T / D if all other shares are 1. The intermediate value theorem
 proves that these conditions are sufficient, because the box is connected. The first condition

@@ -155,8 +155,8 @@ def first_flag_round(
     """Return the mean numbers of tokens in a round that stops at the first predicted rejection (Eq.
     25-26).
 
-    The means have closed forms. With p = alpha (1 - g), q = (1 - alpha) f and S(x, n) = (1 -
-    x^n)/(1 - x), they are E[N] = p S(p, Kmax) and E[W] = q sum over j < Kmax of h^j S(p, Kmax - j).
+    The means have closed forms. Let p = alpha (1 - g), q = (1 - alpha) f and S(x, n) = (1 -
+    x^n)/(1 - x). Then E[N] = p S(p, Kmax) and E[W] = q sum over j < Kmax of h^j S(p, Kmax - j).
 
     Parameters
     ----------

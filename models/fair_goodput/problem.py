@@ -366,7 +366,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         Weight w_i of each client; None means 1.
     fairness
         Exponent g of the utility. The utility is the sum of w_i log x_i if g = 1, and the sum of
-        w_i x_i^(1-g) / (1-g) otherwise; for g = 0 this is the weighted sum of the rates.
+        w_i x_i^(1-g) / (1-g) otherwise. For g = 0, the utility is the weighted sum of the rates.
     max_draft_tokens
         Maximum number of draft tokens of each client in a round; None means that the budget is the
         only limit.
