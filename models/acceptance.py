@@ -15,14 +15,14 @@ from specopt.models.fields import Floats, Ints
 
 
 def expected_tokens_per_step(acceptance_rate: float, speculation_length: int) -> float:
-    """Return the mean number of output tokens of one decoding step, including the server's own
-    token (Eq. 7).
+    """Return the mean number of output tokens per decoding step, including the server's own token
+    (Eq. 7).
 
     Parameters
     ----------
     acceptance_rate
         Probability alpha in [0, 1] that a draft token is accepted, given that all its predecessors
-        were.
+        were accepted.
     speculation_length
         Number l >= 0 of draft tokens.
 
@@ -35,15 +35,15 @@ def expected_tokens_per_step(acceptance_rate: float, speculation_length: int) ->
         return 1.0 + speculation_length
     if acceptance_rate < 0.5:
         return (1.0 - acceptance_rate ** (1 + speculation_length)) / (1.0 - acceptance_rate)
-    logarithm = math.log1p(acceptance_rate - 1.0)  # 1 - a^(l+1) cancels where a is close to 1
+    logarithm = math.log1p(acceptance_rate - 1.0)  # 1 - a^(l+1) cancels if a is close to 1
     return -math.expm1((1 + speculation_length) * logarithm) / (1.0 - acceptance_rate)
 
 
 def rate_that_yields(
     tokens_per_step: float, speculation_length: int, low: float = 1e-9, high: float = 1.0 - 1e-9
 ) -> float:
-    """Return the acceptance rate in an interval at which a step yields this number of tokens (Eq.
-    7), or the nearer end of the interval if there is no such rate.
+    """Return the acceptance rate between `low` and `high` at which a step yields `tokens_per_step`
+    tokens (Eq. 7). If there is no such rate, return the nearer end of the interval.
 
     Examples
     --------
@@ -60,8 +60,8 @@ def rate_that_yields(
 
 
 def expected_tokens(acceptance_rates: Any, draft_tokens: Any) -> Floats:
-    """Return mu = (1 - a^(S+1)) / (1 - a) for arrays of acceptance rates a and draft tokens S
-    (paper 5).
+    """Return mu = (1 - a^(S+1)) / (1 - a) for arrays of acceptance rates a and numbers of draft
+    tokens S (paper 5).
 
     The formula keeps all digits for acceptance rates near 1.
 
@@ -80,12 +80,13 @@ def expected_tokens(acceptance_rates: Any, draft_tokens: Any) -> Floats:
     rates = np.asarray(acceptance_rates, np.float64)
     logarithms = np.log(
         np.maximum(rates, sys.float_info.min)
-    )  # the lower limit makes a rate of 0 yield the correct value 1
+    )  # the smallest positive number replaces a rate of 0, and the result is 1, as it should be
     return -np.expm1((np.asarray(draft_tokens) + 1.0) * logarithms) / (1.0 - rates)
 
 
 def decoding_steps(output_tokens: float, tokens_per_step: float) -> int:
-    """Return the number of decoding steps of a response: the quotient rounded up (Eq. 8).
+    """Return the number of decoding steps that a response takes: its output tokens divided by the
+    tokens per step, rounded up (Eq. 8).
 
     A quotient within 1e-12 (relative) of an integer counts as that integer, so that the rounding of
     a division does not add a step.
@@ -103,7 +104,7 @@ def decoding_steps(output_tokens: float, tokens_per_step: float) -> int:
 
 
 def all_decoding_steps(output_tokens: Ints | Floats, tokens_per_step: Floats | float) -> Ints:
-    """Return the number of decoding steps of each of many responses, as `decoding_steps` does."""
+    """Return the number of decoding steps of each response: `decoding_steps` for arrays."""
     quotient = output_tokens / tokens_per_step
     nearest = np.rint(quotient)
     found = np.where(
@@ -113,13 +114,15 @@ def all_decoding_steps(output_tokens: Ints | Floats, tokens_per_step: Floats | f
 
 
 NEVER = 1e-18
-"""The tail of a response's length is cut off below this probability. A larger value shortens it."""
+"""Tail probabilities of the number of rounds are ignored below this value. A larger value shortens
+the arrays of `round_tails`.
+"""
 
 
 @lru_cache(maxsize=1024)
 def round_tails(output_tokens: int, acceptance_rate: float, speculation_length: int) -> Floats:
-    """Return the probabilities that a response takes more than 0, 1, ... rounds if drafts are
-    accepted independently.
+    """Return the probabilities that a response takes more than 0, 1, ... rounds if draft tokens
+    are accepted independently.
     """
     accepted = acceptance_rate ** np.arange(speculation_length + 1.0)
     gains = np.append(0.0, -np.diff(accepted, append=0.0))  # probabilities of 0, ..., l + 1 tokens
@@ -137,7 +140,7 @@ def slowest_rounds(responses: Iterable[tuple[int, float]], speculation_length: i
     Parameters
     ----------
     responses
-        Output tokens and acceptance rate of each response; responses are independent.
+        Number of output tokens and acceptance rate of each response. Responses are independent.
     speculation_length
         Number l >= 0 of draft tokens.
 

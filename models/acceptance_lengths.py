@@ -1,9 +1,9 @@
-"""Acceptance by draft length: mean tokens of a step for each K, if acceptance depends on K.
+"""Acceptance by draft length: the mean number of tokens per step for each draft length K.
 
-A drafter that fills the whole block in one pass has lower acceptance at every position of a longer
-block. No rates by position describe all lengths; the mean acceptance length AL(K) may even fall
-from one K to the next. The measurement is then a table of AL(K), including the engine's own token,
-and does not determine the means for other lengths.
+A drafter that fills a whole block in one pass may have lower acceptance at every position of a
+longer block. Rates by position then cannot describe all lengths, and the mean acceptance length
+AL(K) may even decrease from one K to the next. The measurement is a table of AL(K), including the
+engine's own token. It does not determine the means for other lengths.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ MAX_LENGTH = 1_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class AcceptanceLengths(Immutable):
-    """Mean tokens of a step by draft length, including the server's own token.
+    """Mean number of tokens per step by draft length, including the server's own token.
 
     Parameters
     ----------
     lengths
-        Measured draft lengths K, at least 1, increasing.
+        Measured draft lengths K >= 1, in increasing order.
     tokens
         Mean acceptance length AL(K) for each K, from 1 to 1 + K.
     lower
-        Lower limit of the mean for each K; the mean itself if no limit is known.
+        Lower confidence limit of the mean for each K; the mean itself if no limit is known.
     upper
-        Upper limit of the mean for each K; the mean itself if no limit is known.
+        Upper confidence limit of the mean for each K; the mean itself if no limit is known.
     level
         Confidence level of the limits.
     extrapolate
@@ -72,8 +72,8 @@ class AcceptanceLengths(Immutable):
 
     @classmethod
     def exactly(cls, tokens: dict[int, float], notes: tuple[str, ...] = ()) -> Self:
-        """Return means by draft length, without limits. A note is added if they fall with the
-        length.
+        """Build the object from means by draft length, without confidence limits. If a longer
+        draft has a lower mean, add a note.
         """
         lengths = tuple(sorted(tokens))
         means = np.array([tokens[length] for length in lengths])
@@ -94,7 +94,9 @@ class AcceptanceLengths(Immutable):
 
     @property
     def max_drafts(self) -> int | None:
-        """Longest draft up to which the mean of every length is known; None: no limit."""
+        """Largest K such that the means of all draft lengths from 1 to K are known, or None if
+        means are extrapolated.
+        """
         if self.extrapolate:
             return None
         known = [length for i, length in enumerate(self.lengths) if length == i + 1]
@@ -102,23 +104,24 @@ class AcceptanceLengths(Immutable):
 
     @property
     def has_limits(self) -> bool:
-        """Whether the limits differ from the means."""
+        """Whether the confidence limits differ from the means."""
         return bool((self.lower < self.upper).any())
 
     def expected_tokens(self, longest: int, which: str = "rates") -> Floats:
-        """Return the mean tokens of a step with 0, 1, ..., `longest` drafts, including the server's
-        own token.
+        """Return the mean number of tokens per step with 0, 1, ..., `longest` draft tokens,
+        including the server's own token.
 
-        Between measured lengths the mean is interpolated linearly. Beyond the last one, the gain of
-        each further token is its predecessor's gain times the last measured ratio of gains. For the
-        lower limit the gain is 0, for the upper limit it stays at the last measured gain.
+        Between measured lengths, the mean is interpolated linearly. Beyond the last measured
+        length, the gain of each further token is its predecessor's gain times the last measured
+        ratio of gains. The lower limit assumes a gain of 0 there, and the upper limit assumes that
+        the last measured gain continues.
 
         Parameters
         ----------
         longest
             Longest draft.
         which
-            ``"rates"`` for the means, or ``"lower"`` or ``"upper"`` for a limit.
+            ``"rates"`` for the means; ``"lower"`` or ``"upper"`` for a confidence limit.
 
         Raises
         ------
@@ -166,6 +169,6 @@ class AcceptanceLengths(Immutable):
 
 
 Acceptance = PositionAcceptance | AcceptanceLengths
-"""Acceptance by position or, where it depends on the draft length, by draft length. Both classes
-have `expected_tokens`.
+"""Acceptance by position, or by draft length if it depends on the draft length. Both classes have a
+method `expected_tokens`.
 """

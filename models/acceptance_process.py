@@ -1,4 +1,6 @@
-"""Acceptance rates that change from round to round: fixed, drifting, or switching regimes."""
+"""Processes of acceptance rates over rounds: fixed rates, drifting rates, and regimes that switch
+at random.
+"""
 
 from __future__ import annotations
 
@@ -26,11 +28,11 @@ class AcceptanceProcess(Immutable):
     Parameters
     ----------
     rates
-        Rates of the clients, shape (P, R, N), in [0, 1): the rate of a client in regime r during
-        round p. The path of P rounds is repeated.
+        Acceptance rates in [0, 1), shape (P, R, N): entry (p, r, i) is the rate of client i in
+        regime r during round p. The path of P rounds repeats.
     transition
-        Probabilities of a client's next regime (column) given its present one (row), shape (R, R).
-        Every client switches independently.
+        Probabilities of a client's next regime (column) given its current regime (row), shape
+        (R, R). Every client switches independently.
     """
 
     rates: Floats
@@ -56,12 +58,12 @@ class AcceptanceProcess(Immutable):
 
     @classmethod
     def fixed(cls, rates: ArrayLike) -> Self:
-        """Return clients whose rates never change."""
+        """Return the process of clients whose rates never change."""
         return cls(_array("rates", rates, 1)[None, None], np.ones((1, 1)))
 
     @classmethod
     def drifting(cls, low: ArrayLike, high: ArrayLike, period_rounds: int) -> Self:
-        """Return clients whose rates follow sine waves with different phases.
+        """Return the process of clients whose rates follow sine waves with different phases.
 
         Parameters
         ----------
@@ -70,7 +72,7 @@ class AcceptanceProcess(Immutable):
         high
             Maximum rate of every client.
         period_rounds
-            Number of rounds of one wave, at least 2.
+            Number of rounds per period of the wave, at least 2.
         """
         least = _array("low", low, 1)
         most = _array("high", high, 1)
@@ -85,16 +87,16 @@ class AcceptanceProcess(Immutable):
 
     @classmethod
     def switching(cls, regimes: Sequence[ArrayLike], mean_rounds: float) -> Self:
-        """Return clients that switch between regimes independently, after a geometric number of
-        rounds.
+        """Return the process of clients that switch between regimes independently. The number of
+        rounds between two switches is geometrically distributed.
 
         Parameters
         ----------
         regimes
-            Rates of all clients in each regime; at least two regimes. A client that switches enters
-            each other regime with the same probability.
+            Rates of all clients in each of at least two regimes. A client that switches enters each
+            of the other regimes with the same probability.
         mean_rounds
-            Mean number of rounds between two switches of a client, at least 1.
+            Mean number of rounds between a client's switches, at least 1.
         """
         rates = _array("regimes", regimes, 2)
         count = len(rates)
@@ -117,10 +119,9 @@ class AcceptanceProcess(Immutable):
 
     @property
     def regime_shares(self) -> Floats:
-        """Share of rounds that a client spends in each regime in the long run.
+        """Long-run share of rounds that a client spends in each regime.
 
-        If there are several recurrent classes, the client is in each of them with the same
-        probability.
+        If there are several recurrent classes, the client is equally likely to be in each of them.
         """
         classes = recurrent_classes(self.transition)
         shares: Floats = np.mean(
@@ -129,13 +130,15 @@ class AcceptanceProcess(Immutable):
         return shares
 
     def modes(self, path_points: int = 500) -> tuple[Floats, Floats]:
-        """Return the rates of all clients in every joint mode, shape (M, N), and the share of
-        rounds of each mode.
+        """Return the rates of all clients in every joint mode, shape (M, N), and the long-run share
+        of rounds in each mode.
+
+        A joint mode is a round of the path together with a regime for each client.
 
         Parameters
         ----------
         path_points
-            Maximum number of rounds that represent a drifting path.
+            Maximum number of rounds used to represent a drifting path.
 
         Raises
         ------

@@ -1,7 +1,8 @@
-"""Checks of single arguments. Each returns the checked value or raises "name: expected ..., got
-...".
+"""Checks of single arguments. Each check returns the value or raises `InvalidInput` with the
+message "name: expected ..., got ...".
 
-NumPy's scalars are accepted like Python's. A Boolean is not a number, and neither is NaN.
+NumPy scalars are accepted in the same way as Python numbers. Booleans and NaN are not accepted as
+numbers.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from specopt.models.fields import MAX_TOKENS, describe, is_unicode
 T = TypeVar("T")
 
 LARGEST = 1e100
-"""Programs next to a server accept moments, durations and sizes up to this one, so that small
-multiples and sums of them stay finite.
+"""Programs that run next to a server accept times, durations and sizes up to this value, so that
+small multiples and sums of them stay finite.
 """
 
 Key = str | int
-"""A client, a request or a task is named by a string or an integer; Booleans are not accepted."""
+"""The name of a client, a request or a task: a string or an integer, but not a Boolean."""
 
 
 def integer(name: str, value: object, low: int, high: int | None = None) -> int:
-    """Return an integer from `low` to `high`; None means no upper limit.
+    """Return the value if it is an integer from `low` to `high`; None means no upper limit.
 
-    An upper limit that only guards against typing errors, MAX_TOKENS or more, appears in the
-    message only where it is exceeded.
+    An upper limit of MAX_TOKENS or more only guards against typing errors. The message mentions
+    such a limit only if the value exceeds it.
 
     Examples
     --------
@@ -57,10 +58,11 @@ def number(
     above: float | None = None,
     below: float | None = None,
 ) -> float:
-    """Return a finite number from `low` to `high`; `above` and `below` are exclusive ends.
+    """Return the value if it is a finite number from `low` to `high`; `above` and `below` are
+    exclusive limits.
 
-    An upper limit that only guards the arithmetic, LARGEST or more, appears in the message only
-    where it is exceeded.
+    An upper limit of LARGEST or more only guards the arithmetic. The message mentions such a limit
+    only if the value exceeds it.
 
     Examples
     --------
@@ -91,12 +93,13 @@ def number(
 
 
 def positive(name: str, value: object) -> float:
-    """Return a finite number > 0."""
+    """Return the value if it is a finite number > 0."""
     return number(name, value, above=0)
 
 
 def key_of(name: str, value: object) -> Key:
-    """Return the name of a client, a request or a task: a text, or an integer of up to 128 bits.
+    """Return the name of a client, a request or a task if it is a string or an integer of at most
+    128 bits.
 
     Examples
     --------
@@ -115,7 +118,7 @@ def key_of(name: str, value: object) -> Key:
 
 
 def sequence(name: str, value: object, size: int | None = None) -> list[Any]:
-    """Return the entries of a list or array of the given size; None means any size."""
+    """Return the entries of a list or an array if it has the given size; None means any size."""
     listed = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
     good = listed or getattr(value, "ndim", 0) > 0
     word = "a list" if size is None else f"{size} entries"
@@ -128,11 +131,13 @@ def sequence(name: str, value: object, size: int | None = None) -> list[Any]:
 
 
 MAX_LISTED = 20
-"""A message lists at most this many choices. If there are more, it names only the closest one."""
+"""Maximum number of choices that a message lists. If there are more, the message contains only
+their number and a similar name.
+"""
 
 
 def one_of(name: str, value: object, choices: Iterable[T]) -> T:
-    """Return one of the choices."""
+    """Return the choice that equals the value and has its type."""
     known = tuple(choices)
     for choice in known:
         if type(choice) is type(value) and choice == value:
@@ -154,19 +159,21 @@ def only_fields(data: Mapping[str, Any], known: Collection[str], where: str) -> 
 
 
 def boolean(name: str, value: object) -> bool:
-    """Return true or false."""
+    """Return the value as a Python Boolean; NumPy Booleans are accepted too."""
     if not isinstance(value, (bool, np.bool_)):
         raise InvalidInput(f"{name}: expected true or false, got {describe(value)}")
     return bool(value)
 
 
 def random_generator(seed: object) -> np.random.Generator:
-    """Return NumPy's default generator for a seed, an integer >= 0."""
+    """Return NumPy's default generator for a seed >= 0."""
     return np.random.default_rng(integer("seed", seed, 0))
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a number. Booleans are not numbers here; NaN and infinity are."""
+    """Return whether a value is a Python or NumPy real number. Booleans do not count as numbers,
+    but NaN and infinity do.
+    """
     return isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
 
 

@@ -1,5 +1,7 @@
-"""Digests of code, and a text that describes classes: their code, the code that they call, and the
-constants that they read.
+"""Digests of code, and a textual description of classes.
+
+The description covers the code of the classes, the code that they call, and the constants that
+they read.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import msgspec
 
 
 def digest_of(sources: Mapping[str, bytes]) -> str:
-    """Return a short digest of named sources that does not depend on their order."""
+    """Return a short digest of named sources. The digest does not depend on their order."""
     whole = hashlib.sha256()
     for name in sorted(sources):
         whole.update(f"{name} {len(sources[name])}\n".encode() + sources[name])
@@ -22,22 +24,22 @@ def digest_of(sources: Mapping[str, bytes]) -> str:
 
 
 def text_of(classes: Iterable[type[Any]]) -> str:
-    """Return a text of classes, which need not be defined in files. The text is the same in every
-    process with this Python version.
+    """Return a text that describes classes, which need not be defined in files. The text is the
+    same in every process that uses the same Python version.
     """
     found: list[tuple[str, str]] = []
     seen: set[Any] = set()
     queue: list[tuple[str, Any]] = [
         (cls.__name__, cls) for cls in classes
-    ]  # code that is sent to other processes costs qualified names
+    ]  # qualified names are lost when code is sent to other processes
     modules = {cls.__module__ for _, cls in queue}
     while queue:
         name, value = queue.pop()
-        for inner in ("__func__", "fget", "func"):  # of methods, properties and cached ones
+        for inner in ("__func__", "fget", "func"):  # methods, properties and cached properties
             value = getattr(value, inner, value)
         parts: dict[Any, Any] = {}
         if not isinstance(value, FunctionType | type):
-            with suppress(TypeError, ValueError, AttributeError, RecursionError):  # no constant
+            with suppress(TypeError, ValueError, AttributeError, RecursionError):  # not a constant
                 found.append(
                     (
                         name,
@@ -74,7 +76,7 @@ def text_of(classes: Iterable[type[Any]]) -> str:
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
-    """Yield compiled code and that of the functions inside it."""
+    """Yield a code object and the code objects of the functions nested in it."""
     yield code
     for part in code.co_consts:
         if isinstance(part, CodeType):

@@ -1,7 +1,7 @@
 """Decoder shapes and their costs: parameters, floating-point operations and KV cache (paper 1,
 Eq. 9-14).
 
-A forward pass of m new tokens over a total length of t tokens (cache and new ones) costs
+A forward pass over m new tokens, with a total length of t cached and new tokens, costs
 ``flops_per_token * m + flops_per_token_pair * m * t + flops_per_logit * logits`` operations in both
 cost models:
 
@@ -22,7 +22,7 @@ from specopt.models.fields import Checked, PositiveInt, check
 
 @dataclass(frozen=True, kw_only=True)
 class PaperDecoder(Checked):
-    """A decoder in the cost model of paper 1 (Table I gives such shapes).
+    """A decoder in the cost model of paper 1 (Table I lists such shapes).
 
     Parameters
     ----------
@@ -48,12 +48,12 @@ class PaperDecoder(Checked):
 
     @staticmethod
     def is_marked(data: Mapping[str, Any]) -> bool:
-        """Return whether JSON-like data has this cost model."""
+        """Return whether JSON-like data uses this cost model."""
         return "cost" not in data
 
     @property
     def parameter_count(self) -> int:
-        """Number of weights of all layers: J (4 h1^2 + 2 h1 h2)."""
+        """Total number of weights in all layers: J (4 h1^2 + 2 h1 h2)."""
         return self.layers * (4 * self.hidden**2 + 2 * self.hidden * self.ffn)
 
     @property
@@ -68,7 +68,7 @@ class PaperDecoder(Checked):
 
     @property
     def flops_per_token(self) -> int:
-        """Operations per new token without attention scores: 4 J h1 (2 h1 + h2) (Eq. 11-12)."""
+        """Operations per new token, without attention scores: 4 J h1 (2 h1 + h2) (Eq. 11-12)."""
         return 4 * self.layers * self.hidden * (2 * self.hidden + self.ffn)
 
     @property
@@ -86,7 +86,7 @@ class PaperDecoder(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class ExactDecoder:
-    """A dense decoder with its real matrices: grouped heads, gate, embeddings and output head.
+    """A dense decoder with its actual matrices: grouped heads, gate, embeddings and output head.
 
     Parameters
     ----------
@@ -103,15 +103,15 @@ class ExactDecoder:
     kv_heads
         Number of key/value heads.
     head_dim
-        Dimension of a head; heads x head_dim may differ from hidden.
+        Dimension of each head; heads x head_dim may differ from hidden.
     gated
         Whether the feed-forward network has a gate matrix (three matrices instead of two).
     vocabulary
         Number of tokens that the output head scores.
     tied
-        Whether input and output embeddings are one matrix.
+        Whether the input and output embeddings share one matrix.
     bytes_per_value
-        Bytes of a weight or cached value.
+        Number of bytes per weight and per cached value.
     name
         Label of the model.
     """
@@ -138,19 +138,19 @@ class ExactDecoder:
 
     @staticmethod
     def is_marked(data: Mapping[str, Any]) -> bool:
-        """Return whether JSON-like data has this cost model."""
+        """Return whether JSON-like data uses this cost model."""
         return "cost" in data
 
     @property
     def weights_per_layer(self) -> int:
-        """Number of weights of one layer: attention projections and feed-forward network."""
+        """Number of weights per layer: attention projections and feed-forward network."""
         attention = self.hidden * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
         return attention + (3 if self.gated else 2) * self.hidden * self.ffn
 
     @property
     def parameter_count(self) -> int:
-        """Number of weights of all matrices, without biases and norms; tied embeddings count
-        once.
+        """Total number of weights in all matrices, without biases and norms. Tied embeddings are
+        counted once.
         """
         return (
             self.layers * self.weights_per_layer

@@ -1,7 +1,7 @@
 """Drafting on a device while the cloud verifies (paper 4).
 
-While the cloud verifies, the device continues from the top-k candidates for the token that may be
-corrected, for as many steps as fit (Eq. 6).
+While the cloud verifies, the device continues drafting from the top-k candidates for the token that
+may be corrected. Eq. 6 determines the number of drafting steps that the device can complete.
 
 mu_i of Eq. 6 is the number of draft tokens; mu^t of Eq. 1 is the number of tokens in a batch.
 """
@@ -23,15 +23,15 @@ def parallel_steps(
     cloud_seconds: float,
     draft_seconds: float,
 ) -> int:
-    """Return lambda of Eq. 6: the number of parallel drafting steps that fit while the cloud
-    verifies, without any waiting in the cloud.
+    """Return lambda of Eq. 6: the number of drafting steps that a device can complete while the
+    cloud verifies. Requests are assumed not to wait in the cloud.
 
     Parameters
     ----------
     draft_tokens
-        Number mu_i of tokens in the draft that is verified.
+        Number mu_i of tokens in the draft that is being verified.
     bytes_per_token
-        Bytes A per token.
+        Number A of bytes per token.
     uplink_bytes_per_second
         Uplink rate beta_up.
     downlink_bytes_per_second

@@ -1,28 +1,31 @@
-"""Shares of drafts that were long enough for each position, derived from totals alone.
+"""Bounds on the share of drafts that reach each position, derived from totals alone.
 
 An engine that varies its draft length counts D drafts, T drafted tokens, and A_j tokens accepted at
-position j <= J. Let n_j drafts have j tokens or more (n_1 = D), and q_j = n_j / n_(j-1) in [0, 1].
-Let h_j be the hazard of position j: the probability that its token is accepted, given that it was
-drafted and all its predecessors were accepted. Lengths are assumed independent of the tokens, for
-example chosen by the batch size. Of the drafts that were accepted up to j - 1, a share q_j then has
-a token at j. Therefore A_j / A_(j-1) measures p_j = q_j h_j, and the hazard is h_j = p_j / q_j.
+position j <= J. Let n_j be the number of drafts with at least j tokens (n_1 = D), and let q_j = n_j
+/ n_(j-1) in [0, 1]. The hazard h_j of position j is the probability that its token is accepted,
+given that the token was drafted and all its predecessors were accepted. Draft lengths are assumed
+to be independent of the tokens; for example, they may depend on the batch size. Of the drafts whose
+first j - 1 tokens were accepted, a share q_j then has a token at position j. Therefore A_j /
+A_(j-1) measures p_j = q_j h_j, and the hazard is h_j = p_j / q_j.
 
-*What totals imply for q.* T / D = n_1 / D + ... + n_J / D = 1 + q_2 + q_2 q_3 + ... + q_2 ... q_J
-=: f(q), and h_j <= 1 gives p_j <= q_j <= 1. *The limits below are sharp.* f is continuous and rises
-with every q_j. A value q_j belongs to a solution of f(q) = T / D in the box under two conditions. f
-is at most T / D with all others at their lower limits, and at least T / D with all others at 1. In
-between the intermediate value theorem applies, because the box is connected. The first condition
-holds up to a largest q_j, the second from a smallest one on. As f is linear in each q_j, both are
-quotients.
+*Bounds on q.* The totals satisfy T / D = n_1 / D + ... + n_J / D = 1 + q_2 + q_2 q_3 + ... + q_2
+... q_J =: f(q). Moreover, h_j <= 1 implies p_j <= q_j <= 1. These intervals form a box, in which f
+is continuous and increases with every q_j. A value of q_j therefore belongs to a solution of f(q) =
+T / D in the box under two conditions. First, f is at most T / D if all other shares are at their
+lower bounds. Second, f is at least T / D if all other shares are 1. The intermediate value theorem
+proves that these conditions are sufficient, because the box is connected. The first condition
+limits q_j from above, and the second limits q_j from below. Because f is linear in each q_j, both
+bounds are quotients. They are sharp.
 
-*What totals imply for yields.* A_j / D measures P_j = x_j S_j with x_j = n_j / D and S_j = h_1 ...
-h_j, and a step of K drafts yields 1 + S_1 + ... + S_K = 1 + P_1 / x_1 + ... + P_K / x_K. This is
-convex in x, whose solutions form a polytope. Tangents therefore bound its smallest value from below
-by a linear program, tightly where they are dense. As the x_j sum up to T / D, not all can be large
-at once: the limits of yields are much tighter than the product of the smallest hazards.
+*Bounds on yields.* A_j / D measures P_j = x_j S_j with x_j = n_j / D and S_j = h_1 ... h_j. A step
+with K draft tokens yields 1 + S_1 + ... + S_K = 1 + P_1 / x_1 + ... + P_K / x_K tokens. This yield
+is convex in x, and the possible x form a polytope. Tangents and a linear program therefore bound
+the minimum yield from below, and the bound is tight where the tangents are dense. Because the x_j
+sum to T / D, they cannot all be large simultaneously. The bounds on yields are therefore much
+tighter than the product of the smallest hazards.
 
-*If all drafts had J tokens*, then T / D = J, the second condition is q_j >= 1, and h_j = p_j is a
-point.
+*If all drafts have J tokens*, then T / D = J and the second condition becomes q_j >= 1. The bounds
+on the hazard then coincide at h_j = p_j.
 """
 
 from __future__ import annotations
@@ -32,28 +35,28 @@ import numpy as np
 from specopt.models.fields import Floats
 
 TANGENTS = 60
-"""Each position has this many tangents. With 60, a yield over a range of 4 is bounded within
+"""Number of tangents per position. With 60 tangents, a yield over a range of 4 is bounded to within
 0.01 %.
 """
 SLACK = 1e-6
-"""The value of a linear program is reduced by this amount to cover its tolerance."""
+"""Amount by which the value of a linear program is reduced to cover the solver's tolerance."""
 
 
 def share_limits(tokens_per_draft: float, lowest: Floats) -> tuple[Floats, Floats] | None:
-    """Return the smallest and the largest q_1 = 1, q_2, ..., q_J that the totals allow.
+    """Return lower and upper bounds on the shares q_1 = 1, q_2, ..., q_J, given the totals.
 
     Parameters
     ----------
     tokens_per_draft
-        Mean tokens per draft T / D, from 1 to J.
+        Mean number of tokens per draft T / D, from 1 to J.
     lowest
-        Lower limits of p_1, ..., p_J; the first is not used.
+        Lower bounds on p_1, ..., p_J; the first entry is not used.
 
     Returns
     -------
     tuple or None
-        None if no shares fit: more tokens were accepted than lengths independent of the tokens
-        allow.
+        Lower bounds and upper bounds, or None if no shares are consistent with the totals. More
+        tokens were then accepted than is possible if draft lengths are independent of the tokens.
     """
     count = len(lowest)
     lows, highs = np.ones(count), np.ones(count)
@@ -61,7 +64,7 @@ def share_limits(tokens_per_draft: float, lowest: Floats) -> tuple[Floats, Float
         return None
     reached = np.cumprod(
         np.concatenate(([1.0], lowest[1:]))
-    )  # n_j / D with every share at its lower limit
+    )  # n_j / D with every share at its lower bound
     for j in range(1, count):
         behind = 1.0 + float(np.cumprod(lowest[j + 1 :]).sum())
         free = tokens_per_draft - float(reached[:j].sum())
@@ -72,17 +75,17 @@ def share_limits(tokens_per_draft: float, lowest: Floats) -> tuple[Floats, Float
 
 
 def even_hazards(tokens_per_draft: float, measured: Floats) -> Floats:
-    """Return hazards that fit the totals and have one value from position 2 on, larger only where
-    p_j requires it.
+    """Return hazards that fit the totals and are equal from position 2 on, except where p_j
+    requires a larger value.
 
-    This is one of many solutions, and the correct one if acceptance does not depend on the
-    position. With h_j = max(c, p_j) the shares p_j / h_j fall in c, from 1 at c = 0 to p_j at c =
-    1. Bisection finds the c at which they fit T / D.
+    This is one of many solutions, and it is the correct solution if acceptance does not depend on
+    the position. With h_j = max(c, p_j), the shares p_j / h_j decrease from 1 at c = 0 to p_j at c
+    = 1. Bisection finds the c for which the shares fit T / D.
 
     Parameters
     ----------
     tokens_per_draft
-        Mean tokens per draft T / D, from 1 to J.
+        Mean number of tokens per draft T / D, from 1 to J.
     measured
         Measured products p_1, ..., p_J.
     """
@@ -97,19 +100,19 @@ def even_hazards(tokens_per_draft: float, measured: Floats) -> Floats:
 def yield_limits(
     tokens_per_draft: float, lowest: Floats, low: Floats, high: Floats
 ) -> tuple[Floats, Floats]:
-    """Return the smallest and the largest mean tokens of a step with 0, 1, ..., J drafts that the
-    totals allow.
+    """Return lower and upper bounds on the mean number of tokens per step with 0, 1, ..., J draft
+    tokens, given the totals.
 
     Parameters
     ----------
     tokens_per_draft
-        Mean tokens per draft T / D, from 1 to J, and allowed by `lowest`.
+        Mean number of tokens per draft T / D, from 1 to J; must be consistent with `lowest`.
     lowest
-        Lower limits of p_1, ..., p_J; the first is not used.
+        Lower bounds on p_1, ..., p_J; the first entry is not used.
     low
-        Lower limits of P_1, ..., P_J.
+        Lower bounds on P_1, ..., P_J.
     high
-        Upper limits of P_1, ..., P_J.
+        Upper bounds on P_1, ..., P_J.
     """
     from scipy.optimize import linprog
 
@@ -124,7 +127,7 @@ def yield_limits(
         return max(0.0, float(found.fun) - SLACK) if found.status == 0 else 0.0
 
     lows = np.array([smallest(x) for x in range(count)])
-    highs = np.minimum(1.0, tokens_per_draft / np.arange(1.0, count + 1.0))  # as x falls
+    highs = np.minimum(1.0, tokens_per_draft / np.arange(1.0, count + 1.0))  # because x_j decreases
     survival = np.minimum.accumulate(np.divide(high, lows, out=np.ones(count), where=lows > high))
     upper = 1.0 + np.concatenate(([0.0], np.cumsum(survival)))
     rows = [np.hstack((order, np.zeros((len(order), count))))]
@@ -147,5 +150,7 @@ def yield_limits(
 
 
 def _drafted(shares: Floats) -> float:
-    """Return f, the tokens per draft with these shares; the first share counts as 1."""
+    """Return f, the mean number of tokens per draft for given shares; the first share counts as
+    1.
+    """
     return 1.0 + float(np.cumprod(shares[1:]).sum())

@@ -1,14 +1,14 @@
 """Stopping rules for drafting: rejection predictors and the yield of a round (paper 2, Sec. 3.2 and
 4.1).
 
-A round drafts up to `max_tokens` tokens. Each is accepted with probability alpha, independently,
-until the first rejection; the tokens drafted after it are wasted. After each draft token a
-predictor reads a score. The distribution of the score is assumed to depend only on whether the
-token is accepted, is the first rejection, or comes after it.
+A round drafts up to `max_tokens` tokens. Until the first rejection, each token is accepted
+independently with probability alpha; tokens drafted after the first rejection are wasted. After
+each draft token, a predictor computes a score. The distribution of the score is assumed to depend
+only on whether the token is accepted, is the first rejection, or follows the first rejection.
 
-A token whose score is read has already been drafted, so reading costs its drafting time. Eq. 25
-then withholds the token that is predicted rejected, although sending it would cost no drafting
-time. With `sends_flagged` it is sent.
+A token must be drafted before its score is known. Eq. 25 withholds the token that is predicted to
+be rejected, although sending it would not cost any drafting time. With `sends_flagged`, the token
+is sent.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from specopt.models.fields import (
 )
 
 ACCEPTED, FIRST_REJECTION, AFTER = 1, 0, -1
-"""A `DraftLog` records one of these outcomes for each draft token."""
+"""Possible outcomes of a draft token in a `DraftLog`."""
 
 
 # ---------------------------------------------------------------------------- predictors
@@ -55,8 +55,8 @@ class BinaryPredictor(Checked):
     false_reject
         Probability g of "rejected" at an accepted token (1 - Rec_1).
     goes_on_after
-        Probability h of "accepted" after the first rejection; f if None. The paper does not print
-        it.
+        Probability h of "accepted" after the first rejection, which the paper does not report; None
+        means f.
     """
 
     false_accept: Unit
@@ -70,7 +70,7 @@ class BinaryPredictor(Checked):
 
     @property
     def scores(self) -> Scores:
-        """The same predictor with two score bins: 0 is "rejected", 1 is "accepted"."""
+        """The same predictor with two score bins: 0 for "rejected" and 1 for "accepted"."""
         return Scores(
             accepted=_bits(1.0 - self.false_reject),
             first_rejection=_bits(self.false_accept),
@@ -83,16 +83,17 @@ Bins = Given[Annotated[Floats, Column(Unit, "bin")], FloatsLike]
 
 @dataclass(frozen=True, kw_only=True)
 class Scores(Checked):
-    """Distribution of a rejection predictor's score over B bins. More bins lose less of the score.
+    """Distribution of a rejection predictor's score over B bins. More bins preserve more
+    information.
 
     Parameters
     ----------
     accepted
-        Probability of each bin at an accepted token; sums to 1.
+        Probability of each bin at an accepted token; the probabilities sum to 1.
     first_rejection
-        Probability of each bin at the first rejection; sums to 1.
+        Probability of each bin at the first rejection; the probabilities sum to 1.
     after
-        Probability of each bin after the first rejection; sums to 1.
+        Probability of each bin after the first rejection; the probabilities sum to 1.
     """
 
     accepted: Bins = required()
@@ -110,7 +111,9 @@ class Scores(Checked):
         return len(self.accepted)
 
     def cut(self, first_accepted_bin: int) -> BinaryPredictor:
-        """Return the binary predictor that answers "accepted" from a given bin on."""
+        """Return the binary predictor that answers "accepted" if the score is in bin
+        `first_accepted_bin` or above.
+        """
         return BinaryPredictor(
             false_accept=_clipped(self.first_rejection[first_accepted_bin:]),
             false_reject=_clipped(self.accepted[:first_accepted_bin]),
@@ -120,7 +123,7 @@ class Scores(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedRound:
-    """Means of one round.
+    """Mean numbers of tokens in one round.
 
     Parameters
     ----------
@@ -129,7 +132,7 @@ class ExpectedRound:
     wasted
         Mean number E[W] of tokens sent at or after the first rejection.
     drafted
-        Mean number of draft tokens: those sent, and the withheld one if the rule withholds it.
+        Mean number of draft tokens, including a token that the rule withholds.
     """
 
     accepted: float
@@ -149,22 +152,22 @@ def first_flag_round(
     *,
     sends_flagged: bool = False,
 ) -> ExpectedRound:
-    """Return the means of a round that stops at the first predicted rejection (Eq. 25-26), in
-    closed form.
+    """Return the mean numbers of tokens in a round that stops at the first predicted rejection (Eq.
+    25-26).
 
-    With p = alpha (1 - g), q = (1 - alpha) f and S(x, n) = (1 - x^n)/(1 - x): E[N] = p S(p, Kmax)
-    and E[W] = q sum over j < Kmax of h^j S(p, Kmax - j).
+    The means have closed forms. Let p = alpha (1 - g), q = (1 - alpha) f and S(x, n) = (1 -
+    x^n)/(1 - x). Then E[N] = p S(p, Kmax) and E[W] = q sum over j < Kmax of h^j S(p, Kmax - j).
 
     Parameters
     ----------
     acceptance_rate
-        Acceptance rate alpha per token.
+        Acceptance rate alpha of each token.
     max_tokens
         Maximum draft length Kmax.
     predictor
         Predictor at its operating point.
     sends_flagged
-        Whether the token that is predicted rejected is sent as well; Eq. 25 withholds it.
+        Whether the token that is predicted to be rejected is also sent; Eq. 25 withholds the token.
 
     Examples
     --------
@@ -183,7 +186,7 @@ def first_flag_round(
     ]  # S(p, Kmax - j), Eq. 7
     accepted = p * tokens[0]
     wasted = q * sum(h**j * of for j, of in enumerate(tokens))
-    going, gone_wrong = 1.0, 0.0  # still drafting: all accepted, and after a rejection
+    going, gone_wrong = 1.0, 0.0  # still drafting: no rejection yet, and after a rejection
     drafted = 0.0
     for _ in range(max_tokens):
         drafted += going + gone_wrong
@@ -215,11 +218,12 @@ class DraftLog(Immutable):
     features
         Features of the tokens, one row per token.
     outcomes
-        Outcome of each token: 1 accepted, 0 the first rejection of its round, -1 after it.
+        Outcome of each token: 1 if accepted, 0 if the first rejection of its round, -1 if after the
+        first rejection.
     names
         Names of the features.
     rounds
-        Round of each token, for splits that keep rounds together; None puts every token in a
+        Round of each token; splits of the log keep rounds together. None puts every token in a
         separate round.
     """
 
@@ -275,13 +279,17 @@ class DraftLog(Immutable):
 
     @property
     def judged(self) -> Truths:
-        """Mask of the tokens that a predictor is trained on: accepted ones and first rejections."""
+        """Mask of the tokens on which a predictor is trained: accepted tokens and first
+        rejections.
+        """
         judged: Truths = self.outcomes != AFTER
         return judged
 
     @property
     def acceptance_rate(self) -> float:
-        """Share of accepted tokens among the judged ones: the acceptance rate alpha per token."""
+        """Acceptance rate alpha: the share of accepted tokens among accepted tokens and first
+        rejections.
+        """
         judged = self.outcomes[self.judged]
         if not len(judged):
             raise InvalidInput(
@@ -290,7 +298,9 @@ class DraftLog(Immutable):
         return float(judged.mean())
 
     def split(self, share: float = 0.7, *, seed: int = 0) -> tuple[DraftLog, DraftLog]:
-        """Return two logs, the first with the given share of the rounds; no round is in both."""
+        """Split the log into two logs at random. The first log contains the given share of the
+        rounds, and no round is in both logs.
+        """
         if not 0.0 < share < 1.0:
             raise InvalidInput(f"share: expected a number > 0 and < 1, got {describe(share)}")
         assert self.rounds is not None

@@ -1,4 +1,6 @@
-"""The exceptions of specopt, for bad input and impossible requests, not for results of a solve."""
+"""Exceptions of specopt. They report bad input and impossible requests; results of a solve are not
+exceptions.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any
 
 
 def shortened(text: str, limit: int) -> str:
-    """Return a text shortened to a given length by a cut in the middle."""
+    """Shorten a text to a maximum length by cutting out the middle."""
     if len(text) <= limit:
         return text
     tail = limit // 5
@@ -16,37 +18,41 @@ def shortened(text: str, limit: int) -> str:
 
 
 def did_you_mean(name: object, names: Iterable[str]) -> str:
-    """Return ", did you mean ...?" for a name that is close to one of `names`, otherwise an
-    empty text.
+    """Return ", did you mean ...?" if a name is close to an entry of `names`, otherwise an empty
+    string.
     """
     close = difflib.get_close_matches(str(name), list(names), 1)
     return f", did you mean {close[0]!r}?" if close else ""
 
 
 MAX_CHARACTERS = 1000
-"""Longer messages are shortened to this length, because names in files can be of any length."""
+"""Maximum length of a message. Names in files can have any length, so longer messages are
+shortened.
+"""
 
 
 class SpecoptError(Exception):
-    """Base class of every exception that specopt raises on purpose."""
+    """Base class of all exceptions that specopt raises deliberately."""
 
     def __str__(self) -> str:
         return shortened(super().__str__(), MAX_CHARACTERS)
 
 
 class InvalidInput(SpecoptError, ValueError):
-    """A problem, plan, option or file that breaks its contract.
+    """A problem, plan, option or file is invalid.
 
     The message names the field, the expected value and the actual value.
     """
 
 
 class NotWritten(SpecoptError, OSError):
-    """The system failed to write a file, for example because the disk is full."""
+    """The operating system failed to write a file, for example because the disk is full."""
 
 
 class Unsupported(SpecoptError):
-    """A method does not exist or does not support a problem; the message names methods that do."""
+    """A method does not exist or does not support a problem. The message names supported
+    methods.
+    """
 
 
 class MissingDependency(SpecoptError, ImportError):
@@ -54,35 +60,35 @@ class MissingDependency(SpecoptError, ImportError):
 
 
 class BrokenPlugin(SpecoptError):
-    """A method or family of another distribution cannot be used; the message names it and the
-    reason.
+    """A method or an instance family from another distribution cannot be used. The message contains
+    its name and the reason.
     """
 
 
 class InternalError(SpecoptError):
-    """A method returned a plan that the judge rejects: a defect in specopt. The message names the
-    file with the case.
+    """A method returned a plan that the judge rejects, because of a defect in specopt. The message
+    names the file that contains the case.
     """
 
 
 class RefutedProof(UserWarning):
-    """A bound or a proof of infeasibility is refuted by the method's plan: a defect in specopt. The
-    plan is valid.
+    """A method's plan refutes a bound or a proof of infeasibility, because of a defect in specopt.
+    The plan is valid.
 
-    The message names the file with the case.
+    The message names the file that contains the case.
     """
 
 
 class Infeasible(SpecoptError):
-    """Raised inside a method when the problem has no plan. The message gives the reason in the
-    user's terms; `solve` turns it into a result.
+    """Raised inside a method if the problem has no plan. `solve` converts the exception into a
+    result.
 
     Parameters
     ----------
     message
         Reason in the user's terms.
     conflicts
-        Reason as data: a list of `Conflict`.
+        Reason as data, in the form of `Conflict` objects.
     """
 
     def __init__(self, message: str | None, conflicts: Iterable[Any] = ()) -> None:
@@ -91,26 +97,28 @@ class Infeasible(SpecoptError):
 
 
 class OutOfTime(SpecoptError):
-    """Raised inside a method when the time limit has passed; `solve` turns it into a result."""
+    """Raised inside a method when the time limit has passed. `solve` converts the exception into a
+    result.
+    """
 
 
 class OutOfWork(OutOfTime):
-    """Raised inside a method when the work limit that replaces a time limit is used up. Other
+    """Raised inside a method when its work limit, which replaces a time limit, is exhausted. Other
     methods may continue.
     """
 
 
 class OutOfMemory(SpecoptError):
-    """Raised inside a method before it would exceed the memory limit; `solve` returns the best
-    plan.
+    """Raised inside a method before the memory limit is exceeded. `solve` returns the best plan
+    found so far.
     """
 
 
 class Stopped(SpecoptError):
-    """Raised inside a method when the caller's callback asked to stop; `solve` returns the best
-    plan.
+    """Raised inside a method when the caller's callback requests a stop. `solve` returns the best
+    plan found so far.
     """
 
 
 class ServerFailed(SpecoptError):
-    """A server answers incorrectly, too late or not at all; the message is one line."""
+    """A server responded incorrectly, too late or not at all. The message is a single line."""

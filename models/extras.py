@@ -1,4 +1,4 @@
-"""Libraries that are not always installed."""
+"""Imports of optional libraries."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from specopt.models.errors import MissingDependency
 
 
 def library(name: str, missing: str) -> Any:
-    """Return the module of an optional library.
+    """Import an optional library and return its module.
 
     Raises
     ------
     MissingDependency
-        If it is not installed, with the message `missing`.
+        If the library is not installed. The message is `missing`.
     """
     try:
         return import_module(name)
@@ -23,11 +23,11 @@ def library(name: str, missing: str) -> Any:
 
 
 def pyarrow() -> Any:
-    """Return the module `pyarrow`.
+    """Import `pyarrow` and return the module.
 
     Raises
     ------
     MissingDependency
-        If it is not installed.
+        If `pyarrow` is not installed.
     """
     return library("pyarrow", "tables need pyarrow: pip install 'specopt[tables]'")

@@ -1,9 +1,9 @@
-"""Declared fields: one annotation serves the constructor's checks, the strict file reader and the
+"""Declared fields: one annotation defines the constructor's checks, the strict file reader and the
 schema.
 
-A problem or plan is a frozen dataclass whose annotations carry their domain, for example
-``input_tokens: Tokens`` or ``acceptance_rate: OpenUnit``. From those annotations this module
-derives
+A problem or plan is a frozen dataclass whose annotations specify the domain of each field, for
+example ``input_tokens: Tokens`` or ``acceptance_rate: OpenUnit``. From these annotations, this
+module derives
 
 * the checks of a directly constructed object (`check`, called in ``__post_init__``),
 * the strict reader of JSON-like data (`parse`; msgspec rejects unknown fields and wrong types), and
@@ -47,23 +47,27 @@ from specopt.models.errors import InvalidInput, did_you_mean, shortened
 T = TypeVar("T")
 
 MAX_TOKENS = 10_000_000
-"""Fields accept token counts up to this one, which detects, for example, bytes given as tokens."""
+"""Maximum token count in a field. The limit detects, for example, bytes given as tokens."""
 
 MAX_BUDGET = 10**15
-"""Fields accept token budgets up to this one. Floating point represents every integer up to it."""
+"""Maximum token budget in a field. Floating point represents every integer up to this value."""
 
 SMALLEST = sys.float_info.min
-"""Smaller positive numbers, below 2.2250738585072014e-308, are denormal and lose digits."""
+"""Smallest positive normal number, 2.2250738585072014e-308. Smaller numbers are denormal and lose
+digits.
+"""
 
 MAX_KEY_CHARACTERS = 60
-"""A message shortens the name of an unknown field that is longer than this."""
+"""Maximum number of characters of an unknown field's name in a message; longer names are
+shortened.
+"""
 
 
 @dataclass(frozen=True)
 class Column:
-    """Mark of an array field, with the type of its items and the label of its length.
+    """Annotation of an array field: the type of its items and a label for its length.
 
-    Columns of one object that share a label must have the same length.
+    Columns of an object that share a label must have the same length.
     """
 
     item: Any
@@ -72,8 +76,8 @@ class Column:
 
 
 class Immutable:
-    """Base of values that do not change. Their arrays are read-only; copies and pickles are built
-    by the constructor.
+    """Base class of immutable values. Their arrays are read-only, and copying and unpickling call
+    the constructor.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -92,8 +96,8 @@ class Immutable:
 
 
 def frozen(value: T) -> T:
-    """Return a value whose arrays are read-only. A writeable array is copied, because its owner may
-    change it.
+    """Return the value with read-only arrays. Writeable arrays are copied, because their owner may
+    change them.
     """
     found: Any = value
     if isinstance(value, np.ndarray) and value.flags.writeable:
@@ -107,14 +111,21 @@ def frozen(value: T) -> T:
 
 
 class Custom(Immutable, ABC):
-    """A field value with its own JSON form, for data that columns and objects cannot hold
-    compactly.
+    """Base class of field values with their own JSON form, for data that columns and objects cannot
+    represent compactly.
     """
 
     @classmethod
     @abstractmethod
     def parse(cls, data: object, where: str) -> Self:
-        """Build the value from JSON-like data; `where` is its path inside the file, for messages.
+        """Build the value from JSON-like data.
+
+        Parameters
+        ----------
+        data
+            JSON-like data.
+        where
+            Path of the data inside its file, for messages.
 
         Raises
         ------
@@ -124,12 +135,12 @@ class Custom(Immutable, ABC):
 
     @abstractmethod
     def dump(self) -> Any:
-        """Return the JSON-like form."""
+        """Return the JSON-like form of the value."""
 
     @classmethod
     @abstractmethod
     def schema(cls) -> dict[str, Any]:
-        """Return the JSON Schema."""
+        """Return the JSON Schema of the value."""
 
 
 TokenCount = Annotated[int, Meta(ge=1, le=MAX_TOKENS)]
@@ -152,7 +163,7 @@ if TYPE_CHECKING:
     Accepted = TypeVar("Accepted")
 
     class Given(Generic[Held, Accepted]):
-        """Type of a field that holds one type and whose constructor accepts another one."""
+        """Type of a field that holds one type while the constructor accepts another type."""
 
         def __get__(self, owner: object, kind: type | None = None) -> Held: ...
         def __set__(self, owner: object, value: Accepted) -> None: ...
@@ -160,15 +171,15 @@ if TYPE_CHECKING:
 else:
 
     class Given:
-        """Type of a field that holds one type and whose constructor accepts another one."""
+        """Type of a field that holds one type while the constructor accepts another type."""
 
         def __class_getitem__(cls, types: tuple[Any, Any]) -> Any:
             return types[0]
 
 
 def required() -> Any:
-    """Declare a `Given` field without a default. mypy reads the accepted type of such a field only
-    if it appears to have a default.
+    """Declare a `Given` field without a default. mypy recognises the accepted type of a field only
+    if the field appears to have a default.
     """
     return dataclasses.field()
 
@@ -198,9 +209,9 @@ def parse(cls: type[T], data: object, where: str = "") -> T:
     Parameters
     ----------
     cls
-        A dataclass with declared fields.
+        Dataclass with declared fields.
     data
-        Mappings, lists, strings, numbers, booleans and None.
+        JSON-like data: mappings, lists, strings, numbers, Booleans and None.
     where
         Path of `data` inside its file, for messages; empty at the top level.
 
@@ -223,7 +234,9 @@ def parse(cls: type[T], data: object, where: str = "") -> T:
 
 
 def dump(obj: Any) -> dict[str, Any]:
-    """Return the JSON-like form of a declared dataclass; fields with default values are omitted."""
+    """Return the JSON-like form of a declared dataclass. Fields with their default value are
+    omitted.
+    """
     out: dict[str, Any] = {}
     for field in dataclasses.fields(obj):
         value = getattr(obj, field.name)
@@ -235,21 +248,23 @@ def dump(obj: Any) -> dict[str, Any]:
 
 
 def json_name(name: str) -> str:
-    """Return the name of a field in files. In code, Python keywords have a trailing underscore."""
+    """Return the name of a field in files. In code, names that are Python keywords have a trailing
+    underscore.
+    """
     return name.rstrip("_")
 
 
 class Checked(Immutable):
-    """Base of dataclasses that only check their declared fields."""
+    """Base class of dataclasses whose only checks are those of their declared fields."""
 
     def __post_init__(self) -> None:
         check(self)
 
 
 def check(obj: Any) -> None:
-    """Check and normalise every declared field of a dataclass in its ``__post_init__``.
+    """Check and normalise every declared field of a dataclass; call this in ``__post_init__``.
 
-    Columns become read-only arrays; numpy scalars become Python numbers.
+    Columns become read-only arrays, and NumPy scalars become Python numbers.
 
     Raises
     ------
@@ -273,10 +288,10 @@ def check(obj: Any) -> None:
 
 
 def refuse_denormal(value: object, where: str = "") -> None:
-    """Reject numbers other than 0 that are too small for floating point to represent with full
+    """Reject nonzero numbers that are too small for floating point to represent with full
     precision.
 
-    Products with them round to few digits or to 0, so bounds that are computed from them are not
+    Products with such numbers lose digits or round to 0, so bounds computed from them are not
     reliable.
 
     Raises
@@ -304,8 +319,8 @@ def refuse_denormal(value: object, where: str = "") -> None:
 
 
 def count_numbers(value: object) -> int:
-    """Return the number of numbers in an object, array, mapping or tuple, at any depth. A text
-    counts as one.
+    """Count the numbers in an object, array, mapping or tuple, at any depth. A string counts as one
+    number.
     """
     if isinstance(value, np.ndarray):
         return value.size
@@ -317,17 +332,18 @@ def count_numbers(value: object) -> int:
 
 
 def read(hint: Any, data: object, where: str, hints: Mapping[str, Any] | None = None) -> Any:
-    """Return JSON-like data as a value that msgspec can build, strictly.
+    """Convert JSON-like data to the type `hint` by strict msgspec conversion.
 
     Raises
     ------
     InvalidInput
-        If the data does not fit; the message names the location below `where`.
+        If the data does not have this type. The message contains the path, which starts with
+        `where`.
     """
     try:
         try:
             return msgspec.convert(data, hint, strict=True)
-        except msgspec.ValidationError:  # NumPy's numbers and arrays are accepted like JSON's
+        except msgspec.ValidationError:  # NumPy numbers and arrays are accepted too
             data = without_numpy(data)
             return msgspec.convert(data, hint, strict=True)
     except msgspec.ValidationError as error:
@@ -339,9 +355,7 @@ def read(hint: Any, data: object, where: str, hints: Mapping[str, Any] | None = 
 
 
 def without_numpy(value: object) -> object:
-    """Return JSON-like data with lists and Python's numbers instead of NumPy's arrays and
-    numbers.
-    """
+    """Replace NumPy arrays and numbers in JSON-like data by lists and Python numbers."""
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     if isinstance(value, (list, tuple)):
@@ -352,22 +366,22 @@ def without_numpy(value: object) -> object:
 
 
 def describe(value: object) -> str:
-    """Return a short rendering of a value for messages."""
+    """Return a short text that represents a value in messages."""
     try:
         text = repr(value)
     except (
         ValueError,
         RecursionError,
-    ):  # an integer of more than 4,300 digits, lists nested too deep
+    ):  # an integer with more than 4,300 digits, or lists nested too deeply
         text = f"a value of {type(value).__name__} that is too long to write"
     return text if len(text) <= 60 else text[:57] + "..."
 
 
 def printable(text: str, limit: int = 400) -> str:
-    """Return a text as one line that can be shown anywhere, with characters that are not printable
-    escaped and the middle cut.
+    """Return a text as a single line that is safe to print: nonprintable characters are escaped,
+    and the middle of a long text is cut out.
 
-    Names in files may contain anything, including escape sequences of terminals.
+    Names in files may contain arbitrary characters, including terminal escape sequences.
 
     Examples
     --------
@@ -380,13 +394,13 @@ def printable(text: str, limit: int = 400) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return a text with all characters escaped that are not printable, including line ends."""
+    """Escape all nonprintable characters of a text, including line breaks."""
     return "".join(char if char.isprintable() else repr(char)[1:-1] for char in text)
 
 
 def is_unicode(text: str) -> bool:
-    """Return whether a text can be encoded. JSON can contain half of a surrogate pair, which has no
-    encoding.
+    """Return whether a text can be encoded in UTF-8. JSON can contain half of a surrogate pair,
+    which has no encoding.
     """
     try:
         text.encode()
@@ -407,7 +421,7 @@ def hints_of(cls: type) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class _Expected:
-    """The content of a field's annotation, read once."""
+    """The parsed annotation of a field."""
 
     hint: Any
     optional: bool
@@ -415,12 +429,12 @@ class _Expected:
     custom: type[Custom] | None
     classes: tuple[type, ...]
     item: Any | None
-    """Class of the items of a tuple of dataclasses; None for other fields."""
+    """Class of the items if the field is a tuple of dataclasses, otherwise None."""
 
 
 @cache
 def _expected_of(cls: type) -> dict[str, _Expected]:
-    """Return the expectations of a declared dataclass by field."""
+    """Return the parsed annotations of a declared dataclass, by field."""
     return {
         name: _Expected(
             hint,
@@ -435,20 +449,20 @@ def _expected_of(cls: type) -> dict[str, _Expected]:
 
 
 def _parts(hint: Any) -> tuple[Any, ...]:
-    """Return the members of an optional or union hint, without None."""
+    """Return the members of a union or optional type, without None."""
     if get_origin(hint) in (typing.Union, UnionType):
         return tuple(arg for arg in get_args(hint) if arg is not type(None))
     return (hint,)
 
 
 def column_of(hint: Any) -> Column | None:
-    """Return the mark of an array field, or None."""
+    """Return the `Column` of an array field's type, or None for other types."""
     marks = (mark for part in _parts(hint) for mark in getattr(part, "__metadata__", ()))
     return next((mark for mark in marks if isinstance(mark, Column)), None)
 
 
 def custom_of(hint: Any) -> type[Custom] | None:
-    """Return the class of a value with its own JSON form, or None."""
+    """Return the subclass of `Custom` in a type, or None."""
     return next(
         (part for part in _parts(hint) if isinstance(part, type) and issubclass(part, Custom)), None
     )
@@ -456,14 +470,18 @@ def custom_of(hint: Any) -> type[Custom] | None:
 
 @cache
 def dataclasses_in(hint: Any) -> tuple[type, ...]:
-    """Return the dataclasses of a hint: one, several for a union, or an empty tuple."""
+    """Return the dataclasses in a type: several for a union, and an empty tuple if there are
+    none.
+    """
     return tuple(
         part for part in _parts(hint) if isinstance(part, type) and dataclasses.is_dataclass(part)
     )
 
 
 def item_of_tuple(hint: Any) -> Any | None:
-    """Return X of ``tuple[X, ...]``, annotated or not, if X is a dataclass; otherwise None."""
+    """Return X if the type is ``tuple[X, ...]``, annotated or not, and X is a dataclass; otherwise
+    return None.
+    """
     for part in _parts(get_args(hint)[0] if get_origin(hint) is Annotated else hint):
         if get_origin(part) is tuple and dataclasses_in(get_args(part)[0]):
             return get_args(part)[0]
@@ -482,7 +500,9 @@ def is_required(field: dataclasses.Field[Any]) -> bool:
 
 @cache
 def _wire(cls: type) -> type[msgspec.Struct]:
-    """Return the strict msgspec struct of a dataclass; nested objects stay mappings here."""
+    """Return a strict msgspec struct with the fields of a dataclass. Nested objects remain
+    mappings.
+    """
     fields: list[Any] = []
     for field in dataclasses.fields(cls):
         wire = wire_type(hints_of(cls)[field.name])
@@ -498,7 +518,7 @@ def _wire(cls: type) -> type[msgspec.Struct]:
 
 
 def wire_type(hint: Any) -> Any:
-    """Return the type that msgspec reads for a hint; nested objects stay mappings."""
+    """Return the type that msgspec reads for an annotation. Nested objects remain mappings."""
     column = column_of(hint)
     if column is not None:
         return list[column.item]  # type: ignore[name-defined]  # built at run time
@@ -512,7 +532,9 @@ def wire_type(hint: Any) -> Any:
 
 
 def _choose(cls: Any, data: object) -> Any:
-    """Return the member of a union that fits the keys of the data, by the marks of each member."""
+    """Return the member of a union whose `is_marked` accepts the data; the default is the first
+    member.
+    """
     options = dataclasses_in(cls)
     if len(options) == 1:
         return options[0]
@@ -569,10 +591,10 @@ def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
     try:
         array = np.asarray(value)
     except (TypeError, ValueError):
-        array = np.empty((0, 0), object)  # not a column
+        array = np.empty((0, 0), object)  # rejected below, because a column has one dimension
     allowed = "iu" if kind is int else "iuf"
     if isinstance(value, (list, tuple)) and bool in map(type, value):
-        allowed = ""  # numpy accepts them as numbers
+        allowed = ""  # NumPy accepts Booleans as numbers
     if array.ndim == 1 and len(array) == 0:
         array = array.astype(np.int64 if kind is int else np.float64)
     if array.ndim != 1 or array.dtype.kind not in allowed:
@@ -584,7 +606,7 @@ def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
         )
     array = array.astype(
         np.int64 if kind is int else np.float64
-    )  # always a copy: the caller keeps its array
+    )  # always a copy, because the caller may change the array
     good = np.isfinite(array)
     rules = []
     for bound, symbol, test in (
@@ -608,7 +630,7 @@ def _array(name: str, column: Column, value: Any) -> NDArray[Any]:
 
 
 def plain(value: Any) -> Any:
-    """Return a value of a field as it is written to JSON."""
+    """Return the JSON-like form of a field's value."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, Custom):
@@ -634,10 +656,11 @@ _STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<index>\d+)\]")
 
 
 def _explain(message: str, data: object, where: str, hint: Any, hints: Mapping[str, Any]) -> str:
-    """Turn a msgspec message into a message of specopt: path, expected value, actual value.
+    """Convert a msgspec message into a message of specopt with the path, the expected value and the
+    actual value.
 
-    `hints` are those of the fields of the object that was read. For a field with few choices, the
-    message lists them.
+    `hints` contains the annotations of the object that was read. If a field has a fixed set of
+    choices, the message lists them.
     """
     found = _AT.match(message)
     assert found is not None

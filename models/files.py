@@ -1,4 +1,4 @@
-"""Problems and results as files: strict when reading, all or nothing when writing."""
+"""Reading and writing of problems and results. Reading is strict, and writing is atomic."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from specopt.models.workload import WORKLOADS, Workload
 STDOUT = "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"
 
 stdout = 1
-"""This file descriptor receives standard output; the command uses a duplicate."""
+"""File descriptor of standard output. Commands replace it by a duplicate."""
 
 DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
-"""These error numbers report a failure of the system. Others report a problem with the path."""
+"""Error numbers that indicate a failure of the system; others indicate a problem with the path."""
 
 T = TypeVar("T", bound=Problem[Any] | Result[Any] | Workload)
 
@@ -53,14 +53,14 @@ def load(path: StrPath, expected: Any = None) -> Any:
     path
         Path of the file.
     expected
-        Expected content: a class of problems, `Result`, or a result of certain plans such as
-        `Result[PromptChunkingPlan]`. None accepts a problem or a result.
+        Expected content: a problem class, `Result`, or a result with a certain plan class such as
+        `Result[PromptChunkingPlan]`. None accepts any problem or result.
 
     Raises
     ------
     InvalidInput
         If the file cannot be read, is not JSON, violates the format (the message names the field),
-        or contains something else.
+        or does not contain the expected content.
     """
     data = read_json(path)
     try:
@@ -91,8 +91,8 @@ def save(obj: Problem | Result | Workload, path: StrPath) -> None:
     Raises
     ------
     InvalidInput
-        If the file cannot be written, or if the class of the problem is a subclass of the class of
-        its kind.
+        If the file cannot be written, or if the problem is an instance of a subclass of its kind's
+        class.
     """
     if not isinstance(obj, (Problem, Result, Workload)):
         raise InvalidInput(
@@ -104,8 +104,8 @@ def save(obj: Problem | Result | Workload, path: StrPath) -> None:
 
 
 def from_dict(data: object) -> Problem | Result | Workload:
-    """Build a problem, a result or a workload from JSON-like data. Data with a `status` is a
-    result.
+    """Build a problem, a result or a workload from JSON-like data. Data with a `status` or a `plan`
+    is a result.
     """
     if not isinstance(data, Mapping):
         raise InvalidInput(f"the top level: expected an object, got {describe(data)}")
@@ -161,8 +161,8 @@ def read_json(path: StrPath) -> object:
     Raises
     ------
     InvalidInput
-        If the file cannot be read, is not JSON, repeats a key, or contains a number beyond floating
-        point.
+        If the file cannot be read, is not JSON, repeats a key, or contains a number too large for
+        floating point.
     """
     raw = read_bytes(path)
     try:
@@ -181,7 +181,7 @@ def read_json(path: StrPath) -> object:
 
 
 _LARGE = re.compile(rb"[eE]\+?\d\d|\d{99}")
-"""This pattern matches in every file that contains a number beyond floating point."""
+"""Pattern that matches in every file that contains a number too large for floating point."""
 
 
 def _refuse_infinite(data: object, where: str) -> None:
@@ -195,21 +195,21 @@ def _refuse_infinite(data: object, where: str) -> None:
 
 
 def to_json(data: Mapping[str, Any]) -> str:
-    """Return JSON text with one line per top-level field, which keeps long columns short to
-    read.
+    """Return JSON text with one line per top-level field. Files with long columns then have few
+    lines.
     """
     lines = (f" {json_text(key)}: {json_text(value)}" for key, value in data.items())
     return "{\n" + ",\n".join(lines) + "\n}"
 
 
 def json_text(data: Any, indent: int | None = None) -> str:
-    """Return JSON in printable ASCII; NaN is rejected."""
+    """Return JSON text in printable ASCII; NaN and infinity are rejected."""
     return json.dumps(data, indent=indent, allow_nan=False).replace("\x7f", "\\u007f")
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """Return rows as CSV. Cells that a spreadsheet would run as a formula get a leading apostrophe,
-    because names are text.
+    """Return rows as CSV. A leading apostrophe is added to cells that a spreadsheet would run as a
+    formula, because names are text.
 
     Examples
     --------
@@ -220,7 +220,7 @@ def csv_text(rows: Iterable[Iterable[Any]]) -> str:
     stream = SimpleNamespace(write=lambda line: lines.append(line[:-2] + "\n"))
     csv.writer(stream, lineterminator="\r\n").writerows(
         map(_inert, row) for row in rows
-    )  # \r: so that it is quoted
+    )  # with \r, the writer quotes cells that contain \r
     return "".join(lines)
 
 
@@ -229,37 +229,40 @@ def _inert(cell: Any) -> Any:
 
 
 def written_cell(cell: str) -> str:
-    """Return the text from which `csv_text` wrote a cell."""
+    """Return the original text of a cell written by `csv_text`."""
     return cell[1:] if cell.startswith("'") and _runs(cell[1:]) else cell
 
 
 def _runs(text: str) -> bool:
-    """Return whether a spreadsheet would run a text, with or without leading apostrophes."""
+    """Return whether a spreadsheet would run a text as a formula if leading apostrophes were
+    removed.
+    """
     return _FORMULA.match(text) is not None and not DECIMAL.fullmatch(text)
 
 
 _FORMULA = re.compile(r"'*[-=+@\t\r].", re.DOTALL)
 DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-"""This pattern matches a number in a table."""
+"""Pattern of a decimal number in a table."""
 
 
 def write_text(path: StrPath, text: str) -> None:
-    """Write a text file in UTF-8, all or nothing; see `write_bytes`."""
+    """Write a text file in UTF-8 atomically; see `write_bytes`."""
     write_bytes(path, text.encode())
 
 
 def write_bytes(path: StrPath, content: bytes) -> None:
-    """Write a file through a temporary file next to it, so that no incomplete file remains.
+    """Write a file atomically: write a temporary file in the same folder and rename it.
 
-    A symbolic link stays, and its target is replaced. Files that are not regular, such as devices
-    and pipes, are written into, and so is the file that standard output goes to.
+    A symbolic link is kept, and its target is replaced. Files that are not regular, such as devices
+    and pipes, are opened and written directly, and so is the file to which standard output is
+    redirected.
 
     Raises
     ------
     InvalidInput
-        If no file can be written to the path.
+        If a file cannot be written to this path.
     NotWritten
-        If the system fails to write it, for example because the disk is full.
+        If the system fails to write the file, for example because the disk is full.
     """
     expect_path(path)
     replaced = is_replaced(path)
@@ -291,7 +294,8 @@ def unwritten(path: StrPath, error: OSError | ValueError) -> SpecoptError:
 
 
 def is_replaced(path: StrPath) -> bool:
-    """Return whether writing replaces the file as a whole, because it is a regular file or new.
+    """Return whether `write_bytes` replaces the file as a whole, because the file is regular or
+    does not exist.
 
     Raises
     ------
@@ -307,11 +311,11 @@ def is_replaced(path: StrPath) -> bool:
 
 
 def is_stdout(path: StrPath) -> bool:
-    """Return whether a path leads to standard output: /dev/stdout, or the file that it is
-    redirected to.
+    """Return whether a path leads to standard output: /dev/stdout, or the file to which standard
+    output is redirected.
     """
     try:
-        found = os.stat(path)  # before links are followed: it rejects a cycle of links
+        found = os.stat(path)  # first, because stat rejects a cycle of links
         while (name := os.fspath(path)) not in STDOUT and os.path.islink(name):
             path = os.path.join(os.path.dirname(name), os.readlink(name))
         return name in STDOUT or os.path.samestat(found, os.fstat(stdout))
@@ -326,12 +330,14 @@ def _umask() -> int:
 
 
 def refuse_constant(name: str) -> float:
-    """Reject NaN and infinities; for `json.loads`."""
+    """Reject NaN and infinities; pass this function as `parse_constant` to `json.loads`."""
     raise ValueError(f"{name} is not a valid JSON number")
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return an object in which every key occurs once; for `json.loads`."""
+    """Build an object and reject duplicate keys; pass this function as `object_pairs_hook` to
+    `json.loads`.
+    """
     out = dict(pairs)
     if len(out) != len(pairs):
         keys = [key for key, _ in pairs]

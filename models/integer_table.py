@@ -1,5 +1,5 @@
-"""Tables of integers as fields: the common base of samples of lengths and of transitions of an
-automaton.
+"""Tables of integers as fields: the common base class of samples of lengths and of the transitions
+of an automaton.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from specopt.models.fields import Custom, Ints, describe, without_numpy
 
 @dataclass(frozen=True, eq=False)
 class IntegerTable(Custom):
-    """Rows of integers, all of one length; JSON: the list of rows.
+    """Rows of integers that all have the same length. The JSON form is the list of rows.
 
     Attributes
     ----------
@@ -29,14 +29,14 @@ class IntegerTable(Custom):
     entry
         Allowed entry, in words.
     min_entry
-        Minimum of an entry.
+        Minimum value of an entry.
     max_entry
-        Maximum of an entry.
+        Maximum value of an entry.
 
     Parameters
     ----------
     rows
-        Rows of the table.
+        Rows of the table, as a two-dimensional array.
     """
 
     size: ClassVar[str]
@@ -50,7 +50,7 @@ class IntegerTable(Custom):
 
     @classmethod
     def parse(cls, data: object, where: str) -> Self:
-        """Build the table from a list of rows of one length, or from an array."""
+        """Build the table from an array or a list of rows that all have the same length."""
         given = without_numpy(data)
         if not isinstance(given, (list, tuple)) or not cls.min_rows <= len(given) <= cls.max_rows:
             raise InvalidInput(f"{where}: expected a list of {cls.size}, got {describe(data)}")
@@ -71,6 +71,6 @@ class IntegerTable(Custom):
         return len(self.rows)
 
     def dump(self) -> list[list[int]]:
-        """Return the list of rows."""
+        """Return the table as a list of rows."""
         rows: list[list[int]] = self.rows.tolist()
         return rows

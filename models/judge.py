@@ -1,4 +1,6 @@
-"""The judge: the objective and the violations of a plan, from the problem's data alone."""
+"""The judge, which computes the objective and the violations of a plan from the problem's data
+alone.
+"""
 
 from __future__ import annotations
 
@@ -16,25 +18,26 @@ from specopt.models.result import Result
 
 @dataclass(frozen=True)
 class Report(Shown):
-    """Report of the judge on a result, from the problem's data alone.
+    """The judge's report on a result, computed from the problem's data alone.
 
     Parameters
     ----------
     objective
-        Recomputed objective; None if the plan does not match the problem.
+        Recomputed objective; None if the plan does not fit the problem.
     terms
-        Parts of the recomputed objective; empty if the plan does not match the problem.
+        Parts of the recomputed objective; empty if the plan does not fit the problem.
     violations
-        Sentences, one per violated constraint.
+        Violations of constraints, one sentence each.
     feasible
         Whether there are no violations.
     matches
-        Whether the objective claimed by the result is the recomputed one (relative tolerance 1e-9).
+        Whether the result's claimed objective equals the recomputed objective, with a relative
+        tolerance of 1e-9.
     size
         Sum of the absolute terms of the objective.
     """
 
-    objective: float | Any  # None if the plan does not match the problem
+    objective: float | Any  # None if the plan does not fit the problem
     violations: list[str]
     terms: dict[str, Any] = field(default_factory=dict)
     matches: bool = True
@@ -47,16 +50,16 @@ class Report(Shown):
 
 
 class Proof(NamedTuple):
-    """Statement about an objective that a claimed bound proves.
+    """The bound and the gap that a claimed bound proves for an objective.
 
     Parameters
     ----------
     bound
-        Proven bound, as a result may state it; None if nothing is proven.
+        Proven bound, in the form reported by results; None if nothing is proven.
     gap
-        Proven gap, as a result may state it; None if nothing is proven.
+        Proven gap, in the form reported by results; None if nothing is proven.
     refuted
-        Whether the objective lies beyond the bound by more than rounding.
+        Whether the objective is better than the bound by more than rounding errors.
     """
 
     bound: float | None = None
@@ -72,18 +75,19 @@ def proof_of(
     scale: Sequence[float] = (),
     size: float = 0.0,
 ) -> Proof:
-    """Return the proof that a bound gives for a feasible plan's objective.
+    """Return the bound and the gap that a claimed bound proves for the objective of a feasible
+    plan.
 
     Parameters
     ----------
     kind
-        Kind of problem.
+        Class of the problem.
     objective
-        Objective computed by the judge.
+        Objective of the plan, computed by the judge.
     bound
-        Claimed bound.
+        Claimed bound, or None.
     tolerance
-        Largest relative gap that is treated as rounding and reported as 0.
+        Maximum relative gap that is attributed to rounding and reported as 0.
     scale
         Scale of the distance; see `Problem.distance`.
     size
@@ -95,7 +99,7 @@ def proof_of(
     distance = kind.distance(objective, bound, scale, size)
     if distance <= tolerance:
         return Proof(objective if crossed else bound, 0.0)
-    if crossed or math.isnan(distance):  # NaN: outside the range of the objective, not a bound
+    if crossed or math.isnan(distance):  # NaN: outside the objective's range, not a bound
         return Proof(refuted=crossed)
     return Proof(bound, distance if math.isfinite(distance) else None)
 
@@ -106,8 +110,8 @@ def verify(problem: Problem, result: Result | Plan) -> Report:
     Raises
     ------
     InvalidInput
-        If the result belongs to another problem or has no plan, or if the class of the problem is a
-        subclass of the class of its kind.
+        If the result belongs to another problem or has no plan, or if the problem is an instance of
+        a subclass of its kind's class.
     """
     if not isinstance(result, Result | Plan):
         raise InvalidInput(f"result: expected a result or a plan, got {describe(result)}")

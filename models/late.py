@@ -1,5 +1,7 @@
-"""Functions of upper layers that models call. The front door registers their names, and they are
-loaded at their first call, because models import nothing above them.
+"""Functions of higher layers that models call.
+
+The package's top level registers the names of these functions. They are imported when they are
+first called, because models must not import from higher layers.
 """
 
 from __future__ import annotations
@@ -11,27 +13,27 @@ from typing import Any, Protocol
 from specopt.models.reading import StrPath
 
 LATE: dict[str, str] = {}
-"""Each function is imported from this module."""
+"""Module from which each function is imported, by the name of the function."""
 
 
 def late(name: str) -> Callable[..., Any]:
-    """Return the function with a given name."""
+    """Import and return the registered function with a given name."""
     found: Callable[..., Any] = getattr(import_module(LATE[name]), name)
     return found
 
 
 class Picture(Protocol):
-    """A picture that a notebook shows and `save` writes to a file."""
+    """A picture that notebooks display and that `save` writes to a file."""
 
     def save(self, path: StrPath, *, dark: bool = False) -> None:
-        """Write a PNG, PDF or SVG, depending on the file's extension."""
+        """Write a PNG, PDF or SVG file, depending on the extension of the path."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the picture as Vega-Lite."""
+        """Return the picture's Vega-Lite specification."""
 
 
 class Shown:
-    """Base of values that print as a table and that a notebook shows as HTML."""
+    """Base class of values that are printed as tables and displayed as HTML in notebooks."""
 
     def __str__(self) -> str:
         return str(late("in_text")(self))

@@ -1,4 +1,4 @@
-"""Measurements of a server under a load."""
+"""Measurements of a server under a given load."""
 
 from __future__ import annotations
 
@@ -10,35 +10,38 @@ from msgspec import Meta
 from specopt.models.fields import Count, NonNegative
 
 PARTS = 5
-"""A load is measured in this many parts, whose spread gives the standard error of the mean."""
+"""Number of parts in which a load is measured. Their spread determines the standard error of the
+mean.
+"""
 
 HALF = 0.5
-"""The configured draft length is used if the drafts per step differ from it by at most this much.
-Engines that draft by a table differ by more.
+"""If the mean number of draft tokens per step differs from the configured draft length by at most
+this value, the configured length is used. The difference is larger if an engine reads draft lengths
+from a table.
 """
 
 
 @dataclass(frozen=True)
 class Load:
-    """Measurements under one load.
+    """Measurements of a server under one load: throughput, latency and acceptance.
 
     Parameters
     ----------
     tokens_per_second
-        Output of all requests together.
+        Output tokens per second of all requests together.
     first_token_seconds
         Mean time to the first token.
     acceptance_length
-        Mean tokens of a step with drafts; None if unknown.
+        Mean number of tokens per step with drafts; None if unknown.
     deviation
-        Standard error of the output's logarithm; 0 if there is only one figure.
+        Standard error of the logarithm of `tokens_per_second`; 0 if there is only one measurement.
     counted
-        Numbers of drafts, of draft tokens, and of accepted tokens by position; empty if the engine
-        does not count them.
+        Number of drafts, number of draft tokens, and number of accepted tokens at each position;
+        empty if the engine does not count them.
     requests
-        Number of requests; 0 if another program counts them.
+        Number of requests; 0 if another program counts requests.
     failed
-        Number of requests that failed twice; 0 if another program counts them.
+        Number of requests that failed even when repeated; 0 if another program counts requests.
     """
 
     tokens_per_second: Annotated[float, Meta(gt=0.0, le=1e12)]
@@ -56,8 +59,8 @@ class Load:
 
 @dataclass(frozen=True)
 class Seen:
-    """Measurements of a server at a number of concurrent requests, with its configured draft length
-    (or None).
+    """Measurements of a server for a number of concurrent requests and a configured draft length,
+    which may be None.
     """
 
     concurrency: int
@@ -66,8 +69,10 @@ class Seen:
 
     @property
     def place(self) -> tuple[int, int | None]:
-        """Load and drafts per step; the drafts are those counted if the engine drafts by a
-        table.
+        """Number of concurrent requests and number of draft tokens per step.
+
+        The latter is the configured draft length. If the measured mean differs by more than `HALF`,
+        the rounded mean replaces it.
         """
         drafts, tokens, *_ = self.load.counted or (1.0, self.configured or 0.0)
         length = self.configured
@@ -76,5 +81,5 @@ class Seen:
 
 
 def name_of(length: int | None) -> int | str:
-    """Return a draft length as it is written in files."""
+    """Return the form of a draft length in files."""
     return "none" if length is None else length

@@ -1,9 +1,9 @@
 """Finite Markov chains: the transition matrix as a field of a problem, recurrent classes and the
 stationary distribution.
 
-The diagonal is computed as one minus the rest of its row, and a row that sums to 1 up to rounding
-is scaled to sum to 1. A chain that hardly ever leaves a state is then as well defined as its small
-entries.
+Rows that sum to 1 up to rounding are scaled to sum to 1. The stationary distribution is computed
+from the entries off the diagonal; each diagonal entry is implied by the rest of its row. The result
+is therefore accurate even if the chain rarely leaves some states.
 """
 
 from __future__ import annotations
@@ -18,28 +18,29 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Custom, Floats, describe, frozen
 
 ROW_TOLERANCE = 1e-9
-"""The sum of a row may differ from 1 by this much."""
+"""Maximum difference between the sum of a row and 1."""
 
 BLOCK = 64
-"""This many states are eliminated together, which affects only the speed."""
+"""Number of states that are eliminated together. The number affects only the speed."""
 
 
 @dataclass(frozen=True, eq=False)
 class TransitionMatrix(Custom):
     """Probabilities of moving from one state (row) to another (column) in one step.
 
-    Its JSON form is the list of its rows.
+    The JSON form is the list of rows.
 
     Parameters
     ----------
     rows
-        Rows of the matrix, shape (S, S), with entries >= 0 that sum to 1 within 1e-9; not scaled.
+        Rows of the matrix before scaling, shape (S, S). Entries are >= 0, and each row sums to 1
+        within 1e-9.
     """
 
     rows: Floats
 
     def __post_init__(self) -> None:
-        rows = np.array(self.rows, np.float64)  # always a copy: the caller keeps its array
+        rows = np.array(self.rows, np.float64)  # a copy, because the caller may change the array
         if rows.ndim != 2 or rows.shape[0] != rows.shape[1] or not len(rows):
             raise InvalidInput(
                 f"rows: expected a square matrix with at least one row, got shape {rows.shape}"
@@ -65,13 +66,13 @@ class TransitionMatrix(Custom):
 
     @property
     def scaled(self) -> Floats:
-        """The matrix with rows scaled to sum to 1, shape (S, S)."""
+        """The matrix with each row scaled to sum to 1, shape (S, S)."""
         scaled: Floats = self.rows / self.rows.sum(axis=1, keepdims=True)
         return scaled
 
     @classmethod
     def parse(cls, data: object, where: str) -> Self:
-        """Build a matrix from the list of its rows, or from an array."""
+        """Build a matrix from a list of rows or an array."""
         rows = list(data) if isinstance(data, np.ndarray) and data.ndim == 2 else data
         if not isinstance(rows, (list, tuple)) or not rows:
             raise InvalidInput(
@@ -84,7 +85,7 @@ class TransitionMatrix(Custom):
             raise InvalidInput(where + str(error).removeprefix("rows")) from None
 
     def dump(self) -> list[list[float]]:
-        """Return the list of rows."""
+        """Return the matrix as a list of rows."""
         rows: list[list[float]] = self.rows.tolist()
         return rows
 
@@ -100,7 +101,7 @@ class TransitionMatrix(Custom):
 
 
 def _numbers(row: Any, size: int, where: str) -> Floats:
-    """Return one row as an array."""
+    """Convert a row to an array."""
     if not isinstance(row, (list, tuple, np.ndarray)):
         raise InvalidInput(f"{where}: expected a list of {size} probabilities, got {describe(row)}")
     if len(row) != size:
@@ -110,15 +111,14 @@ def _numbers(row: Any, size: int, where: str) -> Floats:
             raise InvalidInput(f"{where}[{column}]: expected a probability, got {describe(value)}")
     try:
         return np.array(row, np.float64)
-    except OverflowError:  # an integer beyond all floating-point numbers
+    except OverflowError:  # an integer too large for floating point
         raise InvalidInput(f"{where}: expected probabilities, got {describe(row)}") from None
 
 
 def recurrent_classes(transition: Floats) -> list[list[int]]:
-    """Return the recurrent classes of a chain, the sets that are never left. Each is a sorted list
-    of states.
+    """Return the recurrent classes of a chain, each as a sorted list of states.
 
-    They are the strongly connected components that no transition leaves.
+    The recurrent classes are the strongly connected components that no transition leaves.
 
     Parameters
     ----------
@@ -139,18 +139,18 @@ def stationary_distribution(transition: Floats, recurrent: list[int]) -> Floats:
     """Return the long-run share of steps in each state of a chain with one recurrent class, shape
     (S,).
 
-    States are eliminated one by one (Grassmann, Taksar and Heyman, 1985). No subtraction occurs, so
-    every share is accurate to a few units of rounding, even for chains that hardly mix and for
-    periodic ones. The time is O(S^3). Whole blocks of states are eliminated at once, because memory
-    is slower than arithmetic. No product is computed by BLAS, whose last bits depend on threads and
-    processor.
+    States are eliminated one at a time (Grassmann, Taksar and Heyman, 1985). The algorithm does not
+    subtract, so every share is accurate up to a few rounding errors, even for periodic chains and
+    chains that mix slowly. The running time is O(S^3). Updates are applied for blocks of states,
+    because memory is slower than arithmetic. BLAS is not used, because the last bits of its
+    products depend on the number of threads and the processor.
 
     Parameters
     ----------
     transition
         Matrix of shape (S, S) whose rows sum to 1; the diagonal is not read.
     recurrent
-        States of the recurrent class; the shares of all others are 0.
+        States of the recurrent class; the shares of all other states are 0.
     """
     part = transition[np.ix_(recurrent, recurrent)].copy()
     for end in range(len(part), 0, -BLOCK):

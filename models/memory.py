@@ -1,4 +1,4 @@
-"""The free memory of this process."""
+"""The memory available to this process."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 
 
 def free_memory() -> float:
-    """Return the bytes of main memory that this process can still use, within its limits; infinity
-    if unknown.
+    """Return the number of bytes of main memory that this process can still allocate within its
+    limits, or infinity if unknown.
     """
     found = [math.inf]
     try:

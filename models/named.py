@@ -1,6 +1,4 @@
-"""Fields that hold one value per name: the values of a class by drafter, or of a drafter by
-machine.
-"""
+"""Fields that hold one value per name, for example a value for each drafter or each machine."""
 
 from __future__ import annotations
 
@@ -30,7 +28,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, eq=False)
 class Named(Custom, Generic[V]):
-    """Values by name; JSON: an object.
+    """Values by name. The JSON form is an object.
 
     Parameters
     ----------
@@ -42,7 +40,7 @@ class Named(Custom, Generic[V]):
 
     @classmethod
     def parse(cls, data: object, where: str) -> Self:
-        """Build the values from a mapping."""
+        """Build the values from a mapping of names to JSON-like data."""
         if not isinstance(data, Mapping) or not all(isinstance(name, str) for name in data):
             raise InvalidInput(f"{where}: expected an object, got {describe(data)}")
         for name in data:
@@ -51,7 +49,7 @@ class Named(Custom, Generic[V]):
         return cls({name: cls._read(value, f"{where}.{name}") for name, value in data.items()})
 
     def dump(self) -> dict[str, Any]:
-        """Return the object."""
+        """Return the values as a JSON-like object."""
         return {name: plain(value) for name, value in self.values.items()}
 
     @classmethod
@@ -69,7 +67,7 @@ class Named(Custom, Generic[V]):
 
 
 class NamedPasses(Named[PassPieces]):
-    """Passes by machine."""
+    """Times of forward passes, by machine."""
 
     @classmethod
     def _read(cls, data: object, where: str) -> PassPieces:
@@ -81,7 +79,7 @@ class NamedPasses(Named[PassPieces]):
 
 
 class NamedSeconds(Named[float]):
-    """Seconds by drafter."""
+    """Durations in seconds, by drafter."""
 
     @classmethod
     def _read(cls, data: object, where: str) -> float:
@@ -95,7 +93,7 @@ class NamedSeconds(Named[float]):
 
 
 class NamedTrips(Named[Floats]):
-    """Round trips by machine: seconds, or equally likely values in a list."""
+    """Round-trip times by machine, in seconds: a number, or a list of equally likely values."""
 
     @classmethod
     def _read(cls, data: object, where: str) -> Floats:
@@ -116,7 +114,9 @@ class _ClosedRates(Rates):
 
 
 class NamedRates(Named[Floats]):
-    """Acceptance by drafter: one probability for all positions, or one for each."""
+    """Acceptance probabilities by drafter: one value for all positions, or one value per
+    position.
+    """
 
     @classmethod
     def _read(cls, data: object, where: str) -> Floats:

@@ -1,9 +1,11 @@
-"""Acceptance by draft position: the tokens of a step for each draft length, and their limits.
+"""Acceptance by draft position: the mean number of tokens per step for each draft length, with
+confidence limits.
 
-alpha_j is the probability that draft token j is accepted, given that all its predecessors were. A
-step of K drafts yields 1 + alpha_1 + alpha_1 alpha_2 + ... tokens on average, including the
-server's own token. Engines report *cumulative* rates, r_j = alpha_1 ... alpha_j; the share of draft
-tokens that are accepted ("draft acceptance rate") is neither.
+The rate alpha_j is the probability that draft token j is accepted, given that all its predecessors
+were accepted. A step with K draft tokens yields 1 + alpha_1 + alpha_1 alpha_2 + ... tokens on
+average, including the server's own token. Engines report *cumulative* rates, r_j = alpha_1 ...
+alpha_j. The "draft acceptance rate", the share of draft tokens that are accepted, differs from
+both.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from specopt.models.fields import Floats, Immutable, describe, frozen
 
 LEVEL = 0.95
 MAX_BOUNDED = 32
-"""Up to this many positions, totals bound the yields jointly, with one linear program each."""
+"""Maximum number of positions for which yields are bounded jointly by linear programs."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,21 +34,22 @@ class PositionAcceptance(Immutable):
     rates
         Conditional acceptance rates alpha_1, ..., alpha_J, each in [0, 1].
     lower
-        Lower confidence limits of the rates; the rates themselves without counts.
+        Lower confidence limits of the rates; the rates themselves if counts are unknown.
     upper
-        Upper confidence limits of the rates; the rates themselves without counts.
+        Upper confidence limits of the rates; the rates themselves if counts are unknown.
     reached
-        Number of drafts that reached each position with an accepted prefix; None without counts.
+        Number of drafts that reached each position with an accepted prefix; None if unknown.
     level
         Confidence level of each interval.
     tokens_lower
-        Lower limits of the mean tokens of a step with 0, 1, ..., J drafts; None if the limits of
-        the rates are the tightest known ones.
+        Lower limits of the mean number of tokens per step with 0, 1, ..., J draft tokens; None if
+        no tighter limits are known than those implied by `lower`.
     tokens_upper
-        Upper limits of the mean tokens of a step with 0, 1, ..., J drafts; None if the limits of
-        the rates are the tightest known ones.
+        Upper limits of the mean number of tokens per step with 0, 1, ..., J draft tokens; None if
+        no tighter limits are known than those implied by `upper`.
     extends
-        Whether positions beyond the last one have its rate, as for a single rate for all positions.
+        Whether the last rate applies to all later positions, for example if there is one rate for
+        all positions.
     notes
         Notes for the reader, in the user's terms.
     """
@@ -82,7 +85,7 @@ class PositionAcceptance(Immutable):
 
     @classmethod
     def constant(cls, rate: float, lower: float | None = None, upper: float | None = None) -> Self:
-        """Return one rate for every position."""
+        """Build the object from one rate for all positions."""
         return cls(
             rates=np.array([rate]),
             lower=np.array([rate if lower is None else lower]),
@@ -92,14 +95,14 @@ class PositionAcceptance(Immutable):
 
     @classmethod
     def exactly(cls, rates: ArrayLike, notes: tuple[str, ...] = ()) -> Self:
-        """Return rates without intervals."""
+        """Build the object from conditional rates, without confidence intervals."""
         known = _rates("acceptance_rates", rates)
         return cls(rates=known, lower=known, upper=known, notes=notes)
 
     @classmethod
     def from_cumulative(cls, rates: ArrayLike) -> Self:
-        """Return the conditional rates alpha_j = r_j / r_(j-1) of cumulative ones, without
-        intervals.
+        """Build the object from cumulative rates r_j, without confidence intervals. The conditional
+        rates are alpha_j = r_j / r_(j-1).
         """
         cumulative = _rates("cumulative acceptance rates", rates)
         if (np.diff(cumulative) > 0.0).any():
@@ -116,7 +119,7 @@ class PositionAcceptance(Immutable):
         level: float = LEVEL,
         notes: tuple[str, ...] = (),
     ) -> Self:
-        """Return rates from counts, with exact binomial (Clopper-Pearson) intervals.
+        """Build the object from counts, with exact binomial (Clopper-Pearson) intervals.
 
         Parameters
         ----------
@@ -132,7 +135,7 @@ class PositionAcceptance(Immutable):
         Raises
         ------
         InvalidInput
-            If counts are negative, accepted exceeds reached, or nothing was drafted.
+            If counts are negative, `accepted` exceeds `reached`, or nothing was drafted.
         """
         n, k = _counts(reached, accepted, level)
         lower, upper = _clopper_pearson(n, k, (1.0 - level) / 2.0)
@@ -148,23 +151,22 @@ class PositionAcceptance(Immutable):
         *,
         name: str = "counts",
     ) -> Self:
-        """Return rates from totals over drafts of any lengths, with intervals that contain the true
-        rates.
+        """Build the object from totals over drafts of any lengths, with confidence intervals.
 
-        If all drafts had all positions, every position is identified, as from counts. Otherwise a
-        token that was not accepted may not have been drafted, and only the first position is
-        identified. The intervals then hold for every choice of lengths that is independent of the
-        tokens and gives these totals (see `draft_shares`), including the sampling error. The rates
-        are the solution with one rate from position 2 on.
+        If all drafts have all positions, the totals identify every rate, as in `from_counts`.
+        Otherwise, a token that was not accepted may not have been drafted, and the totals identify
+        only the first rate. The intervals then account for all draft lengths that are independent
+        of the tokens and consistent with the totals (see `draft_shares`), and for the sampling
+        error. The estimated rates are equal from position 2 on.
 
         Parameters
         ----------
         drafts
-            Number of drafts, of at least one token each.
+            Number of drafts, each of which has at least one token.
         draft_tokens
-            Number of draft tokens.
+            Total number of draft tokens.
         accepted
-            Number of accepted tokens by position.
+            Number of accepted tokens at each position.
         level
             Confidence level of each interval.
         name
@@ -173,7 +175,7 @@ class PositionAcceptance(Immutable):
         Raises
         ------
         InvalidInput
-            If counts are negative, rise with the position, or contradict the tokens.
+            If counts are negative, increase with the position, or contradict `draft_tokens`.
         """
         k = np.asarray(accepted, np.float64)
         if not drafts > 0.0:
@@ -190,8 +192,8 @@ class PositionAcceptance(Immutable):
         n, seen = _counts(reached, k, level)
         mean = max(1.0, draft_tokens / drafts)
         unseen = np.zeros(len(k) - len(n))
-        # every interval depends on the lower ends of all: together they are wrong with the
-        # probability with which one of them may be wrong
+        # every interval depends on the lower limits of all rates, so the error probability of one
+        # interval is divided among all positions
         lower, upper = _clopper_pearson(n, seen, (1.0 - level) / 2.0 / len(k))
         shares = share_limits(mean, np.concatenate((lower, unseen)))
         tokens = None
@@ -219,7 +221,7 @@ class PositionAcceptance(Immutable):
             )
         lower = np.divide(lower, most_shares, out=np.zeros_like(lower), where=most_shares > 0.0)
         upper = np.minimum(1.0, np.divide(upper, least, out=np.ones_like(upper), where=least > 0.0))
-        said = (lower > 0.0) | (upper < 1.0)  # otherwise the position may never have been drafted
+        said = (lower > 0.0) | (upper < 1.0)  # otherwise, the position may never have been drafted
         size = len(said) if said.all() else int(said.argmin())
         note = (
             f"drafts had {mean:.3g} tokens on average, not all {len(k)}: {cause}; only statistics"
@@ -239,31 +241,31 @@ class PositionAcceptance(Immutable):
 
     @property
     def has_limits(self) -> bool:
-        """Whether the limits differ from the rates."""
+        """Whether the confidence limits differ from the rates."""
         return bool((self.lower < self.upper).any())
 
     @property
     def max_drafts(self) -> int | None:
-        """Longest draft for which the rates are known; None: no limit."""
+        """Maximum draft length for which the rates are known, or None if there is no maximum."""
         return None if self.extends else len(self.rates)
 
     def expected_tokens(self, longest: int, which: str = "rates") -> Floats:
-        """Return the mean tokens of a step with 0, 1, ..., `longest` drafts, including the server's
-        own token.
+        """Return the mean number of tokens per step with 0, 1, ..., `longest` draft tokens,
+        including the server's own token.
 
         Parameters
         ----------
         longest
             Longest draft.
         which
-            ``"rates"``, or ``"lower"`` or ``"upper"`` for a limit. The yield rises with every rate,
-            so limits of the rates give limits of the yield, with more than the confidence of one
-            interval. Tighter limits are used if they are known.
+            ``"rates"`` for the mean; ``"lower"`` or ``"upper"`` for a limit. The yield increases
+            with every rate, so limits of the rates imply limits of the yield, which are wider than
+            the confidence level requires. Tighter limits are used if they are known.
 
         Raises
         ------
         InvalidInput
-            If the rates end before that length.
+            If the rates of some positions up to `longest` are unknown.
         """
         if not self.extends and longest > len(self.rates):
             raise InvalidInput(
@@ -305,7 +307,7 @@ class PositionAcceptance(Immutable):
 
 
 def _counts(reached: ArrayLike, accepted: ArrayLike, level: float) -> tuple[Floats, Floats]:
-    """Return counts up to the last position that was reached."""
+    """Check the counts, and return them for the positions that were reached."""
     n = np.asarray(reached, np.float64)
     k = np.asarray(accepted, np.float64)
     if n.ndim != 1 or n.shape != k.shape or not len(n):
@@ -323,8 +325,8 @@ def _counts(reached: ArrayLike, accepted: ArrayLike, level: float) -> tuple[Floa
 
 
 def _clopper_pearson(n: Floats, k: Floats, tail: float) -> tuple[Floats, Floats]:
-    """Return exact limits of the probabilities of events that occurred k times of n. Each limit is
-    wrong with probability `tail`.
+    """Return exact confidence limits of the probabilities of events that occurred k times in n
+    trials. Each limit is wrong with probability at most `tail`.
     """
     from scipy.stats import beta
 
@@ -336,7 +338,7 @@ def _clopper_pearson(n: Floats, k: Floats, tail: float) -> tuple[Floats, Floats]
 def _conditional(cumulative: Floats) -> Floats:
     previous = np.concatenate(([1.0], cumulative[:-1]))
     known = previous > 0.0
-    if not known.all():  # the rates end where a position is never reached
+    if not known.all():  # the rates end before a position that is never reached
         cumulative = cumulative[: int(known.argmin())]
         previous = previous[: int(known.argmin())]
     return np.asarray(np.minimum(1.0, cumulative / previous), np.float64)

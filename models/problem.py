@@ -1,4 +1,4 @@
-"""Common base of all problems and plans: declared fields, a JSON form, and a judge."""
+"""Base classes of problems and plans, with declared fields, a JSON form and a judge."""
 
 from __future__ import annotations
 
@@ -33,46 +33,47 @@ Sense = Literal["minimize", "maximize"]
 FORMAT = "specopt/1"
 
 LONG_COLUMN = 1000
-"""Columns with at least this many entries are checked for a faster way to write them."""
+"""Minimum number of entries of a column for which a faster JSON encoder is considered."""
 
 
 TOLERANCE = 1e-9
-"""A constraint on amounts may be violated by this relative amount, and a bound proves an objective
-optimal within it.
+"""Relative tolerance of constraints on real-valued amounts. An objective counts as optimal if its
+relative distance to the bound is at most this value.
 """
 
 ROUNDING = 1e-11
-"""A bound is widened by this relative amount, 90,000 times half a unit in the last place, for the
-rounding of its sums. A bound with cancellation, or of a solver with tolerances, needs its own
-margin.
+"""Relative amount by which bounds are widened to cover the rounding of sums: 90,000 times half a
+unit in the last place. Bounds with cancellation, and bounds from solvers with tolerances, need a
+separate margin.
 """
 
 
 def exceeds(amount: float, limit: float, readings: float = 0.0) -> bool:
-    """Return whether a constraint amount <= limit is violated, in any unit.
+    """Return whether the constraint amount <= limit is violated, up to a relative tolerance.
 
-    The terms of every amount have one sign, so its size is the sum of their sizes. Counts are
-    compared exactly, not by this function. For a limit that is a difference of two clock readings,
-    `readings` is their error, the spacing of floating-point numbers.
+    The terms of an amount must all have the same sign, so that they cannot cancel. Counts are
+    compared exactly, without this function. If the limit is a difference of two clock readings,
+    `readings` is the spacing of floating-point numbers at these readings.
     """
     return amount > limit + TOLERANCE * max(abs(limit), abs(amount)) + readings
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Evaluation of a plan by the judge.
+    """The judge's evaluation of a plan.
 
     Parameters
     ----------
     objective
         Objective of the plan.
     terms
-        Parts of the objective, or other figures to report.
+        Parts of the objective, or other values to report.
     size
-        Sum of the absolute terms of the objective, with which an objective of 0 is compared.
+        Sum of the absolute values of the objective's terms. If the objective is 0, differences are
+        measured relative to this sum.
     key
-        Number by which plans of a problem are compared, in the sense of the objective. It is the
-        objective, unless that has too few digits.
+        Value used to compare plans of the same problem. This is the objective, unless the objective
+        has too few significant digits.
     """
 
     objective: float
@@ -87,7 +88,7 @@ class Evaluation:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan(Checked, Shown):
-    """A decision for one problem; the subclasses declare its fields."""
+    """Base class of plans. A plan is a decision for a problem; subclasses declare its fields."""
 
     @classmethod
     def from_dict(cls, data: object) -> Self:
@@ -101,10 +102,10 @@ class Plan(Checked, Shown):
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.to_dict() == other.to_dict()
 
-    __hash__ = None  # type: ignore[assignment]  # arrays inside; equal plans need no common hash
+    __hash__ = None  # type: ignore[assignment]  # plans contain arrays and are not hashable
 
 
-# defaults of type variables come with Python 3.13; type checkers know them by this name
+# defaults of type variables require Python 3.13; type checkers find them in typing_extensions
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
 
@@ -116,14 +117,12 @@ else:
 
 
 class Filed(Immutable):
-    """Base of the values that a file holds under their kind: declared dataclasses with a JSON
-    form.
-    """
+    """Base class of values that are stored in files, together with their kind."""
 
     kind: ClassVar[str]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the value as JSON-like data without fields that have their default."""
+        """Return the value as JSON-like data. Fields with their default value are omitted."""
         return {"format": FORMAT, "kind": self.kind, **dump(self)}
 
     @classmethod
@@ -140,20 +139,20 @@ class Filed(Immutable):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem(Filed, Shown, ABC, Generic[P]):
-    """A problem that `solve` solves; the subclasses declare its fields and its judge.
+    """Base class of the problems that `solve` accepts. Subclasses declare the fields and the judge.
 
     Parameters
     ----------
     name
-        Name in free text; not part of the problem's identity.
+        Name as free text; not part of the problem's identity.
     notes
-        Notes in free text; not part of the problem's identity.
+        Notes as free text; not part of the problem's identity.
     """
 
     plan_type: ClassVar[type[Plan]]
     sense: ClassVar[Sense]
     objective_label: ClassVar[str]
-    worth_label: ClassVar[str] = "objective"  # the result of `worth`, of which gaps are shares
+    worth_label: ClassVar[str] = "objective"  # label of the result of `worth`
 
     name: str | None = None
     notes: str | None = None
@@ -162,7 +161,7 @@ class Problem(Filed, Shown, ABC, Generic[P]):
         super().__init_subclass__(**arguments)
         if "kind" in cls.__dict__:
             held = _TYPES.setdefault(cls.kind, cls)
-            # a dataclass decorator may define the class again
+            # a dataclass decorator may create the class a second time
             if (held.__module__, held.__qualname__) == (cls.__module__, cls.__qualname__):
                 _TYPES[cls.kind] = cls
 
@@ -172,20 +171,23 @@ class Problem(Filed, Shown, ABC, Generic[P]):
 
     @abstractmethod
     def evaluate(self, plan: Any) -> Evaluation:
-        """Return the objective of a plan and its terms, directly from the paper's equations.
+        """Return the objective of a plan and its terms, computed directly from the paper's
+        equations.
 
         Raises
         ------
         InvalidInput
-            If the plan does not match this problem, so that the equations do not apply.
+            If the plan does not fit this problem, so that the equations do not apply.
         """
 
     @abstractmethod
     def violations(self, plan: Any) -> list[str]:
-        """Return one sentence for every constraint that the plan violates; empty if feasible."""
+        """Return a sentence for each constraint that the plan violates; an empty list means that
+        the plan is feasible.
+        """
 
     def expect_plan(self, plan: object) -> None:
-        """Reject anything that is not a plan for this kind of problem."""
+        """Raise `InvalidInput` if an object is not a plan for this kind of problem."""
         if not isinstance(plan, self.plan_type):
             raise InvalidInput(
                 f"plan: expected a {self.plan_type.__name__}, got {describe(plan)}"
@@ -198,40 +200,40 @@ class Problem(Filed, Shown, ABC, Generic[P]):
             raise InvalidInput(defects[0])
 
     def plot(self, plan: Any) -> Picture:
-        """Return a picture of a plan, or of the plan of a result. A notebook shows it, `save`
-        writes it.
+        """Return a picture of a plan or of a result's plan. Notebooks display the picture, and its
+        method `save` writes a file.
 
         Raises
         ------
         InvalidInput
-            If the plan is not of this kind, or violates the problem.
+            If the plan is of another kind or is infeasible.
         """
         picture: Picture = late("picture")(self, plan)
         return picture
 
     @property
     def scale(self) -> tuple[float, ...]:
-        """Data of the problem that `worth` needs."""
+        """Data of the problem on which `worth` and `sense_of` depend."""
         return ()
 
     @classmethod
     def sense_of(cls, scale: Sequence[float] = ()) -> Sense:
-        """Return the sense of problems with a given scale. The scale determines the sense if it
-        differs from problem to problem.
+        """Return whether the objective of problems with a given scale is minimised or maximised.
+        Only some kinds use the scale.
         """
         return cls.sense
 
     @classmethod
     def worth(cls, value: float, scale: Sequence[float] = ()) -> float:
-        """Return the value on which gaps are computed: the objective, unless it has no natural
-        zero. The value is NaN if it is out of range.
+        """Return the value from which gaps are computed. This is the objective, unless the
+        objective has no natural zero. The result is NaN if `value` is out of range.
         """
         return value
 
     @classmethod
     def widened(cls, bound: float, scale: Sequence[float] = ()) -> float:
-        """Return a bound that stays valid after the rounding of sums, further by a relative
-        `ROUNDING` of its worth.
+        """Return a bound widened by the relative amount `ROUNDING`, so that it remains valid after
+        the rounding of sums.
         """
         return bound * (
             1.0 + ROUNDING
@@ -243,8 +245,8 @@ class Problem(Filed, Shown, ABC, Generic[P]):
     def distance(
         cls, objective: float, bound: float, scale: Sequence[float] = (), size: float = 0.0
     ) -> float:
-        """Return the relative distance of a bound, `|objective - bound| / |objective|`, on the
-        scale of `worth`.
+        """Return the relative distance `|objective - bound| / |objective|` between an objective and
+        a bound, after both are converted by `worth`.
 
         Parameters
         ----------
@@ -255,7 +257,8 @@ class Problem(Filed, Shown, ABC, Generic[P]):
         scale
             Scale of the problem.
         size
-            Sum of the absolute terms of the objective, with which an objective of 0 is compared.
+            Sum of the absolute values of the objective's terms, which replaces the denominator if
+            the objective is 0.
         """
         objective = cls.worth(objective, scale)
         bound = cls.worth(bound, scale)
@@ -265,17 +268,21 @@ class Problem(Filed, Shown, ABC, Generic[P]):
         return abs(objective - bound) / size if size else math.inf
 
     def gap(self, objective: float, bound: float, size: float = 0.0) -> float:
-        """Return the relative distance of a bound from this problem's objective; see `distance`."""
+        """Return the relative distance between an objective of this problem and a bound; see
+        `distance`.
+        """
         return self.distance(objective, bound, self.scale, size)
 
     @cached_property
     def numbers(self) -> int:
-        """Number of numbers that the fields hold."""
+        """Count of the numbers in all fields."""
         return count_numbers(tuple(getattr(self, one.name) for one in fields(self)))
 
     @cached_property
     def sha256(self) -> str:
-        """Digest of the canonical JSON form, without `name` and `notes`: the problem's identity."""
+        """Digest of the canonical JSON form without `name` and `notes`, which identifies the
+        problem.
+        """
         data = self.to_dict()
         data.pop("name", None)
         data.pop("notes", None)
@@ -313,7 +320,7 @@ class Problem(Filed, Shown, ABC, Generic[P]):
 
 
 _TYPES: dict[str, type[Problem]] = {}
-"""Each problem class is added under its kind when it is defined."""
+"""Problem classes by kind; each class is added when it is defined."""
 
 
 def problem_type(kind: object) -> type[Problem]:
@@ -325,7 +332,7 @@ def problem_type(kind: object) -> type[Problem]:
         If there is no such kind.
     """
     if isinstance(kind, str) and kind not in _TYPES:
-        late("plugged_kinds")(kind)  # its import defines the kinds of this distribution
+        late("plugged_kinds")(kind)  # importing this function also defines the built-in kinds
     if not isinstance(kind, str) or kind not in _TYPES:
         raise InvalidInput(f"kind: expected one of {', '.join(sorted(_TYPES))}, got {kind!r}")
     return _TYPES[kind]
@@ -337,7 +344,8 @@ def refuse_subclass(problem: Problem) -> None:
     Raises
     ------
     InvalidInput
-        If it is an instance of a subclass: methods, files and tables support only the class itself.
+        If the problem is an instance of a subclass, because methods, files and tables support only
+        the class itself.
     """
     own, base = type(problem), problem_type(problem.kind)
     if own is not base:
@@ -349,11 +357,11 @@ def refuse_subclass(problem: Problem) -> None:
 
 
 def canonical_json(data: Mapping[str, Any]) -> bytes:
-    """Return the JSON text from which identities are computed: sorted keys, no spaces, numbers as
-    Python writes them.
+    """Return the JSON text from which digests are computed, with sorted keys, without spaces, and
+    with numbers formatted as by Python.
 
-    Long columns of numbers without exponents are written by msgspec, which writes them identically
-    and much faster.
+    Long columns of numbers without exponents are encoded by msgspec, which is much faster and
+    produces the same text.
     """
     parts = []
     for key in sorted(data):
@@ -367,7 +375,7 @@ def canonical_json(data: Mapping[str, Any]) -> bytes:
 
 
 def _needs_no_exponent(column: list[Any]) -> bool:
-    """Return whether no number of a column, or of a matrix as a list of rows, needs an exponent."""
+    """Return whether all numbers of a column or a list of rows can be written without exponents."""
     if not isinstance(column[0], (int, float, list)):
         return False
     try:
@@ -381,12 +389,13 @@ def _needs_no_exponent(column: list[Any]) -> bool:
 
 
 def strip_header(data: object, kind: str) -> dict[str, Any]:
-    """Check `format` and `kind` of JSON-like data and return the rest without `$schema`.
+    """Check the fields `format` and `kind` of JSON-like data, and return the other fields without
+    `$schema`.
 
     Raises
     ------
     InvalidInput
-        If the data is not an object, or its format or kind is a different one.
+        If the data is not an object, or has a different format or kind.
     """
     if not isinstance(data, Mapping):
         raise InvalidInput(f"the top level: expected an object, got {describe(data)}")

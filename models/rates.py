@@ -1,5 +1,5 @@
-"""Acceptance rates, and seconds by draft length: a field that is a number if all values are equal,
-otherwise a list.
+"""Fields for acceptance rates and for durations by draft length. Such a field is a number if all
+values are equal, otherwise a list.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from specopt.models.fields import Custom, Floats, describe
 
 @dataclass(frozen=True, eq=False)
 class Rates(Custom):
-    """Several probabilities in (0, 1). If all are equal, the field is a number instead.
+    """A list of probabilities in (0, 1). If all are equal, the field may be a number instead.
 
     Attributes
     ----------
     closed
         Whether 0 and 1 are allowed.
     below
-        Exclusive upper limit of the values if 0 and 1 are not allowed.
+        Exclusive upper limit of the values; the value 1 is nevertheless allowed if `closed`.
 
     Parameters
     ----------
     values
-        Values of shape (K,).
+        Probabilities, shape (K,).
     """
 
     closed: ClassVar[bool] = False
@@ -38,8 +38,8 @@ class Rates(Custom):
     values: Floats
 
     @classmethod
-    def parse(cls, data: object, where: str) -> float | Self:  # type: ignore[override]  # a number stays one
-        """Return the number, or build the rates from a list or an array."""
+    def parse(cls, data: object, where: str) -> float | Self:  # type: ignore[override]  # a number remains a number
+        """Return a number unchanged, or build the rates from a list or an array."""
         given = data.tolist() if isinstance(data, (np.ndarray, np.generic)) else data
         if not isinstance(given, (list, tuple)):
             return cls._rate(given, where)
@@ -53,17 +53,17 @@ class Rates(Custom):
         return cls(values)
 
     def __add__(self, amount: float) -> Self:
-        """Return the rates with an amount added to each."""
+        """Return the values with an amount added to each."""
         return type(self)(self.values + amount)
 
     def dump(self) -> list[float]:
-        """Return the list."""
+        """Return the values as a list."""
         values: list[float] = self.values.tolist()
         return values
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
-        """Return the JSON Schema of both forms."""
+        """Return the JSON Schema of both forms, number and list."""
         ends = ("minimum", "maximum") if cls.closed else ("exclusiveMinimum", "exclusiveMaximum")
         number = {"type": "number", ends[0]: 0} | ({ends[1]: 1} if cls.below == 1.0 else {})
         return {"anyOf": [number, {"type": "array", "items": number, "minItems": 1}]}
@@ -80,25 +80,26 @@ class Rates(Custom):
 
 @dataclass(frozen=True, eq=False)
 class SecondsByLength(Rates):
-    """Seconds by the number of drafts, starting with no draft. If they do not depend on it, the
-    field is a number.
+    """Durations by the number of draft tokens, starting at 0, in seconds. If the duration is the
+    same for all numbers, the field may be a number instead.
     """
 
     closed: ClassVar[bool] = True
     below: ClassVar[float] = sys.float_info.max
 
     def __rmul__(self, factor: float) -> Self:
-        """Return the seconds times a factor."""
+        """Return the durations multiplied by a factor."""
         return type(self)(factor * self.values)
 
 
 def by_length(seconds: float | SecondsByLength, longest: int, where: str) -> Floats:
-    """Return the seconds of 0 to `longest` drafts; `where` is the name of the field, for messages.
+    """Return the durations for 0 to `longest` draft tokens, in seconds. `where` is the name of the
+    field, for messages.
 
     Raises
     ------
     InvalidInput
-        If the list has another length.
+        If a list does not have `longest` + 1 entries.
     """
     values = seconds.values if isinstance(seconds, Rates) else np.array(seconds)
     if values.ndim and len(values) != longest + 1:

@@ -1,4 +1,6 @@
-"""Reading of input files: bytes up to a limit, and clear messages for everything else."""
+"""Reading of input files up to a maximum size, with clear messages for files that cannot be
+read.
+"""
 
 from __future__ import annotations
 
@@ -13,18 +15,18 @@ from specopt.models.errors import InvalidInput
 StrPath = str | os.PathLike[str]
 
 MAX_BYTES = 256 * 2**20
-"""Files with more bytes are not read into memory. A problem of a million tasks has about a fifth of
-them.
+"""Maximum size of a file in bytes; larger files are rejected. A problem with a million tasks takes
+about a fifth of this size.
 """
 
 
 def read_bytes(path: StrPath, cap: int = MAX_BYTES) -> bytes:
-    """Return the content of a file, or of a pipe until it is closed.
+    """Return the content of a file or a pipe. A pipe is read until it is closed.
 
     Raises
     ------
     InvalidInput
-        If the file cannot be read, is a device or a directory, or is larger than the limit.
+        If the file cannot be read, is a device or a directory, or is larger than `cap` bytes.
     """
     with opened(path) as stream:
         if os.fstat(stream.fileno()).st_size > cap or len(content := stream.read(cap + 1)) > cap:
@@ -33,12 +35,12 @@ def read_bytes(path: StrPath, cap: int = MAX_BYTES) -> bytes:
 
 
 def read_text(path: StrPath) -> str:
-    """Return the content of a UTF-8 file without a byte order mark.
+    """Return the content of a UTF-8 file, without the byte order mark if there is one.
 
     Raises
     ------
     InvalidInput
-        If `read_bytes` raises it, or if the content is not UTF-8.
+        If `read_bytes` rejects the file, or if the content is not UTF-8.
     """
     try:
         return read_bytes(path).decode("utf-8-sig")
@@ -47,14 +49,15 @@ def read_text(path: StrPath) -> str:
 
 
 def expect_path(path: object) -> None:
-    """Reject anything that is not a path."""
+    """Raise `InvalidInput` if an object is not a path."""
     if not isinstance(path, (str, os.PathLike)):
         raise InvalidInput(f"path: expected a path, got {path!r}")
 
 
 @contextmanager
 def opened(path: StrPath) -> Iterator[BinaryIO]:
-    """Open a file for reading. System errors until it is closed become `InvalidInput`.
+    """Open a file for reading. System errors are converted to `InvalidInput` until the file is
+    closed.
 
     Raises
     ------
@@ -80,7 +83,7 @@ def opened(path: StrPath) -> Iterator[BinaryIO]:
 
 
 def too_large(path: StrPath, limit: int) -> InvalidInput:
-    """Return the exception for a file beyond the limit of bytes."""
+    """Return the exception for a file with more than `limit` bytes."""
     return InvalidInput(
         f"{path}: the file is larger than {limit // 2**20} MiB; remove unneeded parts or split it"
     )

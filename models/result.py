@@ -1,4 +1,6 @@
-"""The result of a solve: a plan, the judge's objective, a bound, and the reason of the stop."""
+"""The result of a solve: a plan, the judge's objective, a bound, and the reason why the method
+stopped.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +15,7 @@ from specopt.models.problem import FORMAT, P, Plan, Problem
 
 
 class Status(StrEnum):
-    """Status of the plan."""
+    """Status of a result's plan: proven optimal, feasible, proven not to exist, or not found."""
 
     OPTIMAL = "optimal"
     FEASIBLE = "feasible"
@@ -22,7 +24,7 @@ class Status(StrEnum):
 
 
 class Termination(StrEnum):
-    """Reason why the method stopped."""
+    """Reason why a method stopped; `Result` documents the values."""
 
     CONVERGED = "converged"
     GAP = "gap"
@@ -40,16 +42,17 @@ class Conflict:
     Parameters
     ----------
     constraint
-        Field that sets the constraint.
+        Name of the field that imposes the constraint.
     index
-        Index of the task or client; None if the constraint applies to all together.
+        Index of the task or client; None if the constraint applies to all tasks or clients
+        together.
     needs
-        Minimum requirement, in the field's unit.
+        Minimum amount that is required, in the field's unit.
     has
-        Available amount, in the field's unit.
+        Amount that is available, in the field's unit.
     least_change
-        Nearest value of each field that makes this problem feasible if it alone is changed; empty
-        if no such value is known.
+        Closest values that make the problem feasible, by field, if only this field is changed;
+        empty if no such value is known.
     """
 
     constraint: str
@@ -59,12 +62,12 @@ class Conflict:
     least_change: dict[str, float] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the conflict as JSON-like data; without an index if that is None."""
+        """Return the conflict as JSON-like data. The index is omitted if it is None."""
         return {name: value for name, value in asdict(self).items() if value is not None}
 
 
 SOLVED: WeakValueDictionary[str, Problem] = WeakValueDictionary()
-"""Solved problems that are still in memory are found here by their digest."""
+"""Solved problems that are still in memory, by their digest."""
 
 GO_ON = (
     "the work limit that applies without a time limit was reached; to continue, set a time limit"
@@ -81,15 +84,15 @@ class Progress:
     seconds
         Time since the start of the solve.
     objective
-        Objective of the best plan so far; None without a plan.
+        Objective of the best plan so far; None if there is no plan.
     bound
-        Best bound so far; None without a bound.
+        Best bound so far; None if there is no bound.
     gap
-        Gap between both; None without one of them.
+        Gap between the objective and the bound; None if either is missing.
     plan
-        Best plan so far, judged; None without a plan.
+        Best plan so far, accepted by the judge; None if there is no plan.
     improvements
-        Number of plans that were the best when they were found.
+        Number of plans so far that were the best when they were found.
     """
 
     seconds: float
@@ -109,41 +112,41 @@ class Result(Shown, Generic[P]):
     kind
         Kind of the solved problem.
     problem_sha256
-        Identity of the solved problem.
+        Digest of the solved problem.
     problem_file
-        Path of the problem's file, from the folder of the result's file; None if unknown.
+        Path of the problem's file, relative to the folder of the result's file; None if unknown.
     method
-        Method that ran.
+        Name of the method.
     options
         Options of the method.
     status
-        Whether the plan is proven optimal, feasible, or absent (proven infeasible, or none found in
-        time).
+        Whether the plan is proven optimal ("optimal"), feasible ("feasible") or absent. A plan is
+        absent if the problem is proven infeasible ("infeasible"), or if none was found ("none").
     termination
-        Reason why the method stopped: the plan is proven optimal (`converged`) or within the
-        requested gap (`gap`), or the problem is proven infeasible (`infeasible`). Without a proof,
-        a limit was reached (`time_limit`, `work_limit`), the caller, a failed solver or missing
-        memory stopped it (`interrupted`), or the method has finished and more time changes nothing
-        (`exhausted`).
+        Reason why the method stopped. With a proof, the plan is optimal (`converged`) or within the
+        requested gap (`gap`), or the problem is infeasible (`infeasible`). Without a proof, the
+        method reached a limit (`time_limit`, `work_limit`) or finished so that more time would not
+        help (`exhausted`). A method may also be stopped by the caller, a solver failure or a lack
+        of memory (`interrupted`).
     plan
-        Plan; None if absent.
+        Plan; None if there is no plan.
     objective
-        Objective computed by the judge; None without a plan.
+        Objective computed by the judge; None if there is no plan.
     terms
-        Parts of the objective; empty without a plan.
+        Parts of the objective; empty if there is no plan.
     bound
         Valid bound on the objective of every plan; None if the method has no bound.
     gap
-        Relative distance of the objective from the bound; None if the method has no bound.
+        Relative distance between the objective and the bound; None if the method has no bound.
     seconds
-        Time since the call of `solve`, including compilation.
+        Duration of the call of `solve`, including compilation.
     stats
-        Counters of the method. For a portfolio, `members` that ran, and the members that found the
-        plan (`plan_by`) and proved the bound (`bound_by`).
+        Statistics of the method. A portfolio reports the methods that ran (`members`), and the
+        methods that found the plan (`plan_by`) and proved the bound (`bound_by`).
     explanation
-        Reason, in the user's terms, why there is no plan; None otherwise.
+        Reason, in the user's terms, why there is no plan; None if there is a plan.
     conflict
-        Reason as data if the problem is infeasible.
+        Constraints that cannot be satisfied, if the problem is infeasible.
     versions
         Versions of specopt and of the libraries that affect the result.
     """
@@ -155,13 +158,13 @@ class Result(Shown, Generic[P]):
     options: dict[str, Any] = field(default_factory=dict)
     status: Status
     termination: Termination
-    # None if absent; `Any` lets users compare and print without an assertion
+    # None if absent; `Any` allows users to compare and print values without an assertion
     objective: float | Any = None
     bound: float | Any = None
     gap: float | Any = None
     seconds: float = 0.0
     plan: P | Any = (
-        # or None: `Any` lets `solve(problem).plan.batch` pass type checkers; misspelt fields do not
+        # or None; with `Any`, type checkers accept `solve(problem).plan.batch`
         None
     )
     terms: dict[str, Any] = field(default_factory=dict)
@@ -172,7 +175,9 @@ class Result(Shown, Generic[P]):
 
     @property
     def by(self) -> str:
-        """Method; for a portfolio, also the members that found the plan and the bound."""
+        """Name of the method. For a portfolio, the text also contains the methods that found the
+        plan and the bound.
+        """
         plan = self.stats.get("plan_by")
         bound = self.stats.get("bound_by")
         if plan is None and bound is None:
@@ -180,7 +185,7 @@ class Result(Shown, Generic[P]):
         return f"{self.method} ({plan if plan == bound else f'plan: {plan}, bound: {bound}'})"
 
     def row(self) -> dict[str, Any]:
-        """Return the entries of the result in a table."""
+        """Return the result as a row of a table, by column."""
         names = (
             "kind",
             "method",
@@ -196,17 +201,18 @@ class Result(Shown, Generic[P]):
 
     @property
     def problem(self) -> Problem | None:
-        """The problem that was solved, if it is still in memory."""
+        """The solved problem if it is still in memory, otherwise None."""
         return SOLVED.get(self.problem_sha256)
 
     def plot(self) -> Picture:
-        """Return a picture of the plan. A notebook shows it, `save` writes it.
+        """Return a picture of the plan. Notebooks display the picture, and its method `save` writes
+        a file.
 
         Raises
         ------
         InvalidInput
-            If there is no plan, or if the problem is no longer in memory; `problem.plot(result)`
-            draws it then.
+            If there is no plan, or if the problem is no longer in memory. In the latter case, use
+            `problem.plot(result)`.
         """
         if self.problem is None:
             raise InvalidInput(
@@ -228,4 +234,4 @@ class Result(Shown, Generic[P]):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Result) and self.to_dict() == other.to_dict()
 
-    __hash__ = None  # type: ignore[assignment]  # mappings and arrays inside, as in plans
+    __hash__ = None  # type: ignore[assignment]  # contains mappings and arrays, as plans do

@@ -1,9 +1,9 @@
-"""JSON Schemas of declared dataclasses: types and ranges from annotations, descriptions from
-docstrings, units from names.
+"""JSON Schemas of declared dataclasses. Types and ranges come from annotations, descriptions from
+docstrings, and units from the names of fields.
 
 Every field has a description (`description`), a unit (`unit`; "1" for numbers without a unit,
-"none" for other values) and a domain (`range`, in words, in addition to the keywords of JSON
-Schema). It has a `default` or is required.
+"none" for other values) and a domain in words (`range`, in addition to the keywords of JSON
+Schema). Every field has a `default` or is required.
 """
 
 from __future__ import annotations
@@ -48,16 +48,16 @@ UNITS = {
     "watts": "W",
     "spread": "s",
 }
-"""The word in a field's name determines the unit."""
+"""Unit of a field, by the last word of its name (before "_per_")."""
 
 COUNTS = ("pipeline_length",)
-"""These numbers have no unit, although their names end as if they had one."""
+"""Fields without a unit, although their names end like the names of fields with a unit."""
 
 Schema = dict[str, Any]
 
 
 def schema(cls: Any) -> Schema:
-    """Return the JSON Schema of a declared dataclass, or of a union of them."""
+    """Return the JSON Schema of a declared dataclass or a union of declared dataclasses."""
     options = dataclasses_in(cls)
     if len(options) > 1:
         return {"anyOf": [schema(option) for option in options]}
@@ -93,7 +93,7 @@ def described(
 
 
 def unit_of(name: str) -> str:
-    """Return the unit in the name of a number; "1" if there is none.
+    """Return the unit of a number, given the name of its field; "1" if there is no unit.
 
     Examples
     --------
@@ -108,7 +108,7 @@ def unit_of(name: str) -> str:
 
 
 def range_of(body: Schema) -> str:
-    """Return the domain of a value in words."""
+    """Return a text that describes the domain of a value."""
     if "anyOf" in body:
         found = dict.fromkeys(range_of(one) for one in body["anyOf"] if one.get("type") != "null")
         return " or ".join(found) + (", or null" if {"type": "null"} in body["anyOf"] else "")
@@ -140,7 +140,9 @@ def summary_of(documented: object) -> str:
 
 @cache
 def descriptions(cls: type) -> dict[str, str]:
-    """Return the descriptions of parameters in the docstrings of a class and of its bases."""
+    """Return the descriptions of parameters, by name, from the docstrings of a class and its base
+    classes.
+    """
     found: dict[str, str] = {}
     for part in reversed(cls.__mro__):
         lines = (
@@ -150,7 +152,7 @@ def descriptions(cls: type) -> dict[str, str]:
         )
         names: list[str] = []
         for line in lines:
-            if re.fullmatch(r"-{3,}", line):  # that of the next heading
+            if re.fullmatch(r"-{3,}", line):  # the underline of the next heading
                 break
             if line and not line.startswith(" "):
                 names = [name.strip() for name in line.split(",")]
@@ -161,14 +163,14 @@ def descriptions(cls: type) -> dict[str, str]:
 
 
 ONE_OF = "one of"
-"""A field that only some forms of an object have is shown with this default; one form is
+"""Text shown as the default of a field that only some forms of an object have. Exactly one form is
 required.
 """
 
 
 def rows(body: Schema) -> list[dict[str, str]]:
-    """Return a row for each field of a schema, followed by those of objects inside. Fields that
-    several forms share appear once.
+    """Return a row for each field of a schema. The fields of a nested object follow the field that
+    contains the object. Fields that several forms share appear once.
     """
     return list({tuple(row.values()): row for row in _rows(body, "")}.values())
 
@@ -213,7 +215,7 @@ def _type_of(hint: Any) -> Schema:
 
 
 def _is_numeric(body: Schema) -> bool:
-    """Return whether a value is a number, or contains only numbers."""
+    """Return whether a schema describes a number or a value that contains only numbers."""
     if "anyOf" in body:
         return all(_is_numeric(one) for one in body["anyOf"] if one.get("type") != "null")
     if body.get("type") == "array":

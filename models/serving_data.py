@@ -1,13 +1,13 @@
-"""The fields that both kinds of serving problems share, and the quantities that follow from them
-without the timing of a plan.
+"""The fields that both kinds of serving problems share, and the quantities derived from these
+fields without simulating a plan.
 
 The kinds are `serving-latency` (fixed batches) and `continuous-serving` (batches that change
-between decoding steps). This module also contains the seconds of the two stages, drafting and
-verifying a batch in one decoding step (paper 1), and the order of the stages (Eq. 20).
+between decoding steps). This module also computes the durations of the two stages of a decoding
+step, drafting and verifying a batch (paper 1), and the times at which the stages end (Eq. 20).
 
-The argument `reached` is the number of tokens of a batch of b tasks before the step: its longest
-prompt in the first one, I_m + (n - 1) L in step n of a static batch. Shapes broadcast: one row per
-batch, one column per step.
+The argument `reached` is the length that a batch has reached before a step, in tokens. This is the
+longest prompt before the first step, and I_m + (n - 1) L before step n of a static batch. Arrays
+are broadcast, with one row per batch and one column per step.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ DRAFTING_FIELDS = (
     "acceptance_rate",
     "max_speculation_length",
 )
-"""Every mechanism except the autoregressive one requires these fields."""
+"""Fields that are required by every mechanism except the autoregressive one."""
 
 SHORTEST_SECONDS, LONGEST_SECONDS = 1e-100, 1e100
-"""Problems whose seconds are outside these limits are rejected. Sums, quotients and products with
-counts then stay finite.
+"""Minimum and maximum durations, in seconds. Problems with durations outside these limits are
+rejected, so that sums, quotients and products with counts stay finite.
 """
 
 
 SMALLEST_SHARE = 1e-201
-"""A plan with a smaller bandwidth share is rejected, so that the longest upload and the sum of all
-uploads stay finite.
+"""Minimum bandwidth share in a plan. With this limit, the longest upload and the sum of all uploads
+stay finite.
 """
 
 
@@ -73,18 +73,18 @@ TaskRatios = Given[Annotated[Floats, Column(Positive, "task")], FloatsLike]
 TaskShares = Given[Annotated[Floats, Column(float, "task")], FloatsLike]
 TaskRates = Given[OpenUnit | Rates | None, float | FloatsLike | Rates | None]
 Samples = Given[TokenSamples | None, TokenSamples | Sequence[IntsLike] | Ints | None]
-"""Types of fields. The classes of the kinds declare these fields again, because mypy reads an
-inherited field of a frozen dataclass as the type that the constructor accepts.
+"""Types of fields. The classes of the two kinds declare these fields again: for an inherited field
+of a frozen dataclass, mypy would infer the type that the constructor accepts.
 """
 
 
 def stage_ends(
     mechanism: Mechanism, draft_done: Any, done: Any, T_d: Any, T_v: Any, larger: Any = np.maximum
 ) -> tuple[Any, Any]:
-    """Return the times at which the draft and the verify stage end after one more batch of a step
-    (Eq. 20).
+    """Return the times at which the draft stage and the verify stage end after the next batch of a
+    step (Eq. 20).
 
-    The arguments are arrays, or numbers with a `larger` for numbers.
+    The arguments are arrays. If they are numbers, `larger` must be a maximum of numbers.
     """
     if mechanism == "pipelined":
         draft_done = draft_done + T_d
@@ -93,7 +93,7 @@ def stage_ends(
 
 
 def too_much(needed: float, which: str, limit: float) -> str:
-    """Return the sentence about a batch that does not fit into memory."""
+    """Return the end of a sentence about a batch that does not fit into memory."""
     return (
         f"needs {needed / 1e9:.3f} GB of {which}-model memory, but only {limit / 1e9:.3f} GB"
         f" are available"
@@ -102,7 +102,9 @@ def too_much(needed: float, which: str, limit: float) -> str:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServingPlan(Plan):
-    """The part of a plan that both kinds share; the classes of the kinds document it."""
+    """The fields that the plans of both kinds share. The plan classes of the kinds document these
+    fields.
+    """
 
     speculation_length: NonNegativeInt
     bandwidth_share: TaskShares = required()
@@ -114,7 +116,9 @@ S = TypeVar("S", bound=ServingPlan, covariant=True)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServingData(Problem[S]):
-    """The fields that both kinds share; the classes of the kinds document them."""
+    """The fields that the problems of both kinds share. The problem classes of the kinds document
+    these fields.
+    """
 
     sense: ClassVar[Sense] = "minimize"
     objective_label = "total serving latency (s)"
@@ -160,7 +164,7 @@ class ServingData(Problem[S]):
         self._check_range()
 
     def _check_samples(self) -> None:
-        """Reject lists whose length differs from the number of tasks, and missing samples."""
+        """Reject missing samples, and lists whose length differs from the number of tasks."""
         if self.output_lengths == "predicted" and self.output_samples is None:
             raise InvalidInput(
                 "output_samples: required field is missing (output_lengths 'predicted')"
@@ -177,14 +181,14 @@ class ServingData(Problem[S]):
                 )
 
     def _check_range(self) -> None:
-        """Reject runtimes and links whose seconds leave the range of floating-point numbers in any
-        practical plan.
+        """Reject runtimes and links for which durations could leave the range of floating-point
+        numbers.
         """
         with np.errstate(all="ignore"):
-            alone = self.uploads("pipelined", np.ones(self.tasks))  # over the whole band
+            alone = self.uploads("pipelined", np.ones(self.tasks))  # with the whole bandwidth
         if not (
             alone.min() >= SHORTEST_SECONDS and alone.sum() <= LONGEST_SECONDS
-        ):  # NaN is rejected, too
+        ):  # also rejects NaN
             task = (
                 int(np.argmin(alone)) if alone.min() < SHORTEST_SECONDS else int(np.argmax(alone))
             )
@@ -214,17 +218,17 @@ class ServingData(Problem[S]):
                 )
 
     def shared_fields(self) -> dict[str, Any]:
-        """Return the values of the fields that problems of both kinds share."""
+        """Return the values of the fields that both kinds share, by name."""
         return {field.name: getattr(self, field.name) for field in fields(ServingData)}
 
     @property
     def moving_seconds(self) -> float:
-        """Longest time that moving sequences between batches adds to a step."""
+        """Maximum time that moving sequences between batches adds to a step, in seconds."""
         return 0.0
 
     @property
     def tables(self) -> list[str]:
-        """Names of the models whose runtimes are measured passes."""
+        """Names of the runtime fields that are tables of measured passes."""
         return [
             name
             for name in ("draft_runtime", "verify_runtime")
@@ -238,8 +242,8 @@ class ServingData(Problem[S]):
 
     @property
     def longest_output(self) -> int:
-        """Maximum output length O_max: as given, otherwise the largest output length, or the
-        largest sampled one if lengths are predicted.
+        """Maximum output length O_max. If lengths are predicted, this is the maximum over all
+        samples; otherwise, the given maximum or the largest output length.
         """
         if self.output_lengths == "predicted" and self.output_samples is not None:
             return int(self.output_samples.rows.max())
@@ -247,19 +251,21 @@ class ServingData(Problem[S]):
 
     @property
     def scenarios(self) -> tuple[Ints, ...]:
-        """Equally likely output lengths with which a plan is judged: one array, or all samples."""
+        """Equally likely arrays of output lengths with which a plan is judged: all samples if
+        lengths are predicted, otherwise a single array.
+        """
         if self.output_lengths == "predicted" and self.output_samples is not None:
             return tuple(self.output_samples.rows)
         return (self.planned_output_tokens,)
 
     @property
     def common_rate(self) -> float:
-        """Acceptance rate that all tasks share.
+        """Common acceptance rate of all tasks.
 
         Raises
         ------
         InvalidInput
-            If the rates differ, or nothing is drafted.
+            If there is no single rate, because rates differ between tasks or are not given.
         """
         if not isinstance(self.acceptance_rate, float):
             raise InvalidInput(
@@ -269,13 +275,13 @@ class ServingData(Problem[S]):
 
     @property
     def rates(self) -> Floats:
-        """Acceptance rate of each task, shape (K,); 0 if nothing is drafted."""
+        """Acceptance rate of each task, shape (K,); 0 if no rate is given."""
         rate = self.acceptance_rate
         return rate.values if isinstance(rate, Rates) else np.full(self.tasks, rate or 0.0)
 
     def tokens_per_step(self, length: int) -> Floats:
-        """Return the tokens L_k that each task gains in a step with a given draft length (Eq. 7),
-        shape (K,).
+        """Return the mean number of tokens L_k that each task gains in a step with a given draft
+        length (Eq. 7), shape (K,).
         """
         if length == 0 or self.acceptance_rate is None:
             return np.ones(self.tasks)
@@ -286,11 +292,13 @@ class ServingData(Problem[S]):
     def stage_seconds(
         self, size: Any, reached: Floats, length: int, prefill: Any, unseen: Any = 1.0
     ) -> tuple[Floats, Floats]:
-        """Return T^d and T^v of batches in one step (Eq. 13-14, 18-19).
+        """Return the durations T^d and T^v of the two stages of batches in one step, in seconds
+        (Eq. 13-14, 18-19).
 
-        A verify pass processes the draft tokens and the last token, or the prompt if `prefill` is
-        set. A draft pass processes one token. The first draft pass processes the tokens that the
-        draft model has not seen: the prompt if `prefill` is set, otherwise `unseen` tokens.
+        A verify pass processes the draft tokens and the last token, or the draft tokens and the
+        prompt if `prefill` is set. The first draft pass processes the tokens that the draft model
+        has not seen: the prompt if `prefill` is set, otherwise `unseen` tokens. Every later draft
+        pass processes one token.
         """
         new = np.where(prefill, reached + length, 1.0 + length)
         verify = pass_seconds(
@@ -305,18 +313,22 @@ class ServingData(Problem[S]):
 
     @property
     def planned_output_tokens(self) -> Ints:
-        """Output length with which each task is planned: its own if known, otherwise O_max."""
+        """Output length assumed for each task: the given length if lengths are known, otherwise
+        O_max.
+        """
         if self.output_lengths == "known":
             return self.output_tokens
         return np.full(self.tasks, self.longest_output, np.int64)
 
     @property
     def mechanisms(self) -> tuple[Mechanism, ...]:
-        """The mechanisms that a plan may use."""
+        """Mechanisms that a plan may use."""
         return MECHANISMS if self.mechanism == "any" else (self.mechanism,)
 
     def bits_per_token(self, mechanism: Mechanism) -> float:
-        """Return lambda: as given, otherwise 16 bits per hidden dimension of every model in use."""
+        """Return the number lambda of bits sent per input token. The default is 16 times the sum of
+        the hidden sizes of the models in use.
+        """
         if self.embedding_bits_per_token is not None:
             return self.embedding_bits_per_token
         hidden = self.verify.hidden
@@ -330,8 +342,8 @@ class ServingData(Problem[S]):
         Raises
         ------
         InvalidInput
-            If the plan names no mechanism but the problem leaves the choice open, or if it names
-            another one than the problem.
+            If the plan does not specify a mechanism although the problem leaves the choice open, or
+            if its mechanism differs from the problem's mechanism.
         """
         if self.mechanism == "any":
             if plan.mechanism is None:
@@ -346,14 +358,16 @@ class ServingData(Problem[S]):
         return self.mechanism
 
     def uploads(self, mechanism: Mechanism, shares: Floats) -> Floats:
-        """Return the upload time of each task's input with bandwidth shares, in seconds (Eq.
+        """Return the upload time of each task's input for given bandwidth shares, in seconds (Eq.
         15).
         """
         bits = np.asarray(self.bits_per_token(mechanism) * self.input_tokens, np.float64)
         return upload_seconds(bits, shares, self.bandwidth_hz, self.snr)
 
     def limited_models(self, mechanism: Mechanism) -> list[tuple[str, Decoder, float]]:
-        """Return name, shape and memory of the models in use whose memory is limited."""
+        """Return the name, the shape and the memory limit of each model in use whose memory is
+        limited.
+        """
         models = [("verify", self.verify, self.verify_memory_bytes)]
         if mechanism != "autoregressive":
             assert self.draft is not None
@@ -362,10 +376,12 @@ class ServingData(Problem[S]):
 
     @abstractmethod
     def batch_defects(self, plan: Any) -> list[str]:
-        """Return the reasons why the batches do not match this problem."""
+        """Return the reasons why the batches do not fit this problem."""
 
     def defects(self, plan: ServingPlan) -> list[str]:
-        """Return the reasons why the plan does not match this problem ((24c)-(24e), shapes)."""
+        """Return the reasons why the plan does not fit this problem: violations of (24c)-(24e) and
+        wrong shapes.
+        """
         try:
             mechanism = self.mechanism_of(plan)
         except InvalidInput as error:
@@ -397,8 +413,8 @@ class ServingData(Problem[S]):
         return found + self.batch_defects(plan)
 
     def share_and_length_violations(self, plan: ServingPlan, total_share: float) -> list[str]:
-        """Return the violations of (24a), given the largest sum of the shares in use at one time,
-        and of (24f).
+        """Return the violations of (24a) and (24f), where `total_share` is the maximum sum of the
+        shares that are in use at the same time.
         """
         found = []
         if exceeds(total_share, 1.0):

@@ -1,4 +1,4 @@
-"""Measured throughput of an engine by load and draft length: the input of `specopt tune`."""
+"""Measured throughput of an engine, by load and draft length: the input of `specopt tune`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe, refuse_denormal
 
 BLOCKS = ("dflash", "dspark", "domino", "p-eagle", "peagle", "pard", "medusa")
-"""A drafter whose name contains one of these parts drafts a block in one pass."""
+"""Parts of the names of drafters that draft a whole block in one pass."""
 
 MAX_CONCURRENCY = 65_536
 MAX_DRAFTS = 1_000
@@ -28,7 +28,7 @@ ALSO = (
     "joules_per_request",
     "watts",
 )
-"""A run may have these optional measurements."""
+"""Names of optional measurements of a run."""
 
 
 @dataclass(frozen=True, order=True)
@@ -42,7 +42,7 @@ class Condition:
     workload
         Name of the workload; empty if there is only one.
     context_tokens
-        Number of tokens of a request's context; 0 if unknown.
+        Number of context tokens per request; 0 if unknown.
     """
 
     concurrency: int
@@ -52,16 +52,17 @@ class Condition:
 
 @dataclass(frozen=True, order=True)
 class Setup:
-    """Drafter and mode of drafting: an option in addition to the draft length.
+    """A configuration of drafting, apart from the draft length.
 
     Parameters
     ----------
     drafter
         Name of the drafter; empty if there is only one.
     mode
-        Mode "fixed", or a mode of the engine such as "adaptive", whose draft length is its maximum.
+        Mode "fixed", or a mode of the engine such as "adaptive". In the latter case, the draft
+        length is a maximum.
     topk
-        Number of candidates per position; drafts are trees if it is more than 1.
+        Number of candidates per position; drafts are trees if this number is larger than 1.
     """
 
     drafter: str = ""
@@ -70,28 +71,28 @@ class Setup:
 
     @property
     def is_sequential(self) -> bool:
-        """Whether each draft depends on its predecessors: no tree, no block in one pass, and the
-        same draft length at every step.
+        """Whether tokens are drafted one at a time, with the same draft length at every step.
+        Drafters of trees or of whole blocks are not sequential.
         """
         blocks = any(name in self.drafter.lower() for name in BLOCKS)
         return self.topk == 1 and self.mode == "fixed" and not blocks
 
 
 ONLY = Setup()
-"""A sweep that does not name any setup has this one."""
+"""Default setup of a sweep that does not specify setups."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A point of measurement: a load and a number of drafts per step.
+    """A measured configuration: a load and a draft length.
 
     Parameters
     ----------
     condition
         Load on the engine.
     draft_length
-        Number of tokens drafted per step. 0 means that the engine speculates but drafts nothing;
-        None means that no speculation is configured.
+        Number of tokens drafted per step. 0 means that speculation is enabled but does not draft;
+        None means that speculation is not configured.
     """
 
     condition: Condition
@@ -100,16 +101,16 @@ class Point:
 
 @dataclass(frozen=True)
 class Measurement:
-    """A run of the engine.
+    """Measurements of a run of the engine.
 
     Parameters
     ----------
     point
-        Point of the run.
+        Load and draft length of the run.
     tokens_per_second
-        Output of all requests together; None if only the acceptance is known.
+        Output tokens per second of all requests together; None if only the acceptance is known.
     acceptance_length
-        Mean tokens of a step, including the engine's own; None if not reported.
+        Mean number of tokens per step, including the engine's own token; None if not reported.
     setup
         Setup of the run.
     also
@@ -152,19 +153,20 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Sweep:
-    """Runs of one engine on one machine; repeated points are repetitions.
+    """Runs of one engine on one machine. Runs with the same point and setup are repetitions.
 
     Parameters
     ----------
     measurements
-        Runs, at least one.
+        Runs of the engine, at least one.
     notes
-        Notes for the reader, for example on rows that were dropped.
+        Notes for the reader, for example about rows that were dropped.
     zero_is_none
-        Whether draft length 0 was measured and represents no speculation; see `with_none`.
+        Whether runs with draft length 0 are used as the baseline without speculation; see
+        `with_none`.
     relative
-        Draft length that represents no speculation because nothing else does; None if not needed;
-        see `with_none`.
+        Draft length used as the baseline because there are no runs without speculation; None
+        otherwise. See `with_none`.
     unit
         Unit of `tokens_per_second`.
     """
@@ -186,29 +188,29 @@ class Sweep:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Loads, sorted."""
+        """Sorted loads."""
         return tuple(sorted({m.point.condition for m in self.measurements}))
 
     @property
     def workloads(self) -> tuple[str, ...]:
-        """Names of the workloads, sorted."""
+        """Sorted names of the workloads."""
         return tuple(sorted({m.point.condition.workload for m in self.measurements}))
 
     @property
     def draft_lengths(self) -> tuple[int, ...]:
-        """Draft lengths measured in a speculating engine, sorted."""
+        """Sorted draft lengths measured with speculation."""
         lengths = {m.point.draft_length for m in self.measurements}
         return tuple(sorted(length for length in lengths if length is not None))
 
     @property
     def setups(self) -> tuple[Setup, ...]:
-        """Setups, sorted."""
+        """Sorted setups measured with speculation."""
         drafting = {m.setup for m in self.measurements if m.point.draft_length is not None}
         return tuple(sorted(drafting)) or (ONLY,)
 
     def of(self, setup: Setup) -> Sweep:
-        """Return the runs of one setup. Runs without speculation belong to every setup, unless they
-        name a drafter.
+        """Return the runs of one setup. A run without speculation belongs to every setup, unless
+        the run specifies a drafter.
         """
         kept = [
             m
@@ -219,13 +221,13 @@ class Sweep:
         return replace(self, measurements=tuple(kept))
 
     def per_joule(self) -> Sweep:
-        """Return a sweep with tokens per joule instead of tokens per second, from the runs with
-        energy.
+        """Return a sweep with tokens per joule instead of tokens per second, using the runs that
+        report energy.
 
         Raises
         ------
         InvalidInput
-            If no run has an energy.
+            If no run reports energy.
         """
         kept = [
             replace(m, tokens_per_second=per) for m in self.measurements if (per := _per_joule(m))
@@ -241,7 +243,9 @@ class Sweep:
 
     @property
     def energy(self) -> str:
-        """Unit of the yield per joule: tokens, or requests if their tokens are unknown."""
+        """Unit of the yield per joule: tokens, or requests if the number of tokens per request is
+        unknown.
+        """
         known = all(
             "joules_per_token" in m.also or "watts" in m.also or "output_tokens" in m.also
             for m in self.measurements
@@ -250,8 +254,8 @@ class Sweep:
         return "tokens per joule" if known else "requests per joule"
 
     def front(self) -> list[dict[str, object]]:
-        """Return the options that no other option exceeds in both tokens per second and tokens per
-        joule, fastest first.
+        """Return the options that no other option dominates in both tokens per second and tokens
+        per joule, fastest first.
         """
         found: dict[tuple[Setup, int | None], list[tuple[float, float]]] = defaultdict(list)
         for m in self.measurements:
@@ -273,10 +277,10 @@ class Sweep:
         return rows
 
     def with_none(self) -> Sweep:
-        """Return the sweep with a substitute for no speculation if no run was made without
-        speculation.
+        """Return a sweep with a baseline for comparisons: no speculation, or a substitute if all
+        runs use speculation.
 
-        The substitute is draft length 0, otherwise the fastest constant length.
+        The substitute is draft length 0 if measured, otherwise the fastest constant length.
         """
         lengths = {m.point.draft_length for m in self.measurements}
         if None in lengths or self.relative is not None or not any(self.draft_lengths):
@@ -301,8 +305,8 @@ class Sweep:
         return replace(self, notes=(*self.notes, note), relative=base)
 
     def _fastest(self) -> int:
-        """Return the draft length with the most runs, and among those the one with the largest
-        geometric mean.
+        """Return the draft length with the most runs. Ties go to the length with the largest
+        geometric mean of the throughput.
         """
         logs: dict[int, list[float]] = defaultdict(list)
         for m in self.measurements:

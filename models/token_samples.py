@@ -1,4 +1,4 @@
-"""Samples of token counts: a field with equally likely lists, each with one count per item."""
+"""Samples of token counts: a field with equally likely rows, each with one count per task."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from specopt.models.integer_table import IntegerTable
 
 @dataclass(frozen=True, eq=False)
 class TokenSamples(IntegerTable):
-    """Token counts drawn several times; JSON: a list of rows.
+    """Samples of token counts. The JSON form is a list of rows.
 
     Parameters
     ----------
     rows
-        Counts of shape (S, K), each from 1 to 10,000,000.
+        Token counts from 1 to 10,000,000, shape (S, K), with one row per sample.
     """
 
     size = "at least one row"

@@ -8,22 +8,24 @@ from specopt.models.fields import Floats
 
 
 def spectral_efficiency(snr: Floats) -> Floats:
-    """Return log2(1 + snr), in bit/s per hertz; `snr` is linear, not in decibels."""
+    """Return the spectral efficiency log2(1 + snr), in bit/s per hertz; `snr` is linear, not in
+    decibels.
+    """
     return np.asarray(np.log1p(snr) / np.log(2.0))
 
 
 def upload_seconds(bits: Floats, share: Floats, bandwidth_hz: float, snr: Floats) -> Floats:
-    """Return the seconds that each task needs to upload its bits over its share of the band (Eq.
-    15).
+    """Return the time that each task takes to upload its bits with its share of the bandwidth, in
+    seconds (Eq. 15).
 
     Parameters
     ----------
     bits
-        Number of bits to send, for each task.
+        Number of bits that each task sends.
     share
-        Share of the bandwidth in (0, 1], for each task.
+        Share of the bandwidth in (0, 1] of each task.
     bandwidth_hz
-        Bandwidth of the whole cell.
+        Total bandwidth of the cell.
     snr
         Linear signal-to-noise ratio of each task.
     """

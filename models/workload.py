@@ -1,4 +1,4 @@
-"""Workloads of simulations, as files hold them: the fields of a workload under its kind."""
+"""The base class of simulation workloads, which can be stored in files."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from specopt.models.problem import Filed
 
 
 class Workload(Filed):
-    """Base of the workloads."""
+    """Base class of simulation workloads."""
 
     def __init_subclass__(cls) -> None:
         WORKLOADS[cls.kind] = cls
@@ -14,8 +14,8 @@ class Workload(Filed):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Workload) and self.to_dict() == other.to_dict()
 
-    __hash__ = None  # type: ignore[assignment]  # arrays inside
+    __hash__ = None  # type: ignore[assignment]  # contains arrays
 
 
 WORKLOADS: dict[str, type[Workload]] = {}
-"""Each class of workloads is added under its kind when it is defined."""
+"""Workload classes by kind; each class is added when it is defined."""

@@ -1,1 +1,1 @@
-"""Codes of token distributions: their size in bits and the loss by quantising."""
+"""Codes for token distributions."""

@@ -1,7 +1,7 @@
-"""The size in bits of the lattice of quantised distributions (paper 3, Eq. 5-6).
+"""Number of bits required to encode a distribution quantised to a lattice (paper 3, Eq. 5-6).
 
-A point of the lattice of resolution l is a distribution o_1 / l, ..., o_V / l with integers o_i >=
-0 that sum to l.
+A point of the lattice with resolution l is a distribution o_1 / l, ..., o_V / l with integers o_i
+>= 0 that sum to l.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import math
 from specopt.models.arguments import integer
 
 _DIRECT = 2000
-"""Up to this k, binomial coefficients are computed in integers, which takes negligible time."""
+"""Up to this k, binomial coefficients are computed with integers, which takes negligible time."""
 
 _LOGARITHM_ERROR = 1e-12
-"""Sums of logarithms of factorials are trusted up to this relative error, thousands of times the
-actual one. Closer decisions are made in integers.
+"""Assumed relative error of sums of logarithms of factorials, thousands of times the actual error.
+If this error could change the result, integers are used instead.
 """
 
 
 def distribution_bits(resolution: int, vocabulary_size: int) -> int:
-    """Return the bits of a quantised distribution, b = ceil(log2 C(l + V - 1, V - 1)), exactly
-    (paper 3, Eq. 6).
+    """Return the exact number of bits of a quantised distribution, b = ceil(log2 C(l + V - 1,
+    V - 1)) (paper 3, Eq. 6).
 
     Parameters
     ----------
@@ -41,7 +41,7 @@ def distribution_bits(resolution: int, vocabulary_size: int) -> int:
 
 
 def binomial_bits(n: int, k: int) -> int:
-    """Return ceil(log2 C(n, k)) exactly, for 0 <= k <= n."""
+    """Return the exact value of ceil(log2 C(n, k)) for 0 <= k <= n."""
     k = min(k, n - k)
     if k > _DIRECT:
         size = math.lgamma(n + 1.0)

@@ -1,4 +1,4 @@
-"""The fields and the plan of `continuous-serving`; `problem.py` contains the judge."""
+"""The fields and the plan class of `continuous-serving`; `problem.py` contains the judge."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ from specopt.models.serving_data import (
 
 @dataclass(frozen=True, kw_only=True)
 class Phase(Checked):
-    """Batches that are used from a decoding step until the next phase begins.
+    """Batches used from one decoding step until the next phase begins.
 
     Parameters
     ----------
     first_step
-        First decoding step of the phase, from 1.
+        First decoding step of the phase, counted from 1.
     batches
-        Batches in pipeline order that contain every task once. Tasks that are finished or not ready
-        are left out at each step.
+        Batches in pipeline order. Every task is in exactly one batch. Each step skips the tasks
+        that are finished or not ready.
     speculation_length
         Draft tokens per step in this phase, for all batches or for each batch; None means the
         plan's value.
@@ -59,19 +59,20 @@ class Phase(Checked):
     ] = optional()
 
     def lengths(self, default: int) -> tuple[int, ...]:
-        """Return the speculation length of each batch; the default is that of the plan."""
+        """Return the speculation length of each batch; `default` is the plan's length."""
         given = default if self.speculation_length is None else self.speculation_length
         return given if isinstance(given, tuple) else (given,) * len(self.batches)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ContinuousServingPlan(ServingPlan):
-    """Batches from step to step, speculation lengths and bandwidth shares.
+    """A sequence of phases, a speculation length and bandwidth shares.
 
     Parameters
     ----------
     phases
-        Phases of the plan, each with the batches that are used from a decoding step on.
+        Phases of the plan. Each phase contains the batches that are used until the next phase
+        begins.
     speculation_length
         Number l of draft tokens per decoding step; 0 for autoregressive decoding.
     bandwidth_share
@@ -86,7 +87,7 @@ class ContinuousServingPlan(ServingPlan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ContinuousServingData(ServingData[ContinuousServingPlan]):
-    """The fields of a problem, which its class documents."""
+    """The fields of a problem. `ContinuousServingProblem` documents them."""
 
     plan_type = ContinuousServingPlan
 
@@ -118,17 +119,17 @@ class ContinuousServingData(ServingData[ContinuousServingPlan]):
 
     @property
     def moving_seconds(self) -> float:
-        """Longest time that moving sequences between batches adds to a step."""
+        """Maximum time that moving sequences between batches adds to a step, in seconds."""
         return self.regroup_seconds * self.tasks
 
     def readiness(self, plan: ContinuousServingPlan) -> tuple[Floats, Floats]:
-        """Return the arrival of each task and the arrival of its input, in seconds since the
-        earliest arrival.
+        """Return the arrival time of each task and the time at which its input has been uploaded,
+        in seconds since the earliest arrival.
         """
         return self.readiness_at(self.mechanism_of(plan), plan.bandwidth_share)
 
     def readiness_at(self, mechanism: Mechanism, shares: Floats) -> tuple[Floats, Floats]:
-        """Return the arrivals of tasks and inputs for a mechanism and bandwidth shares."""
+        """Return the result of `readiness` for a given mechanism and given bandwidth shares."""
         upload = self.uploads(mechanism, shares)
         if self.arrival_seconds is None:
             return np.zeros(self.tasks), np.full(self.tasks, upload.max())

@@ -1,11 +1,13 @@
-"""Continuous serving: batches that change between decoding steps, with arrivals (beyond paper 1).
+"""Continuous serving: tasks arrive over time, and batches may change between decoding steps (beyond
+paper 1).
 
-Tasks and pipeline are those of `serving-latency`. As in serving engines, a task joins at the first
-step that starts once it is ready, leaves when its output is complete, and may change its batch
-whenever a phase of the plan begins. The objective is the makespan or the mean latency.
+The tasks and the pipeline are the same as in `serving-latency`. As in serving engines, a task joins
+at the first step that starts when the task is ready, and leaves when its output is complete. A task
+may change its batch whenever a phase of the plan begins. The objective is the makespan or the mean
+latency.
 
-The judge (`evaluate`, `violations`) plays every step, in `steps`, and shares with the solvers only
-the primitives of Eq. 7-17.
+The judge (`evaluate`, `violations`) simulates every step (module `steps`) and shares with the
+solvers only the primitives of Eq. 7-17.
 """
 
 from __future__ import annotations
@@ -39,42 +41,42 @@ class ContinuousServingProblem(ContinuousServingData):
     bandwidth_hz
         Uplink bandwidth B_w shared by all tasks.
     embedding_bits_per_token
-        Bits lambda sent per input token; None means 16 times the sum of the hidden sizes of the
-        models in use.
+        Number lambda of bits sent per input token; None means 16 times the sum of the hidden sizes
+        of the models in use.
     draft
         Shape of the draft model; None is allowed for autoregressive decoding.
     verify
         Shape of the verify model.
     draft_runtime
-        Runtime of one forward pass of the draft model: a line or pieces.
+        Runtime of one forward pass of the draft model: linear or piecewise linear.
     verify_runtime
-        Runtime of one forward pass of the verify model: a line or pieces.
+        Runtime of one forward pass of the verify model: linear or piecewise linear.
     draft_memory_bytes
         Memory for the draft model's weights and the KV cache of one batch.
     verify_memory_bytes
-        Memory for the verify model's weights and the KV cache of one batch; None means ample
+        Memory for the verify model's weights and the KV cache of one batch; None means unlimited
         memory.
     acceptance_rate
         Probability alpha that a draft token is accepted: one number, or one for each task.
     max_speculation_length
         Maximum speculation length l.
     min_speculation_length
-        Minimum speculation length l; 0 allows batches to draft nothing for a while.
+        Minimum speculation length l; 0 allows batches to stop drafting for a while.
     output_lengths
-        Lengths that the plan is evaluated with. "conservative": `max_output_tokens` for every task;
-        "known": the output length of each task; "predicted": the samples in `output_samples`, and
-        the objective is the mean over them.
+        Output lengths used to evaluate plans. "conservative" uses `max_output_tokens` for every
+        task, "known" uses the output length of each task, and "predicted" uses the mean objective
+        over `output_samples`.
     output_samples
-        Equally likely output lengths, one row per sample.
+        Equally likely samples of the output lengths, one row per sample.
     max_output_tokens
         Maximum output length O_max; None means the largest output length.
     mechanism
         Mechanism: "pipelined", "sequential", "autoregressive", or "any" to let the plan choose.
     arrival_seconds
-        Arrival time of each task; None means that all arrive at once and nothing starts before
-        every input is uploaded.
+        Arrival time of each task; None means that all tasks arrive together and that nothing starts
+        before every input is uploaded.
     regroup_seconds
-        Time that each sequence that changes its batch adds to each stage that moves it.
+        Time that moving a sequence to another batch adds to each stage that moves the sequence.
     objective
         Objective: "makespan" is the time until the last task has finished; "mean_latency" is the
         mean time from arrival to finish.
@@ -105,7 +107,9 @@ class ContinuousServingProblem(ContinuousServingData):
     kind = "continuous-serving"
 
     def evaluate(self, plan: ContinuousServingPlan) -> Evaluation:
-        """Return the makespan or the mean latency of a plan in seconds, averaged over samples."""
+        """Return the makespan or the mean latency of a plan, in seconds, averaged over the samples
+        of output lengths.
+        """
         self.expect_plan(plan)
         self._refuse(self.defects(plan))
         arrival, ready = self.readiness(plan)
@@ -121,13 +125,15 @@ class ContinuousServingProblem(ContinuousServingData):
         )
 
     def latencies(self, plan: ContinuousServingPlan) -> Floats:
-        """Return the seconds from arrival to finish of each task, one row per scenario."""
+        """Return the latency of each task from arrival to finish, in seconds, with one row per
+        sample of output lengths.
+        """
         arrival, _ = self.readiness(plan)
         return np.array([one.finish - arrival for one in self.played(plan)])
 
     def played(self, plan: ContinuousServingPlan) -> tuple[Played, ...]:
-        """Return the course of every task of a plan in every scenario. The result for the last plan
-        is cached.
+        """Return the simulated course of a plan for every sample of output lengths. The result for
+        the last plan is cached.
         """
         kept = self.__dict__.get("_played")
         if kept is None or kept[0] is not plan:
@@ -137,8 +143,8 @@ class ContinuousServingProblem(ContinuousServingData):
         return found
 
     def max_total_share(self, mechanism: Mechanism, shares: Floats) -> float:
-        """Return the largest sum of the shares in use at one time, each from arrival to the end of
-        the upload.
+        """Return the maximum over time of the sum of the shares in use. A share is in use from the
+        task's arrival to the end of its upload.
         """
         return _max_total_share(*self.readiness_at(mechanism, shares), shares)
 
@@ -159,15 +165,15 @@ class ContinuousServingProblem(ContinuousServingData):
         return list(dict.fromkeys(found))
 
     def batch_defects(self, plan: ContinuousServingPlan) -> list[str]:
-        """Return the reasons why the phases are not those of a plan for this problem."""
+        """Return the reasons why the phases do not fit this problem."""
         if not plan.phases:
             return ["phases: expected at least one, got none"]
         return phase_defects(self, plan)
 
 
 def _max_total_share(start: Floats, end: Floats, share: Floats) -> float:
-    """Return the largest sum of the shares in use at one time, each from its start up to its
-    end.
+    """Return the maximum over time of the sum of the shares in use. Each share is in use from its
+    start to its end.
     """
     if (start == start[0]).all():
         return float(share.sum())

@@ -1,24 +1,26 @@
 """Step-by-step timing of plans of continuous serving, for the judge.
 
-A plan is a list of phases. Each phase lists every task in batches and is used from its first step
-until the next phase begins. At every step all unfinished tasks that are ready are served, in the
-listed order. The timing rules:
+A plan is a list of phases. Each phase distributes all tasks over batches and is used from its first
+step until the next phase begins. Every step serves all unfinished tasks that are ready, in the
+listed order. A *run* is a group of tasks that a step processes together. These are the timing
+rules:
 
-* Members in their first step run as a separate batch directly before the rest of their batch. For
-  the others, the longest length max_k (I_k + g_k) replaces I_m + (n - 1) L in Eq. 13-14; g_k is the
-  number of tokens that a task has gained so far.
-* A step of speculation length l adds L(alpha_k, l) to g_k. A task has finished after the first step
-  in which g_k reaches its length Q_k, up to a relative error of 1e-12.
-* Memory is computed for each run: the number of tasks times the longest length,
+* The tasks of a batch that are in their first step form a separate run, directly before the rest of
+  the batch. For the other tasks, the longest length max_k (I_k + g_k) replaces I_m + (n - 1) L in
+  Eq. 13-14, where g_k is the number of tokens that task k has gained so far.
+* A step with speculation length l adds L(alpha_k, l) to g_k. A task finishes with the first step in
+  which g_k reaches its output length Q_k, up to a relative error of 1e-12.
+* The memory of each run is computed from the number of tasks times the longest length,
   max_k (I_k + min(Q_k, g_k after the step)).
-* With `min_speculation_length` 0 a batch may draft nothing for a while. It then has no draft stage
-  and uses only the verify model's memory. The next draft pass processes all tokens that the draft
-  model has not seen.
-* Where a phase brings together tasks that ran apart, each newcomer adds `regroup_seconds` to the
+* If `min_speculation_length` is 0, a batch may stop drafting for a while. The batch then has no
+  draft stage and uses only the verify model's memory. The next draft pass processes all tokens that
+  the draft model has not seen.
+* If a phase merges tasks from different batches, each task that moves adds `regroup_seconds` to the
   stages that move it.
 
-Between two events (a task joins or has had its first step, a phase begins) runs only lose tasks. A
-block of steps is then computed at once: one row per step, one column per task or run.
+An event occurs when a phase begins, a task joins, or a task has completed its first step. Between
+two events, runs only lose tasks. The steps between two events form blocks, which are computed with
+arrays of one row per step and one column per task or run.
 """
 
 from __future__ import annotations
@@ -35,34 +37,34 @@ from specopt.models.problem import exceeds
 from specopt.models.serving_data import stage_ends, too_much
 
 ROUNDING = 1e-12
-"""A clock or a length counts as reached within this relative distance."""
+"""A time or a length counts as reached within this relative distance."""
 
 ENTRIES_AT_ONCE = 1 << 17
-"""A block has at most this many tasks times decoding steps. A larger value needs more memory."""
+"""Maximum number of tasks times decoding steps in a block. A larger value needs more memory."""
 
 STEPS_TO_ARRIVAL = 64
-"""A block has at most this many steps while some tasks have not arrived. More steps may be
-discarded.
+"""Maximum number of steps in a block while some tasks have not arrived. In a longer block, more
+steps may have to be discarded.
 """
 
 MAX_LISTED_RUNS = 1_000_000
-"""Stretches are listed for plans with at most this many runs. Longer plans have no stretches."""
+"""Maximum number of runs of a plan for which stretches are listed."""
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Steps in which the same runs are served.
+    """Consecutive steps that serve the same runs.
 
     Parameters
     ----------
     start
-        Start in seconds since the earliest arrival.
+        Start time, in seconds since the earliest arrival.
     end
-        End in seconds since the earliest arrival.
+        End time, in seconds since the earliest arrival.
     first_step
-        First decoding step, from 1.
+        First decoding step, counted from 1.
     last_step
-        Last decoding step, from 1.
+        Last decoding step, counted from 1.
     sizes
         Number of tasks of each run, in order.
     lengths
@@ -79,16 +81,17 @@ class Stretch:
 
 @dataclass(frozen=True)
 class Played:
-    """The course of all tasks.
+    """The simulated course of a plan for one sample of output lengths.
 
     Parameters
     ----------
     finish
         Finish time of each task, in seconds since the earliest arrival.
     stretches
-        Runs over time, for the first scenario and for plans that are not too long.
+        Runs over time. They are recorded only for the first sample of output lengths, and only if
+        there are at most `MAX_LISTED_RUNS` runs.
     breaches
-        Sentences, one for every listed batch that does not fit a model's memory.
+        Violations of the memory limits, one sentence for each batch that does not fit.
     """
 
     finish: Floats
@@ -97,7 +100,7 @@ class Played:
 
 
 def phase_defects(problem: ContinuousServingData, plan: ContinuousServingPlan) -> list[str]:
-    """Return the reasons why the phases do not match this problem."""
+    """Return the reasons why the phases do not fit this problem."""
     found = []
     drafting = problem.mechanism_of(plan) != "autoregressive"
     before = 0
@@ -132,7 +135,7 @@ def phase_defects(problem: ContinuousServingData, plan: ContinuousServingPlan) -
 
 
 def length_violations(problem: ContinuousServingData, plan: ContinuousServingPlan) -> list[str]:
-    """Return the violations of the limits on speculation lengths ((24f))."""
+    """Return the violations of the limits on speculation lengths (24f)."""
     least = problem.min_speculation_length
     limit = problem.max_speculation_length or 0
     return [
@@ -144,7 +147,7 @@ def length_violations(problem: ContinuousServingData, plan: ContinuousServingPla
 
 
 def play(problem: ContinuousServingData, plan: ContinuousServingPlan) -> tuple[Played, ...]:
-    """Return the course of the tasks in every scenario."""
+    """Simulate a plan for every sample of output lengths."""
     ready = problem.readiness(plan)[1]
     found: list[Played] = []
     for outputs in problem.scenarios:
@@ -156,8 +159,8 @@ def play(problem: ContinuousServingData, plan: ContinuousServingPlan) -> tuple[P
 
 
 class _Run:
-    """The state of a plan that is being played: clock, step, phase, and the tokens gained by each
-    task.
+    """The state of a simulated plan: the time, the step, the phase, and the tokens that each task
+    has gained.
     """
 
     def __init__(
@@ -181,7 +184,7 @@ class _Run:
         self.inputs = problem.input_tokens
         self.outputs = outputs
         self.ready = ready
-        # tokens that the draft model lacks, except the last
+        # tokens that the draft model has not seen, except the last one
         self.unseen = problem.input_tokens - 1.0
         self.served = np.zeros(problem.tasks, np.int64)  # 1 after the first step
         self.over = np.zeros(problem.tasks, np.bool_)
@@ -197,15 +200,15 @@ class _Run:
         self.lengths_now = np.zeros(0, np.int64)  # speculation length of each batch of this phase
 
     def block(self) -> None:
-        """Serve the steps up to the next event."""
+        """Serve a block of steps, at most up to the next event."""
         entering = self._enter_phase()
         tasks = self._active()
         key = 2 * self.batch_of[tasks] + self.served[tasks]
         if not self.served[tasks].all():
-            # members in their first step run before the rest of their batch
+            # tasks in their first step run before the rest of their batch
             order = np.argsort(key, kind="stable")
             tasks, key = tasks[order], key[order]
-        starts = np.flatnonzero(np.diff(key, prepend=-1))  # of every run
+        starts = np.flatnonzero(np.diff(key, prepend=-1))  # start of every run
         run = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(tasks)))
         batches = key[starts] // 2
         first = key[starts] % 2 == 0
@@ -213,7 +216,7 @@ class _Run:
         slot = np.searchsorted(self.lengths, lengths)[run]
         gained, target = self._gain(tasks, slot, bool(first.any()))
         serving = gained[:-1] < target
-        # they are unfinished, however the sums of steps at several lengths are rounded
+        # all are unfinished, even if rounding the sums over several lengths suggests otherwise
         serving[0] = True
         sizes = np.add.reduceat(serving, starts, axis=1, dtype=np.int64)
         reached = np.maximum.reduceat(
@@ -249,7 +252,7 @@ class _Run:
         self.step += steps
 
     def _note(self, sizes: Ints, lengths: Ints, ends: Floats) -> None:
-        """Add the stretches of a block: steps in which the same tasks are served."""
+        """Append the stretches of a block, in each of which the same tasks are served."""
         self.runs_listed += sizes.size
         if self.runs_listed > MAX_LISTED_RUNS:
             self.listed, self.stretches = False, []
@@ -262,8 +265,8 @@ class _Run:
             self.stretches.append(Stretch(*times, self.step + begin, self.step + end - 1, *shape))
 
     def _enter_phase(self) -> bool:
-        """Enter the phase of this step. Return whether it is a later phase that begins with this
-        step.
+        """Enter the phase of this step. Return whether a phase other than the first one begins with
+        this step.
         """
         phases, before = self.plan.phases, self.phase
         while self.phase + 1 < len(phases) and phases[self.phase + 1].first_step <= self.step:
@@ -280,8 +283,8 @@ class _Run:
         return before >= 0
 
     def _active(self) -> Ints:
-        """Return the tasks that this step serves. If no task is ready, the clock advances to the
-        next that is.
+        """Return the tasks that this step serves. If no task is ready, advance the clock until a
+        task is ready.
         """
         arrival = self.ready[self.left]
         ready = arrival <= self.clock * (1 + ROUNDING)
@@ -292,16 +295,17 @@ class _Run:
         return self.left[ready]
 
     def _gain(self, tasks: Ints, slot: Ints, first: bool) -> tuple[Floats, Floats]:
-        """Return g_k before each step of the block and after its last step, and the value to reach.
+        """Return g_k before each step of the block and after its last step, and the value of g_k at
+        which each task finishes.
 
         Parameters
         ----------
         tasks
             Tasks that are served.
         slot
-            Position of each task's speculation length.
+            Index of each task's speculation length in the list of lengths.
         first
-            Whether any task is in its first step, which is a separate block.
+            Whether any task is in its first step. The block then has only this step.
         """
         now = slot, np.arange(len(tasks))
         counts = self.counts[:, tasks]
@@ -327,7 +331,9 @@ class _Run:
     def _stage_seconds(
         self, sizes: Ints, reached: Floats, lengths: Ints, first: Truths, unseen: Floats
     ) -> tuple[Floats, Floats]:
-        """Return T^d and T^v of every run (column) at every step (row)."""
+        """Return the durations T^d and T^v of the draft stage and the verify stage, in seconds, for
+        every run (column) at every step (row).
+        """
         draft = np.zeros_like(reached)
         verify = np.zeros_like(reached)
         for length in np.unique(lengths).tolist():
@@ -339,7 +345,7 @@ class _Run:
     def _add_regrouping(
         self, runs: list[Ints], first: Truths, lengths: Ints, draft: Floats, verify: Floats
     ) -> None:
-        """Add the time to move sequences to other batches in the first step."""
+        """Add the time for moving sequences to other batches to the first step of the block."""
         for run in np.flatnonzero(~first):
             moved = len(runs[run]) - int(np.bincount(self.batch_before[runs[run]]).max())
             seconds = self.problem.regroup_seconds * moved
@@ -348,7 +354,9 @@ class _Run:
                 draft[0, run] += seconds
 
     def _completed(self, draft: Floats, verify: Floats) -> Floats:
-        """Return the completion C of every run at every step, since the step began (Eq. 20)."""
+        """Return the completion time C of every run at every step, in seconds since the step began
+        (Eq. 20).
+        """
         one = len(verify) == 1  # numbers take less time than arrays of length 1
         columns: Any = (draft[0].tolist(), verify[0].tolist()) if one else (draft.T, verify.T)
         completed: list[Any] = []
@@ -362,7 +370,9 @@ class _Run:
         return np.array([completed]) if one else np.stack(completed, axis=1)
 
     def _steps_served(self, ends: Floats) -> int:
-        """Return the number of steps of the block that end before the next task is ready."""
+        """Return the number of steps of the block up to the first one that ends when another task
+        is ready.
+        """
         joined = self.next_ready <= (self.clock + ends) * (1 + ROUNDING)
         return int(np.argmax(joined)) + 1 if joined.any() else len(ends)
 
@@ -375,8 +385,8 @@ class _Run:
         batches: Ints,
         gained: Floats,
     ) -> None:
-        """Record the runs that do not fit; tasks that a step does not serve have gained minus
-        infinity.
+        """Record the runs that do not fit into memory. In `gained`, minus infinity marks tasks that
+        a step does not serve.
         """
         limited = self.problem.limited_models(self.mechanism)
         if not limited:
@@ -392,7 +402,7 @@ class _Run:
                     self._limit(which, int(batches[run]), float(needed[run]), limit)
 
     def _limit(self, which: str, batch: int, needed: float, limit: float) -> None:
-        """Record a batch that needs more memory than is available to its model."""
+        """Record a batch that needs more memory than a model has."""
         if exceeds(needed, limit):
             sentence = f"phases[{self.phase}].batches[{batch}]: {too_much(needed, which, limit)}"
             self.breaches.setdefault((self.phase, batch, which), sentence)

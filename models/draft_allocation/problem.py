@@ -1,9 +1,9 @@
 """Draft allocation: the number of draft tokens of each client in one round (paper 5, Eq. 5).
 
-Client i drafts S_i tokens. Each is accepted with probability a_i if all its predecessors were, and
-the server adds one token. The expected number of tokens is mu_i(S) = 1 + a_i + ... + a_i^S =
-(1 - a_i^(S+1)) / (1 - a_i). The server verifies at most C draft tokens in a round. The weights are
-the gradient of a utility, or any other values of a client's tokens.
+Client i drafts S_i tokens. Each token is accepted with probability a_i if all its predecessors were
+accepted, and the server adds one token. The expected number of tokens is mu_i(S) = 1 + a_i + ... +
+a_i^S = (1 - a_i^(S+1)) / (1 - a_i). The server verifies at most C draft tokens in a round. The
+weights are the gradient of a utility, or any other values of the clients' tokens.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from specopt.models.problem import Evaluation, Plan, Problem, Sense
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DraftAllocationPlan(Plan):
-    """Number of draft tokens of each client.
+    """The number of draft tokens of each client.
 
     Parameters
     ----------
@@ -51,15 +51,15 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
     Parameters
     ----------
     acceptance_rates
-        Probability a_i in [0, 1) of each client that a draft token is accepted, given that all its
-        predecessors were.
+        Probability a_i in [0, 1), for each client, that a draft token is accepted, given that all
+        its predecessors were accepted.
     weights
-        Value w_i >= 0 of a token of each client.
+        Value w_i >= 0 of each client's tokens.
     budget_tokens
         Maximum number C of draft tokens that the server verifies in one round.
     max_draft_tokens
-        Maximum number of draft tokens of each client in one round; None means that only the budget
-        limits them.
+        Maximum number of draft tokens of each client in one round; None means that the budget is
+        the only limit.
 
     Examples
     --------
@@ -102,8 +102,8 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
 
     @property
     def caps(self) -> Ints:
-        """Maximum number of draft tokens of each client: its own limit or the budget, whichever
-        is less.
+        """Maximum number of draft tokens of each client: the client's own limit or the budget,
+        whichever is smaller.
         """
         if self.max_draft_tokens is None:
             return np.full(self.clients, self.budget_tokens, np.int64)
@@ -114,8 +114,8 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
     def evaluate(self, plan: DraftAllocationPlan) -> Evaluation:
         """Return sum_i w_i (1 - a_i^(S_i+1)) / (1 - a_i) of a plan (Eq. 5).
 
-        The terms separate the server's own tokens, sum_i w_i, from the accepted drafts,
-        sum_i w_i (a_i + ... + a_i^S_i).
+        The terms of the evaluation separate the server's own tokens, sum_i w_i, from the accepted
+        draft tokens, sum_i w_i (a_i + ... + a_i^S_i).
         """
         self.expect_plan(plan)
         self._refuse(self._defects(plan))
@@ -127,7 +127,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
         return Evaluation(float((w * expected_tokens(a, S)).sum()), terms)
 
     def violations(self, plan: DraftAllocationPlan) -> list[str]:
-        """Return the violations of the budget and of the clients' limits."""
+        """Return the violations of the budget and the clients' limits."""
         self.expect_plan(plan)
         found = self._defects(plan)
         if found:
@@ -144,7 +144,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
         return found
 
     def _defects(self, plan: DraftAllocationPlan) -> list[str]:
-        """Return the reasons why the plan does not match this problem."""
+        """Return the reasons why the plan does not fit this problem."""
         if len(plan.draft_tokens) != self.clients:
             return [f"draft_tokens: expected {self.clients} entries, got {len(plan.draft_tokens)}"]
         return []

@@ -1,12 +1,12 @@
 """Draft control: the draft length and the quantisation of a device in each state of its channel
 (paper 3).
 
-A device drafts L tokens, each from a distribution quantised to the lattice of some resolution (Eq.
-5), and sends tokens and distributions to a server. The server verifies them and returns the
-accepted tokens and one token of the verify model. A state determines the rates of the links and the
-acceptance rate at each resolution. The states form a Markov chain with one step per iteration,
-which does not depend on the device's choices. The objective is the long-run rate of tokens, the
-ratio of expectations E[N] / E[T]; Eq. 12 as printed is the expectation of a ratio.
+In each iteration, a device drafts L tokens, each from a distribution quantised to a lattice (Eq.
+5), and sends tokens and distributions to a server. The server verifies the tokens and returns the
+accepted ones and one token of the verify model. A state determines the rates of the links and the
+acceptance rate at each resolution of the lattice. The states form a Markov chain with one step per
+iteration; the chain does not depend on the device's choices. The objective is the long-run token
+rate, the ratio of expectations E[N] / E[T]. Eq. 12 as printed is the expectation of a ratio.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ from specopt.models.problem import Evaluation, Plan, Problem
 from specopt.models.rates import SecondsByLength, by_length
 
 MAX_DRAFT_LENGTH = 10_000
-"""A problem allows drafts up to this length, which detects, for example, bytes given as tokens."""
+"""Maximum draft length of a problem. The limit detects, for example, bytes given as tokens."""
 
 MAX_RESOLUTION = 100_000
-"""A problem allows lattices up to this resolution."""
+"""Maximum resolution of a lattice."""
 
 VocabularySize = Annotated[int, Meta(ge=2, le=MAX_TOKENS)]
 DraftLength = Annotated[int, Meta(ge=0, le=MAX_DRAFT_LENGTH)]
@@ -56,7 +56,8 @@ Probability = Unit
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChannelState(Checked):
-    """Information of the device at the start of an iteration: its links and its acceptance rates.
+    """A state of the channel, which the device knows at the start of an iteration: the rates of its
+    links and its acceptance rates.
 
     Parameters
     ----------
@@ -64,11 +65,11 @@ class ChannelState(Checked):
         Rate C_u of the uplink in this state.
     acceptance_rates
         Probability in [0, 1], for each resolution, that a draft token is accepted, given that all
-        its predecessors were.
+        its predecessors were accepted.
     downlink_bits_per_second
         Rate C_d of the downlink; None means that the downlink takes no time.
     distribution_bits
-        Expected bits of a quantised distribution, for each resolution. Used only with the
+        Expected number of bits of a quantised distribution, for each resolution; used only with the
         distribution code "support".
     """
 
@@ -84,14 +85,14 @@ class ChannelState(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class DraftChoice(Checked):
-    """Choice of the device in one state.
+    """The device's choice in one state.
 
     Parameters
     ----------
     draft_length
         Number L of draft tokens.
     resolution
-        Resolution l of the lattice: the value, not its index.
+        Resolution l of the lattice: the value itself, not its index.
     """
 
     draft_length: DraftLength
@@ -100,7 +101,7 @@ class DraftChoice(Checked):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DraftControlPlan(Plan):
-    """A stationary policy.
+    """A stationary policy: one choice for each state.
 
     Parameters
     ----------
@@ -119,30 +120,30 @@ class DraftControlPlan(Plan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DraftControlProblem(Problem[DraftControlPlan]):
-    """Maximise the long-run tokens per second of quantise, sample and verify (paper 3, Eq. 12 as a
-    ratio of means).
+    """Maximise the long-run number of tokens per second of a device that sends quantised drafts
+    over a changing channel (paper 3, Eq. 12 as a ratio of means).
 
     Parameters
     ----------
     vocabulary_size
         Number V of tokens in the vocabulary.
     draft_seconds_per_token
-        Drafting time T_SLM of a token.
+        Drafting time T_SLM per token.
     verify_seconds
-        Verification time T_LLM: one number for drafts of any length, or one for each draft length
-        from 0 to the largest.
+        Verification time T_LLM: one number for all draft lengths, or one number for each draft
+        length from 0 to the maximum.
     draft_lengths
-        Minimum and maximum draft length, both allowed.
+        Minimum and maximum draft length, both inclusive.
     resolutions
-        Lattice resolutions allowed (l of Eq. 5), all distinct.
+        Allowed resolutions of the lattice (l of Eq. 5), all distinct.
     states
         States of the channel and of the draft model's confidence.
     transition
-        Probabilities of the next state (column) given the present one (row), shape (S, S); one step
-        per iteration. There must be exactly one recurrent class. It may be periodic, and transient
-        states may lead to it.
+        Probabilities of the next state (column) given the current state (row), shape (S, S), with
+        one step per iteration. There must be exactly one recurrent class, which may be periodic.
+        Transient states are allowed.
     distribution_code
-        Code of a quantised distribution: "lattice" (Eq. 6), or "support" with the bits given for
+        Code of a quantised distribution: "lattice" (Eq. 6), or "support" with a number of bits for
         each state.
 
     Examples
@@ -250,7 +251,9 @@ class DraftControlProblem(Problem[DraftControlPlan]):
 
     @cached_property
     def recurrent_states(self) -> list[int]:
-        """States of the recurrent class, in order. The objective depends only on these."""
+        """States of the recurrent class, in increasing order. The objective depends only on these
+        states.
+        """
         return recurrent_classes(self.transition.rows)[0]
 
     @cached_property
@@ -260,12 +263,12 @@ class DraftControlProblem(Problem[DraftControlPlan]):
 
     @cached_property
     def verify_by_length(self) -> Floats:
-        """Verification time T_LLM for 0 drafts to the maximum."""
+        """Verification time T_LLM for each draft length from 0 to the maximum, in seconds."""
         return by_length(self.verify_seconds, self.draft_lengths[1], "verify_seconds")
 
     def distribution_bits(self, state: ChannelState) -> list[float]:
-        """Return the bits of a quantised distribution at each resolution: those of Eq. 6 or of
-        the state.
+        """Return the number of bits of a quantised distribution at each resolution, computed by Eq.
+        6 or given with the state.
         """
         if self.distribution_code == "support" and state.distribution_bits is not None:
             bits: list[float] = state.distribution_bits.tolist()
@@ -282,8 +285,9 @@ class DraftControlProblem(Problem[DraftControlPlan]):
     # ------------------------------------------------------------------ the judge
 
     def iteration_seconds(self, state: int, choice: DraftChoice) -> float:
-        """Return the seconds of an iteration (Eq. 7-9). Eq. 8 uses log2(L + 1), because L + 1
-        counts are possible.
+        """Return the duration of an iteration, in seconds (Eq. 7-9).
+
+        Eq. 8 uses log2(L + 1), because the number of accepted tokens has L + 1 possible values.
 
         Parameters
         ----------
@@ -308,7 +312,8 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         return L * self.draft_seconds_per_token + uplink + verify + downlink  # Eq. 9
 
     def iteration_tokens(self, state: int, choice: DraftChoice) -> float:
-        """Return the expected tokens of an iteration, including the server's own token (Eq. 14).
+        """Return the expected number of tokens per iteration, including the server's own token (Eq.
+        14).
 
         With one acceptance rate a for all drafts, Eq. 14 is 1 + a + ... + a^L.
         """
@@ -318,10 +323,11 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         return math.fsum(a**n for n in range(choice.draft_length + 1))
 
     def evaluate(self, plan: DraftControlPlan) -> Evaluation:
-        """Return the long-run tokens per second E[N] / E[T] of a policy, under the stationary
-        distribution of the chain.
+        """Return the long-run number of tokens per second of a policy: E[N] / E[T] under the
+        stationary distribution of the chain.
 
-        The terms separate the server's own tokens, one per iteration, from the accepted drafts.
+        The terms of the evaluation separate the server's own tokens, one per iteration, from the
+        accepted draft tokens.
         """
         self.expect_plan(plan)
         self._refuse(self._defects(plan))
@@ -339,7 +345,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         return Evaluation(tokens / seconds, terms)
 
     def violations(self, plan: DraftControlPlan) -> list[str]:
-        """Return the violations of the range of draft lengths."""
+        """Return one violation for each draft length outside the allowed range."""
         self.expect_plan(plan)
         found = self._defects(plan)
         if found:
@@ -353,7 +359,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         ]
 
     def _defects(self, plan: DraftControlPlan) -> list[str]:
-        """Return the reasons why the plan does not match this problem."""
+        """Return the reasons why the plan does not fit this problem."""
         if len(plan.policy) != len(self.states):
             return [
                 f"policy: expected {len(self.states)} entries, one for each of the states, got"

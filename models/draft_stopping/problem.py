@@ -1,10 +1,11 @@
-"""Draft stopping: a device stops drafting depending on the scores that a rejection predictor gives
-its tokens.
+"""Draft stopping: a device decides when to stop drafting from the scores that a rejection predictor
+assigns to its tokens.
 
-A round belongs to a hidden class, for example easy or hard. Its token at position t is accepted
-with the probability of the class, given that all its predecessors were. After each draft token the
-device reads a score. The distribution of the score depends only on whether the token is accepted,
-is the first rejection, or comes after it. A policy is a finite automaton over the scores.
+Each round belongs to a hidden class, for example easy or hard. The class determines the probability
+that the token at position t is accepted, given that all its predecessors were accepted. After each
+draft token, the device reads a score. The distribution of the score depends only on whether the
+token is accepted, is the first rejection, or follows the first rejection. A policy is a finite
+automaton over the scores.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ MAX_NODES = 1_000_000
 MAX_BINS = 1000
 STOP = -1
 MAX_RATIO = 1_000_000
-"""The largest entry of a list may be this many times the smallest. With a larger ratio, the seconds
-that a token adds to a round would lose digits.
+"""Maximum ratio of the largest round time to the smallest. With a larger ratio, the time that a
+token adds to a round would lose digits.
 """
 
 Probability = Unit
@@ -49,8 +50,8 @@ DraftLimit = Annotated[int, Meta(ge=1, le=1000)]
 
 @dataclass(frozen=True, eq=False)
 class AcceptanceRate(Rates):
-    """An acceptance probability: one for all positions of a draft, or one for each. JSON: a number
-    or a list.
+    """Acceptance probability: one value for all positions of a draft, or one value per position.
+    The JSON form is a number or a list.
 
     Parameters
     ----------
@@ -62,30 +63,32 @@ class AcceptanceRate(Rates):
 
     @classmethod
     def parse(cls, data: object, where: str) -> Self:
-        """Build the rate from a number, a list or an array."""
+        """Build the probabilities from a number, a list or an array."""
         found = super().parse(data, where)
         return found if isinstance(found, cls) else cls(np.array(found))
 
     def dump(self) -> Any:
-        """Return the number or the list."""
+        """Return the probabilities as a number or a list."""
         return self.values.tolist()
 
 
 @dataclass(frozen=True, eq=False)
 class RoundSeconds(SecondsByLength):
-    """Seconds of a round by the number of draft tokens in it; JSON: a number or a list."""
+    """Duration of a round, in seconds, by its number of draft tokens. The JSON form is a number or
+    a list.
+    """
 
     closed = False
 
 
 @dataclass(frozen=True, eq=False)
 class Transitions(IntegerTable):
-    """Successor of each node for each score; JSON: the list of rows.
+    """Successor of each node for each score. The JSON form is the list of rows.
 
     Parameters
     ----------
     rows
-        Number of the next node, shape (nodes, B), or -1 to stop.
+        Index of the next node, or -1 to stop, for each node and score; shape (nodes, B).
     """
 
     size = f"at most {MAX_NODES:,} rows"
@@ -114,8 +117,8 @@ class RoundClass(Checked):
     probability
         Probability that a round is in this class.
     acceptance_rate
-        Probability that a token is accepted, given that all its predecessors were: one number, or
-        one per position.
+        Probability that a token is accepted, given that all its predecessors were accepted: one
+        number, or one number per position.
     """
 
     probability: Probability
@@ -124,14 +127,15 @@ class RoundClass(Checked):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DraftStoppingPlan(Plan):
-    """An automaton over scores: a node drafts one token, reads its score and goes to the next node.
+    """An automaton over scores. Each node drafts one token and reads its score, which determines
+    the next node.
 
     Parameters
     ----------
     start
         First node, or -1 to draft nothing.
     next
-        Next node for each node and score, or -1 to stop. Successors have larger numbers.
+        Next node for each node and score, or -1 to stop. The index of a successor is always larger.
     """
 
     start: Annotated[int, Meta(ge=STOP, le=MAX_NODES)]
@@ -140,21 +144,22 @@ class DraftStoppingPlan(Plan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DraftStoppingProblem(Problem):
-    """Maximise the tokens per second of rounds that stop drafting by the scores read so far.
+    """Maximise the number of tokens per second by stopping each draft based on the scores so far.
 
     Parameters
     ----------
     max_draft_tokens
         Maximum number L of draft tokens per round.
     draft_seconds_per_token
-        Drafting time of a token, including the reading of its score.
+        Drafting time per token, including the time to compute its score.
     round_seconds
-        Time of a round in addition to drafting: network, queue and verification. One number, or one
-        for each number of draft tokens from 0 to the maximum.
+        Duration of a round in addition to drafting: network, queue and verification. This is one
+        number, or one number for each number of draft tokens from 0 to the maximum.
     rounds
         Classes of rounds; their probabilities sum to 1.
     scores
-        Score distributions of the predictor at accepted tokens, at first rejections and after them.
+        Distributions of the predictor's score at accepted tokens, at the first rejection, and after
+        the first rejection.
 
     Examples
     --------
@@ -216,8 +221,8 @@ class DraftStoppingProblem(Problem):
 
     @property
     def round_by_length(self) -> Floats:
-        """Time of a round in addition to drafting, by the number of draft tokens, shape (L +
-        1,).
+        """Duration of a round in addition to drafting, in seconds, by the number of draft tokens,
+        shape (L + 1,).
         """
         return by_length(self.round_seconds, self.max_draft_tokens, "round_seconds")
 
@@ -239,10 +244,10 @@ class DraftStoppingProblem(Problem):
     # ------------------------------------------------------------------ the judge
 
     def evaluate(self, plan: DraftStoppingPlan) -> Evaluation:
-        """Return (1 + E[accepted]) / (E[round_seconds] + draft_seconds_per_token E[drafted]),
-        exactly.
+        """Return the exact rate (1 + E[accepted]) / (E[round_seconds] + draft_seconds_per_token
+        E[drafted]).
 
-        The probability mass of rounds moves through (node, class, still accepted), position by
+        The probability of each node, class and acceptance state is propagated from position to
         position.
         """
         self.expect_plan(plan)
@@ -275,7 +280,7 @@ class DraftStoppingProblem(Problem):
             nodes, to = np.unique(goes[node, score], return_inverse=True)
             moves, move = np.unique(
                 node * len(nodes) + to, return_inverse=True
-            )  # from a node to a node, for any score
+            )  # pairs of a node and its successor, for any score
             node, to = np.divmod(moves, max(1, len(nodes)))
             on, on_rejected, on_after = (
                 np.bincount(move, distribution[score], len(moves))
@@ -297,8 +302,8 @@ class DraftStoppingProblem(Problem):
         return Evaluation((1.0 + accepted) / seconds, terms)
 
     def violations(self, plan: DraftStoppingPlan) -> list[str]:
-        """Return the reasons why the plan is not an automaton for this problem: shapes, order or
-        path lengths.
+        """Return the reasons why the plan is not an automaton for this problem: wrong shapes, nodes
+        out of order or too long paths.
         """
         self.expect_plan(plan)
         rows, count = plan.next.rows, len(plan.next)
@@ -318,7 +323,7 @@ class DraftStoppingProblem(Problem):
             ]
         longest = np.zeros(
             count + 1, np.int64
-        )  # number of tokens that a path from a node drafts; the last entry is for stopping
+        )  # maximum number of tokens drafted from each node on; the last entry is for stopping
         for node in range(count - 1, -1, -1):
             longest[node] = 1 + longest[rows[node]].max()
         if plan.start != STOP and longest[plan.start] > self.max_draft_tokens:

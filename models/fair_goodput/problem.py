@@ -1,14 +1,14 @@
 """Fair goodput: the long-run rates of clients that share one verifier (paper 5, problem (1) over
 region (2)).
 
-N clients draft for one verifier. In a round with allocation S, client i drafts S_i tokens, at most
-C in total, and gains mu_i(S_i) = (1 - a_i^(S_i+1)) / (1 - a_i) tokens, including the server's own.
-A plan mixes rounds of several allocations. The objective is a fair utility of the long-run goodput,
-per round or per second. Per second, a round lasts as long as its slowest client plus the
-verification of all drafts.
+N clients draft for one verifier. In a round with allocation S, client i drafts S_i tokens and gains
+mu_i(S_i) = (1 - a_i^(S_i+1)) / (1 - a_i) tokens, including the server's own. All clients together
+draft at most C tokens per round. A plan mixes rounds with several allocations. The objective is a
+fair utility of the long-run goodput, per round or per second. If goodput is per second, a round
+lasts as long as its slowest client plus the verification of all drafts.
 
-The judge below plays the schedule entry by entry. It updates only the changes, so that schedules of
-a million clients with a few changes each are judged in seconds.
+The judge processes the schedule one entry at a time and updates only the clients that change.
+Schedules of a million clients with few changes per entry are therefore judged in seconds.
 """
 
 from __future__ import annotations
@@ -50,18 +50,18 @@ from specopt.models.problem import ROUNDING, Evaluation, Plan, Problem
 from specopt.models.schema import described
 
 MAX_FAIRNESS = 100.0
-"""Problems with a larger fairness are rejected, because the utility would overflow."""
+"""Maximum fairness exponent. With a larger exponent, the utility would overflow."""
 
 LARGEST = 1e250
-"""The total weight, slope and utility and the length of a round are limited by this value. Sums and
-small multiples of them then stay finite.
+"""Upper bound on the total weight, the slope, the utility and the duration of a round. Sums and
+small multiples of these values then stay finite.
 """
 
 LARGEST_EXPONENT = 700.0
 
 MIN_ULPS = 3
-"""A bound on the utility is widened by at least this many units in the last place, which covers the
-rounding of its sum and powers.
+"""Minimum number of units in the last place by which a bound on the utility is widened. This covers
+rounding in sums and powers.
 """
 
 Fairness = Annotated[float, Meta(ge=0, le=MAX_FAIRNESS)]
@@ -69,8 +69,8 @@ Amounts = Annotated[Floats, Column(NonNegative, "client")]
 AmountsField = Given[Amounts, FloatsLike]
 OptionalAmounts = Given[Amounts | None, FloatsLike | None]
 SCHEDULE_TOLERANCE = 1e-9
-"""A schedule may differ from the declared values, or miss a minimum rate, by this relative
-amount.
+"""Relative tolerance for differences between a schedule and the declared values, and for violations
+of minimum rates.
 """
 
 
@@ -82,26 +82,26 @@ class _Entry(msgspec.Struct, forbid_unknown_fields=True):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Schedule(Custom):
-    """Integer allocations and their shares. The first one is given in full, the others in full or
-    as changes.
+    """A list of integer allocations and their shares. The first allocation is given in full. Each
+    other allocation is given in full or as changes from the previous one.
 
-    The entries are kept end to end in arrays; entry e sets ``tokens[k]`` for client ``clients[k]``,
-    k from ``starts[e]`` to ``starts[e + 1]``. Its JSON form is a list of ``{"share",
-    "draft_tokens": [...]}`` and ``{"share", "changes": [[client, tokens], ...]}``.
+    The entries are stored in concatenated arrays: entry e sets ``tokens[k]`` for client
+    ``clients[k]``, for k from ``starts[e]`` to ``starts[e + 1] - 1``. The JSON form is a list of
+    ``{"share", "draft_tokens": [...]}`` and ``{"share", "changes": [[client, tokens], ...]}``.
 
     Parameters
     ----------
     share
-        Share of each entry, in rounds or in time, depending on the problem.
+        Share of rounds or of time of each entry, depending on the problem.
     starts
-        Start of each entry in `clients` and `tokens`, followed by the end of the last one.
+        Start of each entry in `clients` and `tokens`, followed by the end of the last entry.
     clients
-        Clients that the entries set, in order.
+        Clients set by the entries, in order.
     tokens
-        Draft tokens of these clients.
+        Number of draft tokens of each of these clients.
     full
-        Whether an entry is given in full: it then sets every client, in order. The first one is
-        always given in full.
+        Whether each entry is given in full. Such an entry sets every client, in order. The first
+        entry is always given in full.
     """
 
     share: Floats
@@ -118,7 +118,7 @@ class Schedule(Custom):
             ("tokens", np.int64),
             ("full", np.bool_),
         ):
-            # always a copy: the caller keeps its array
+            # always a copy, because the caller may change the array
             array = np.array(getattr(self, name), dtype)
             object.__setattr__(self, name, frozen(array))
         self._check()
@@ -199,19 +199,19 @@ class Schedule(Custom):
 
     @property
     def changes(self) -> int:
-        """Number of changes of single clients after the first entry. Entries given in full count by
-        their changes.
+        """Number of changes of individual clients after the first entry. For an entry given in
+        full, only the clients that change are counted.
         """
         return int(np.count_nonzero(self.steps[self.starts[1] :]))
 
     @cached_property
     def entries(self) -> Ints:
-        """Entry of each item of `clients` and `tokens`."""
+        """Index of the entry to which each item of `clients` and `tokens` belongs."""
         return frozen(np.repeat(np.arange(len(self.share)), np.diff(self.starts)))
 
     @cached_property
     def before(self) -> Ints:
-        """Number of tokens that each item replaces; 0 in the first entry."""
+        """Previous number of draft tokens of each item's client; 0 in the first entry."""
         order = np.argsort(self.clients, kind="stable")
         earlier = np.zeros(len(order), np.int64)
         same = self.clients[order[1:]] == self.clients[order[:-1]]
@@ -220,11 +220,11 @@ class Schedule(Custom):
 
     @cached_property
     def steps(self) -> Ints:
-        """Difference of each item from the tokens that it replaces."""
+        """Change of each item from its client's previous number of draft tokens."""
         return frozen(self.tokens - self.before)
 
     def allocations(self) -> Iterator[tuple[float, Ints]]:
-        """Yield the share and the allocation of every entry, each allocation as a new array."""
+        """Yield the share and the allocation of every entry. Each allocation is a new array."""
         current = np.zeros(self.size, np.int64)
         for entry, share in enumerate(self.share.tolist()):
             part = slice(self.starts[entry], self.starts[entry + 1])
@@ -233,7 +233,7 @@ class Schedule(Custom):
 
     @classmethod
     def of(cls, shares: Sequence[float] | Floats, allocations: Sequence[Any] | Ints) -> Self:
-        """Return the schedule of some allocations, each given in full."""
+        """Build a schedule in which every allocation is given in full."""
         table = np.asarray(allocations, np.int64)
         count, size = table.shape
         return cls(
@@ -246,7 +246,7 @@ class Schedule(Custom):
 
     @classmethod
     def parse(cls, data: object, where: str) -> Self:
-        """Build a schedule from the list of its entries."""
+        """Build a schedule from a list of entries."""
         entries: list[_Entry] = read(list[_Entry], data, where)
         clients: list[Sequence[int]] = []
         tokens: list[Sequence[int]] = []
@@ -278,7 +278,7 @@ class Schedule(Custom):
             raise InvalidInput(where + str(error).removeprefix("schedule")) from None
 
     def dump(self) -> list[dict[str, Any]]:
-        """Return the list of entries."""
+        """Return the schedule as a list of entries."""
         pairs = np.column_stack((self.clients, self.tokens)).tolist()
         starts = self.starts.tolist()
         return [
@@ -294,7 +294,7 @@ class Schedule(Custom):
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
-        """Return the JSON Schema of the list."""
+        """Return the JSON Schema of the list of entries."""
         share = {"type": "number", "minimum": 0}
         count = {"type": "integer", "minimum": 0, "maximum": MAX_BUDGET}
         forms: dict[str, dict[str, Any]] = {
@@ -340,7 +340,7 @@ class FairGoodputPlan(Plan):
     goodput
         Goodput x of each client, in tokens per round or per second.
     mean_draft_tokens
-        Mean draft tokens of each client per round.
+        Mean number of draft tokens per round of each client.
     schedule
         Allocations and their shares of rounds or of time.
     """
@@ -359,28 +359,28 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
     ----------
     acceptance_rates
         Probability a_i that a draft token of client i is accepted, given that all its predecessors
-        were.
+        were accepted.
     budget_tokens
-        Draft tokens C per round, over all clients.
+        Maximum number C of draft tokens per round, over all clients.
     weights
         Weight w_i of each client; None means 1.
     fairness
-        Exponent g of the utility: the sum of w_i log x_i if g = 1, otherwise of w_i x_i^(1-g) /
-        (1-g). At 0 it is the weighted sum.
+        Exponent g of the utility. The utility is the sum of w_i log x_i if g = 1, and the sum of
+        w_i x_i^(1-g) / (1-g) otherwise. For g = 0, the utility is the weighted sum of the rates.
     max_draft_tokens
-        Maximum number of draft tokens of each client in a round; None means that only the budget
-        limits them.
+        Maximum number of draft tokens of each client in a round; None means that the budget is the
+        only limit.
     min_goodput
-        Minimum rate of each client, per round or per second; None means no minimum.
+        Minimum goodput of each client, per round or per second; None means no minimum.
     per
-        Unit of the rates: "round" or "second". Per second, a round lasts max_i(S_i draft_i +
-        network_i) + overhead + verify sum S, with the times below, which are ignored per round.
+        Unit of the rates: "round" or "second". With "second", a round lasts max_i(S_i draft_i +
+        network_i) + overhead + verify sum S. With "round", the times below are ignored.
     draft_seconds_per_token
-        Drafting time of a token of each client.
+        Drafting time per token of each client.
     network_seconds
-        Network time of each client per round.
+        Network time per round of each client.
     verify_overhead_seconds
-        Verification time per round that does not depend on its tokens.
+        Verification time per round that does not depend on the number of tokens.
     verify_seconds_per_token
         Verification time per draft token.
 
@@ -437,7 +437,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         self._check_range()
 
     def _check_range(self) -> None:
-        """Reject rates, weights and fairness whose utility or its slope leaves the range of
+        """Reject problems whose utility, or the slope of the utility, would leave the range of
         floating-point numbers.
         """
         quickest = slowest = 1.0
@@ -475,27 +475,30 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     @property
     def max_tokens(self) -> Ints:
-        """Maximum number of draft tokens of each client in a round: its cap, at most the budget."""
+        """Maximum number of draft tokens of each client in a round: the client's cap or the budget,
+        whichever is smaller.
+        """
         if self.max_draft_tokens is None:
             return np.full(self.clients, self.budget_tokens, np.int64)
         return np.minimum(self.max_draft_tokens, self.budget_tokens)
 
     @property
     def scale(self) -> tuple[float, float]:
-        """Total weight of the clients, and the fairness."""
+        """Total weight of the clients and fairness exponent."""
         return float(self.weight.sum()), self.fairness
 
     @classmethod
     def worth(cls, value: float, scale: Sequence[float] = ()) -> float:
-        """Return the certainty equivalent of a utility: the common rate of all clients with this
-        utility.
+        """Return the certainty equivalent of a utility: the rate that yields this utility if all
+        clients have it.
 
-        It is the weighted power mean of the rates, the geometric mean at fairness 1. It is computed
-        from logarithms, so that no fairness underflows. It is NaN if no rates have such a utility,
-        and the utility itself if no scale is given. At fairness g close to 1 the utility is about
-        weight / (1 - g), and the differences between plans are small compared with it. Plans with
-        the same utility in floating point may have common rates that differ by 1e-16 / |1 - g|, the
-        tenth digit at g = 1.000001.
+        The certainty equivalent is the weighted power mean of the rates, and the weighted geometric
+        mean at fairness 1. The computation uses logarithms to avoid underflow. The result is NaN if
+        no rates have the given utility, and the utility itself if no scale is given.
+
+        At fairness g close to 1, the utility is about weight / (1 - g), and differences between
+        plans are small compared with this value. Plans with the same utility in floating point may
+        then have common rates that differ by 1e-16 / |1 - g|, the tenth digit at g = 1.000001.
         """
         if not scale:
             return value
@@ -507,11 +510,11 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     @classmethod
     def widened(cls, bound: float, scale: Sequence[float] = ()) -> float:
-        """Return a bound whose certainty equivalent is larger by `ROUNDING`, and whose utility is
-        larger by some last digits.
+        """Return a bound widened by `ROUNDING` in the certainty equivalent, and by at least
+        `MIN_ULPS` units in the last place of the utility.
 
-        Close to fairness 1 these digits matter more: plans with different common rates may have the
-        same utility in floating point.
+        The last digits matter more close to fairness 1, where plans with different common rates may
+        have the same utility in floating point.
         """
         power = 1.0 - scale[1]
         return bound + max(
@@ -519,22 +522,24 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         )
 
     def utility(self, goodput: Floats) -> float:
-        """Return the utility of positive rates."""
+        """Return the utility of the clients' rates, which must be positive."""
         if self.fairness == 1.0:
             return float((self.weight * np.log(goodput)).sum())
         power = 1.0 - self.fairness
         return float((self.weight * goodput**power).sum() / power)
 
     def log_common_rate(self, goodput: Floats) -> float:
-        """Return the logarithm of the certainty equivalent of some rates whose utility may lack
-        digits.
+        """Return the logarithm of the certainty equivalent of rates.
+
+        The result is accurate even if the utility, in floating point, does not distinguish the
+        rates.
         """
         shares = self.weight / self.weight.sum()
         logs = np.log(goodput)
         power = 1.0 - self.fairness
         if power == 0.0:
             return float(shares @ logs)
-        # close to fairness 1: without the 1 that all powers share
+        # close to fairness 1, powers are close to 1: compute with their differences from 1
         if float(np.abs(power * logs).max()) < 0.5:
             return math.log1p(float(shares @ np.expm1(power * logs))) / power
         parts = np.log(self.weight) + power * logs
@@ -544,8 +549,16 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         ) / power
 
     def round_seconds(self, draft_tokens: Ints, verified: int | None = None) -> float:
-        """Return the seconds of a round with an allocation. If more tokens than the clients may
-        draft together are given, it is an upper bound on the rounds with that many verified tokens.
+        """Return the duration of a round, in seconds.
+
+        Parameters
+        ----------
+        draft_tokens
+            Number of draft tokens of each client, which determines the slowest client.
+        verified
+            Number of verified tokens; None means the sum of `draft_tokens`. With the maximum number
+            of draft tokens of each client, the result is an upper bound for rounds with this number
+            of verified tokens.
         """
         verified = int(draft_tokens.sum()) if verified is None else verified
         assert self.draft_seconds_per_token is not None and self.network_seconds is not None
@@ -565,14 +578,14 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         if not (goodput > 0).all():
             raise InvalidInput("schedule: the shares must give every client a positive rate")
         utility = self.utility(goodput)
-        size = abs(utility)  # all terms have one sign, except for logarithms
+        size = abs(utility)  # all terms have the same sign, except for logarithms
         if self.fairness == 1.0 and utility == 0.0:
             size = float((self.weight * np.abs(np.log(goodput))).sum())
         return Evaluation(utility, {"utility": utility}, size, self.log_common_rate(goodput))
 
     def violations(self, plan: FairGoodputPlan) -> list[str]:
-        """Return the violations of shares, budget, caps and minimum rates, and the differences
-        between the declared values and the schedule.
+        """Return the violations of shares, budget, caps and minimum rates, and differences between
+        the declared values and the schedule.
         """
         self.expect_plan(plan)
         found = self._defects(plan)
@@ -582,7 +595,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         total = float(schedule.share.sum(dtype=np.longdouble))
         if abs(total - 1.0) > SCHEDULE_TOLERANCE:
             found.append(f"schedule: shares sum to {total:.12g} instead of 1")
-        # Python integers: the sum of many budgets exceeds 64 bits
+        # Python integers, because the sum of many budgets may exceed 64 bits
         spent = np.zeros(len(schedule), object)
         np.add.at(spent, schedule.entries, schedule.steps.astype(object))
         spent = np.cumsum(spent)
@@ -607,7 +620,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
             ("mean_draft_tokens", plan.mean_draft_tokens, tokens),
         ):
             off = np.abs(declared - actual) > SCHEDULE_TOLERANCE * declared
-            if actual is tokens and off.any():  # their sum may cancel
+            if actual is tokens and off.any():  # the terms of the mean may cancel
                 left = np.cumsum(schedule.share[::-1])[::-1][schedule.entries]
                 terms = np.bincount(schedule.clients, np.abs(schedule.steps) * left, self.clients)
                 off &= np.abs(declared - actual) > SCHEDULE_TOLERANCE * terms
@@ -629,7 +642,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         return found
 
     def realised(self, schedule: Schedule) -> tuple[Floats, Floats]:
-        """Return the goodput and the mean draft tokens per round of each client under a
+        """Return the goodput and the mean number of draft tokens per round of each client under a
         schedule.
         """
         rounds = schedule.share
@@ -637,7 +650,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
             rounds = schedule.share / [
                 self.round_seconds(allocation) for _, allocation in schedule.allocations()
             ]
-        # A change adds its difference to each round from its entry on until the end.
+        # A change affects every round from its entry to the end of the schedule.
         left = np.cumsum(rounds[::-1].astype(np.longdouble))[::-1].astype(np.float64)[
             schedule.entries
         ]
@@ -650,7 +663,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         return frozen((np.asarray(goodput, np.float64), np.asarray(mean, np.float64)))
 
     def _defects(self, plan: FairGoodputPlan) -> list[str]:
-        """Return the reasons why the plan does not match this problem."""
+        """Return the reasons why the plan does not fit this problem."""
         sizes = {
             "goodput": len(plan.goodput),
             "mean_draft_tokens": len(plan.mean_draft_tokens),
@@ -664,7 +677,9 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     @staticmethod
     def _first(wrong: Truths, sentence: Any) -> list[str]:
-        """Return a sentence about the first of many violations of one kind, and their number."""
+        """Return a sentence about the first of several similar violations, with the number of
+        others.
+        """
         count = int(np.count_nonzero(wrong))
         if not count:
             return []

@@ -1,5 +1,5 @@
-"""Clients that draft for one verifier, round after round: the process of their acceptance rates and
-the shared limits.
+"""Workloads of clients that draft for one verifier in every round: the process of their acceptance
+rates and the shared limits.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ class GoodputWorkload(Workload):
     Parameters
     ----------
     process
-        Process of the clients' acceptance rates, or fixed rates.
+        Process of the clients' acceptance rates, or an array of fixed rates.
     budget_tokens
-        Draft tokens C per round.
+        Maximum number C of draft tokens per round.
     fairness
         Exponent g of the utility, as in the problem.
     weights
@@ -35,8 +35,8 @@ class GoodputWorkload(Workload):
     max_draft_tokens
         Maximum number of draft tokens of each client, as in the problem.
     problem
-        Problem with the budget, weights, fairness and caps. Its acceptance rates are those of the
-        first round and the first regime.
+        Problem with the same budget, weights, fairness and caps, and with the acceptance rates of
+        the first regime in the first round.
 
     Raises
     ------
@@ -78,8 +78,8 @@ class GoodputWorkload(Workload):
         object.__setattr__(self, "problem", problem)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the workload as JSON-like data: rates and transition of its process, and the
-        shared limits.
+        """Return the workload as JSON-like data: the rates and the transition matrix of its
+        process, and the shared limits.
         """
         shared = {name: value for name, value in self.problem.to_dict().items() if name in SHARED}
         moves = {"rates": self.moves.rates.tolist(), "transition": self.moves.transition.tolist()}

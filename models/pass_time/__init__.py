@@ -1,20 +1,23 @@
-"""Time of a forward pass: one family of named forms for engines, kinds of problems, fits and
-simulators.
+"""Models of the duration of a forward pass, for engines, kinds of problems, fits and simulators.
 
 ==================  =====================  =======================================================
-form                module                 seconds of a pass
+form                module                 duration of a pass
 ==================  =====================  =======================================================
 linear, pieces      `lines`                c1 F b + c2 for F operations per sequence
 linear, pieces      `form`                 the same per token; read from files by `read_lines`
-estimator           `additive`             c + sum of w_i, additive weights of requests (paper 2)
+estimator           `additive`             c + sum of w_i, with a weight w_i per request (paper 2)
 knots               `knots`                piecewise linear in the tokens of a batch (paper 4)
-fitted              `fitted`               any of these with limits, misfit and measured ranges
-table               `measured`             measured passes, interpolated
-captured batches    `staircase`            any of these for the next captured batch size
+fitted              `fitted`               a fitted form with limits, misfit and measured ranges
+table               `measured`             interpolation of measured passes
+captured batches    `staircase`            another form at the next larger captured batch size
 ==================  =====================  =======================================================
 
+A *piece* is a linear function; a form with several pieces is their maximum. A *knot* is a point
+where the slope of a piecewise-linear function changes. The *limits* of a pass time are lower and
+upper estimates of the duration, and the *misfit* is the relative error of a fitted form.
+
 `pass_time` reads all forms; `specopt.instances.runtimes` reads tables and fits. `weight_reads`
-computes the bytes of weights that a pass reads.
+computes the number of bytes of weights that a pass reads.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Time of one batched verification: a constant plus additive weights per request (paper 2, Eq.
+"""Duration of a batched verification: a constant plus a weight for each request (paper 2, Eq.
 18-19).
 """
 
@@ -14,8 +14,8 @@ from specopt.models.fields import Checked, Floats, Ints, NonNegative
 def features(
     new_tokens: Ints | Floats, cached_tokens: Ints | Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Return the features of each request in which its time is linear: L_new, (L_cached + L_new)
-    L_new and L_cached (Eq. 18).
+    """Return the features of each request, L_new, (L_cached + L_new) L_new and L_cached. The weight
+    of a request is linear in these features (Eq. 18).
     """
     new = np.asarray(new_tokens, np.float64)
     cached = np.asarray(cached_tokens, np.float64)
@@ -24,18 +24,19 @@ def features(
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationTime(Checked):
-    """T(B) = c + sum of w_i, w_i = a L_new + b_compute (L_cached + L_new) L_new + b_read L_cached.
+    """Estimator of the verification time of a batch: T(B) = c + sum of w_i, where w_i = a L_new +
+    b_compute (L_cached + L_new) L_new + b_read L_cached.
 
     Parameters
     ----------
     seconds_per_new_token
-        Cost a of the linear layers for a token that is computed.
+        Time a of the linear layers per new token.
     seconds_per_interaction
-        Cost b_compute of one product of a query with a key (Eq. 18).
+        Time b_compute per product of a query and a key (Eq. 18).
     seconds_per_cached_token
-        Cost b_read of reading one cached token.
+        Time b_read to read one cached token.
     overhead_seconds
-        Constant cost c of any batch.
+        Constant time c per batch.
     """
 
     seconds_per_new_token: NonNegative
@@ -44,7 +45,7 @@ class VerificationTime(Checked):
     overhead_seconds: NonNegative
 
     def weights(self, new_tokens: Ints | Floats, cached_tokens: Ints | Floats) -> Floats:
-        """Return the seconds w_i that each request adds to its batch."""
+        """Return the time w_i that each request adds to its batch, in seconds."""
         linear, interactions, read = features(new_tokens, cached_tokens)
         found: Floats = (
             self.seconds_per_new_token * linear
@@ -54,7 +55,9 @@ class VerificationTime(Checked):
         return found
 
     def scaled(self, slope: float, overhead: float) -> VerificationTime:
-        """Return the estimator with its weights and its constant scaled by two factors."""
+        """Return an estimator with the weights multiplied by `slope` and the constant by
+        `overhead`.
+        """
         return VerificationTime(
             seconds_per_new_token=slope * self.seconds_per_new_token,
             seconds_per_interaction=slope * self.seconds_per_interaction,
@@ -63,9 +66,9 @@ class VerificationTime(Checked):
         )
 
     def seconds(self, new_tokens: Ints | Floats, cached_tokens: Ints | Floats) -> float:
-        """Return T(B) of a batch of requests (Eq. 19)."""
+        """Return the verification time T(B) of a batch of requests, in seconds (Eq. 19)."""
         return self.overhead_seconds + float(self.weights(new_tokens, cached_tokens).sum())
 
 
 COEFFICIENTS = tuple(VerificationTime.__dataclass_fields__)
-"""Every array of coefficients has this order: a, b_compute, b_read, c."""
+"""Order of the entries in every array of coefficients: a, b_compute, b_read, c."""

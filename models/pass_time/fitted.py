@@ -1,5 +1,5 @@
-"""Fitted forms: maxima of lines in the work of a pass, with limits of their coefficients and of
-their misfit.
+"""Fitted forms: the duration of a pass is a maximum of linear functions of its work. The
+coefficients have limits, and the misfit is known.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from specopt.models.pass_time.additive import features
 from specopt.models.pass_time.pass_time import PassTime, Which, interval
 
 BATCH = "batch"
-"""A fit may state the measured range of the batch size under this name, in addition to its
-features.
+"""Name under which a fit may report the measured range of the batch size, in addition to the ranges
+of its features.
 """
 
 
 class Work(ABC):
-    """The features that the coefficients of a form multiply."""
+    """Base class of the features of a pass, which the coefficients of a form multiply."""
 
     ranged: tuple[str, ...]
-    """Names of the features whose measured range a fit states."""
+    """Names of the features for which a fit reports the measured range."""
 
     @abstractmethod
     def features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
-        """Return the features of passes in the last axis, those of `ranged` first."""
+        """Return the features of passes along the last axis, starting with those in `ranged`."""
 
     def upper_features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
-        """Return upper limits of the features, as large as the fit may have counted them."""
+        """Return upper bounds on the features, for fits that may have counted more work."""
         return self.features(batch, new_tokens, cached_tokens)
 
 
 class Tokens(Work):
-    """New tokens of the batch, 1, and cached tokens of the batch."""
+    """The features new tokens of the batch, 1, and cached tokens of the batch."""
 
     ranged = ("tokens",)
 
@@ -50,20 +50,21 @@ class Tokens(Work):
 
 @dataclass(frozen=True)
 class Operations(Work):
-    """Operations of the batch, 1, and cached tokens of the batch.
+    """The features operations of the batch, 1, and cached tokens of the batch.
 
-    The cache is read once per request and pass, however many tokens are new. Without a coefficient
-    for reading, it costs as much as the attention of one new token.
+    Each pass reads the cache of each request once, regardless of the number of new tokens. Without
+    a coefficient for reading, this costs as much as the attention of one new token.
 
     Parameters
     ----------
     decoder
         Decoder that converts tokens into operations.
     all_logits
-        Whether every new position needs its logits, as in verification, or only the last one.
+        Whether logits are needed at every new position, as in verification, or only at the last
+        position.
     attends
-        Whether attention to the cached tokens counts as operations; otherwise they have a separate
-        coefficient.
+        Whether attention to the cached tokens is counted as operations; otherwise, cached tokens
+        have a separate coefficient.
     """
 
     decoder: Decoder
@@ -77,8 +78,8 @@ class Operations(Work):
         return self._with(cached_tokens if self.attends else 0.0, batch, new_tokens, cached_tokens)
 
     def upper_features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
-        """Return the features with the attention of every new token, because fits count operations
-        this way.
+        """Return the features with the attention of every new token to the cache, because fits
+        count operations this way.
         """
         pairs = new_tokens * cached_tokens if self.attends else 0.0
         return self._with(pairs, batch, new_tokens, cached_tokens)
@@ -98,7 +99,7 @@ class Operations(Work):
 
 
 class Additive(Work):
-    """The features of Eq. 18 (paper 2) and the constant 1."""
+    """The features of Eq. 18 (paper 2), and the constant 1."""
 
     ranged = ("new_tokens", "interactions", "cached_tokens")
 
@@ -110,22 +111,22 @@ class Additive(Work):
 
 @dataclass(frozen=True, eq=False)
 class FittedPasses(PassTime):
-    """T = max over pieces of coefficients x features.
+    """A fitted pass time: T is the maximum over pieces of coefficients x features.
 
     Parameters
     ----------
     coefficients
-        Coefficients by limit, each of shape (pieces, features).
+        Fitted coefficients and their lower and upper limits, each of shape (pieces, features).
     work
         Features of a pass.
     misfit
-        Largest relative differences of measured from predicted times, below and above, including
-        passes that were held out from the fit.
+        Extreme relative differences of measured times from predicted times, below and above,
+        including passes that were not used for the fit.
     ranges
-        Minimum and maximum measured value of each feature in `work.ranged` and of the batch;
+        Minimum and maximum measured value of each feature in `work.ranged` and of the batch size;
         unknown ranges are missing.
     contexts
-        Cached tokens per request of the passes that were fitted; empty if unknown.
+        Cached tokens per request in the measured passes; empty if unknown.
     notes
         Notes for the reader.
     """
@@ -147,7 +148,7 @@ class FittedPasses(PassTime):
 
     @property
     def measured(self) -> str:
-        """Return the range of every feature."""
+        """Measured range of every feature, for messages."""
         ends = dict(self.ranges)
         if self.contexts:
             ends["context"] = min(self.contexts), max(self.contexts)
@@ -156,8 +157,8 @@ class FittedPasses(PassTime):
     def seconds(
         self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted"
     ) -> Floats:
-        """Return the seconds of the form. A limit includes those of the coefficients and of the
-        misfit.
+        """Return the durations of passes, in seconds. The limits account for the limits of the
+        coefficients and for the misfit.
         """
         find = self.work.upper_features if which == "upper" else self.work.features
         found = find(batch, new_tokens, cached_tokens)
@@ -172,7 +173,9 @@ class FittedPasses(PassTime):
         return times("fitted")
 
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
-        """Return whether batch, context and features are within their ranges, up to rounding."""
+        """Return a mask of the passes whose batch size, context and features are within the
+        measured ranges, up to rounding.
+        """
         found = self.work.features(batch, new_tokens, cached_tokens)
         sizes = dict(zip(self.work.ranged, np.moveaxis(found, -1, 0), strict=False)) | {
             BATCH: np.asarray(batch)

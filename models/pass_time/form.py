@@ -1,5 +1,5 @@
-"""Coefficients of runtimes in JSON-like data: per token, per operation, and the estimator of paper
-2.
+"""Reading of runtime coefficients from JSON-like data: per token, per operation, or the estimator
+of paper 2.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ TOKEN = "seconds_per_token"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Coefficients:
-    """Coefficients of the features of the work: one row per piece, without the cached tokens'."""
+    """Coefficients of the features of a pass, with one row per piece. The coefficient of cached
+    tokens is separate.
+    """
 
     coefficients: Floats
     unit: str
@@ -32,23 +34,23 @@ class Coefficients:
 
     @property
     def reading(self) -> str | None:
-        """Field with the time to read the cache."""
+        """Name of the field with the time to read the cache, or None if there is no such field."""
         if self.per_cached_token is not None:
             return "seconds_per_cached_token"
         return None if self.per_kv_byte is None else "seconds_per_kv_byte"
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """Properties that limits must share with the fit."""
+        """Properties in which limits must agree with the fit."""
         return self.unit, self.reading
 
     def with_reading(self, decoder: Decoder | None, where: str) -> Floats:
-        """Return the coefficients, including that of the cached tokens.
+        """Return the coefficients, including the coefficient of the cached tokens.
 
         Raises
         ------
         InvalidInput
-            If bytes must be counted but no model is given.
+            If bytes must be counted but the model is unknown.
         """
         if self.unit == "an estimator":
             return self.coefficients
@@ -64,7 +66,7 @@ class Coefficients:
 
 
 def read_form(data: object, where: str) -> Coefficients:
-    """Return the coefficients in a runtime or an estimator.
+    """Read the coefficients of a runtime or an estimator.
 
     Raises
     ------
@@ -97,7 +99,8 @@ def read_form(data: object, where: str) -> Coefficients:
 
 
 def read_lines(data: object, where: str) -> tuple[Floats, str]:
-    """Return slope and overhead of every piece, shape (pieces, 2), and the name of the slope.
+    """Read the slope and the overhead of every piece, shape (pieces, 2). Also return the name of
+    the slope's field.
 
     Raises
     ------

@@ -1,5 +1,5 @@
-"""Delay of one cloud batch by its tokens: a piecewise-linear g through knots (paper 4, Eq. 2 and
-Fig. 1).
+"""Delay of a cloud batch as a function of its tokens: piecewise linear between given points, the
+knots (paper 4, Eq. 2 and Fig. 1).
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ Knots = Given[Annotated[Floats, Column(NonNegative, "knot", 2)], FloatsLike]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CloudDelay(Checked):
-    """Seconds g(m) that the cloud takes for a batch of m tokens on one GPU.
+    """Delay g(m) of the cloud for a batch of m tokens on one GPU, in seconds.
 
-    The delay is linear between the knots. To the left of them it is the first value, to the right
-    it continues with the last slope.
+    The delay is linear between the knots. Before the first knot, the delay is constant; after the
+    last knot, it continues with the last slope.
 
     Parameters
     ----------
     tokens
-        Positions of the knots, at least two, increasing, shape (n,).
+        Positions of the knots, at least two, in increasing order, shape (n,).
     seconds
-        Delay at each knot, non-decreasing, shape (n,).
+        Delay at each knot, shape (n,); the delays must not decrease.
     """
 
     tokens: Knots = required()
@@ -66,7 +66,7 @@ class CloudDelay(Checked):
 
     @property
     def slopes(self) -> Floats:
-        """Seconds per token between each knot and the next, shape (n - 1,)."""
+        """Slope between consecutive knots, in seconds per token, shape (n - 1,)."""
         with np.errstate(over="ignore"):
             found: Floats = np.diff(self.seconds) / np.diff(self.tokens)
         return found
@@ -76,7 +76,9 @@ class CloudDelay(Checked):
         return self.tokens.tolist(), self.seconds.tolist()
 
     def at(self, tokens: float) -> float:
-        """Return g of one batch of `tokens` tokens, which may be a real number such as a mean."""
+        """Return the delay g of a batch of `tokens` tokens, in seconds. The number of tokens may be
+        fractional, for example a mean.
+        """
         x, y = self._knots
         if tokens <= x[0]:
             return y[0]
@@ -86,4 +88,4 @@ class CloudDelay(Checked):
     def __eq__(self, other: object) -> bool:
         return isinstance(other, CloudDelay) and dump(self) == dump(other)
 
-    __hash__ = None  # type: ignore[assignment]  # arrays inside
+    __hash__ = None  # type: ignore[assignment]  # contains arrays

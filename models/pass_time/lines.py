@@ -1,8 +1,9 @@
-"""Runtime of a forward pass: T(b, F) = c1 F b + c2 (paper 1, Eq. 17), the maximum of such pieces,
-or measured passes.
+"""Runtime of a forward pass: T(b, F) = c1 F b + c2 (paper 1, Eq. 17), a maximum of several such
+linear pieces, or a table of measured passes.
 
-One piece is the fit of the paper. The maximum of several is the roofline form, which follows
-measurements more closely: constant while memory traffic dominates, rising once arithmetic does.
+The paper fits a single piece. The maximum of several pieces is a roofline, which fits measurements
+more closely: the runtime is constant while memory traffic dominates, and increases when arithmetic
+dominates.
 """
 
 from __future__ import annotations
@@ -31,14 +32,14 @@ from specopt.models.pass_time.measured import MeasuredPasses, PassTable
 
 @dataclass(frozen=True, kw_only=True)
 class LinearRuntime(Checked):
-    """T(b, F) = seconds_per_flop F b + overhead_seconds (paper 1, Eq. 17).
+    """A linear runtime: T(b, F) = seconds_per_flop F b + overhead_seconds (paper 1, Eq. 17).
 
     Parameters
     ----------
     seconds_per_flop
-        Seconds c1 per floating-point operation.
+        Time c1 per floating-point operation.
     overhead_seconds
-        Seconds c2 of a pass without work.
+        Constant time c2 per pass.
     """
 
     seconds_per_flop: NonNegative
@@ -51,19 +52,19 @@ class LinearRuntime(Checked):
 
     @property
     def pieces(self) -> tuple[LinearRuntime, ...]:
-        """Affine pieces whose maximum is the runtime: here the runtime itself."""
+        """Linear pieces whose maximum is the runtime; here, only the runtime itself."""
         return (self,)
 
     def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
-        """Return the seconds of forward passes with `flops` operations per task, for a whole
-        batch.
+        """Return the durations of forward passes over a batch with `flops` operations per task, in
+        seconds.
         """
         return np.asarray(self.seconds_per_flop * flops * batch_size + self.overhead_seconds)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PiecewiseRuntime(Checked):
-    """The maximum of several linear runtimes, per forward pass.
+    """A runtime that is the maximum of several linear runtimes.
 
     Parameters
     ----------
@@ -81,8 +82,8 @@ class PiecewiseRuntime(Checked):
         return "pieces" in data
 
     def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
-        """Return the seconds of forward passes with `flops` operations per task, for a whole
-        batch.
+        """Return the durations of forward passes over a batch with `flops` operations per task, in
+        seconds.
         """
         return np.asarray(
             np.max([piece.seconds(batch_size, flops) for piece in self.pieces], axis=0)
@@ -91,12 +92,14 @@ class PiecewiseRuntime(Checked):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TabledRuntime(Checked):
-    """Measured passes, linear between the points of their grid, independent of their operations.
+    """A table of measured passes with linear interpolation between grid points. The runtime does
+    not depend on the number of operations.
 
     Parameters
     ----------
     passes
-        Table with a row for every point of a complete grid; more work takes no less time.
+        Table with a row for every point of a complete grid. The time must not decrease as the work
+        increases.
     """
 
     passes: PassTable
@@ -118,24 +121,24 @@ class TabledRuntime(Checked):
 
     @cached_property
     def grid(self) -> MeasuredPasses:
-        """Interpolation of the table, without limits."""
+        """Interpolation of the table, ignoring the spread of repeated measurements."""
         return MeasuredPasses.from_table(replace(self.passes, spread=None), "passes")
 
     @property
     def pieces(self) -> tuple[LinearRuntime, ...]:
-        """Raise `Unsupported`: a table has no pieces in operations."""
+        """Raise `Unsupported`, because a table has no linear pieces."""
         raise Unsupported(
             "draft_runtime, verify_runtime: measured passes are not supported here; fit a line or"
             " pieces to them"
         )
 
     def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
-        """Raise `Unsupported`: a table does not depend on operations."""
+        """Raise `Unsupported`, because a table does not depend on the number of operations."""
         return self.pieces[0].seconds(batch_size, flops)
 
 
 ROUNDING = 1e-12
-"""Times with at most this relative difference are treated as equal."""
+"""Maximum relative difference between times that are treated as equal."""
 
 Runtime = LinearRuntime | PiecewiseRuntime | TabledRuntime
 
@@ -143,14 +146,16 @@ Runtime = LinearRuntime | PiecewiseRuntime | TabledRuntime
 def pass_seconds(
     model: Decoder, runtime: Runtime, size: Any, new: Any, total: Floats, logits: int
 ) -> Floats:
-    """Return the seconds of a forward pass of `new` tokens per task, by Eq. 17 or as measured."""
+    """Return the duration of a forward pass over `new` tokens per task, in seconds, by Eq. 17 or
+    from a table.
+    """
     if isinstance(runtime, TabledRuntime):
         return runtime.grid.seconds(size, new, total - new)
     return runtime.seconds(size, pass_flops(model, new, total, logits))
 
 
 def pass_flops(model: Decoder, new: Floats, total: Floats, logits: int) -> Floats:
-    """Return the operations of a forward pass per task (Eq. 11-12, or the exact counts)."""
+    """Return the number of operations per task of a forward pass (Eq. 11-12, or exact counts)."""
     return (
         model.flops_per_token * new
         + model.flops_per_token_pair * new * total

@@ -34,22 +34,22 @@ Counts = Given[Annotated[np.ndarray, Column(PositiveInt, "points")], FloatsLike]
 
 @dataclass(frozen=True, kw_only=True)
 class PassTable(Checked):
-    """Measured passes in long format: columns of one length with one row per measured point. Equal
-    points are repeats.
+    """A table of measured passes: columns with one row per measurement. Rows for the same point are
+    repeated measurements.
 
     Parameters
     ----------
     batch
         Number of requests.
     new_tokens
-        Number of new tokens of each request.
+        Number of new tokens per request.
     cached_tokens
-        Number of cached tokens of each request; 0 if missing.
+        Number of cached tokens per request; 0 if missing.
     seconds
-        Time of the pass.
+        Duration of the pass.
     spread
-        Spread of repeats of the pass, for example from their 10 % to their 90 % quantile; unknown
-        if missing.
+        Spread of the pass's duration over repetitions, for example between the 10 % and the 90 %
+        quantile; unknown if missing.
     """
 
     batch: Counts = required()
@@ -64,31 +64,31 @@ class PassTable(Checked):
 
     @property
     def points(self) -> Floats:
-        """Batch, new and cached tokens, shape (n, 3)."""
+        """Batch size, new tokens and cached tokens of each row, shape (n, 3)."""
         cached = np.zeros(len(self.seconds)) if self.cached_tokens is None else self.cached_tokens
         return np.column_stack([self.batch, self.new_tokens, cached]).astype(np.float64)
 
 
 @dataclass(frozen=True, eq=False)
 class MeasuredPasses(Immutable, PassTime):
-    """Times on a complete grid, linear between its points.
+    """Pass times on a complete grid, with linear interpolation between grid points.
 
-    At a point the limits include every time measured there with its spread. Between points they
-    widen by the error of the interpolation when a measured point is left out, but not beyond the
-    values that the surrounding points allow. A pass takes at least the time of a pass with less
-    work and at most that of a pass with more work.
+    At a grid point, the limits include every measured time and its spread. Between grid points, the
+    limits widen by the cross-validation error, which is the error of interpolating a measured point
+    from its neighbours. The values at the surrounding points bound the limits, because a pass with
+    more work never takes less time.
 
     Parameters
     ----------
     axes
-        Measured batches, new tokens and cached tokens, each increasing.
+        Measured batch sizes, new tokens and cached tokens, each in increasing order.
     grids
-        Grids of the seconds and of their limits, each never decreasing.
+        Times and their limits at the grid points, in seconds; none decreases along any axis.
     left_out
-        Largest error of the logarithm of a point's time when it is interpolated from its
-        neighbours, by axis; infinite if no point has two neighbours.
+        Maximum error, for each axis, of the logarithm of a time that is interpolated from the two
+        neighbours of its point; infinite if no point has two neighbours.
     moved
-        Largest relative difference between a measured time and the monotone one.
+        Maximum relative difference between a measured time and its monotone approximation.
     """
 
     axes: tuple[Floats, ...]
@@ -98,12 +98,12 @@ class MeasuredPasses(Immutable, PassTime):
 
     @classmethod
     def from_table(cls, table: PassTable, where: str) -> Self:
-        """Return the interpolation of a table.
+        """Build the interpolation of a table.
 
         Raises
         ------
         InvalidInput
-            If points of the grid are missing.
+            If grid points are missing.
         """
         points = table.points
         seconds = np.asarray(table.seconds)
@@ -125,7 +125,7 @@ class MeasuredPasses(Immutable, PassTime):
                 f" new tokens and cached tokens; {len(missing)} of {np.prod(shape)} rows are"
                 f" missing, the first at {at}"
             )
-        # a spread widens times by a factor, also downwards: no noise makes a pass take no time
+        # the spread is a factor in both directions, so that lower limits remain positive
         factor = 1.0 + spread / seconds
         logs = [np.log(seconds[cell == one]) for one in range(int(np.prod(shape)))]
         middle = np.reshape([np.median(of) for of in logs], shape)
@@ -147,7 +147,7 @@ class MeasuredPasses(Immutable, PassTime):
 
     @property
     def notes(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Notes on measurements that were not monotone."""
+        """Notes about measurements that were not monotone."""
         if self.moved <= 0.05:
             return ()
         return (
@@ -159,24 +159,24 @@ class MeasuredPasses(Immutable, PassTime):
 
     @property
     def has_limits(self) -> bool:
-        """Whether there are limits; always true, because there are limits between points."""
+        """Whether limits are known; always true, because interpolated durations have limits."""
         return True
 
     @property
     def contexts(self) -> tuple[float, ...]:
-        """Cached tokens of the points."""
+        """Cached tokens per request at the grid points."""
         return tuple(self.axes[2].tolist())
 
     @property
     def measured(self) -> str:
-        """Range of every axis."""
+        """Measured range of every axis, for messages."""
         names = ("batches", "new tokens", "cached tokens")
         return ", ".join(
             interval(name, axis[0], axis[-1]) for name, axis in zip(names, self.axes, strict=True)
         )
 
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
-        """Return a mask of the passes inside the box of the grid."""
+        """Return a mask of the passes within the measured range of every axis."""
         inside = [
             (axis[0] <= np.asarray(x)) & (np.asarray(x) <= axis[-1])
             for axis, x in zip(self.axes, (batch, new_tokens, cached_tokens), strict=True)
@@ -186,8 +186,8 @@ class MeasuredPasses(Immutable, PassTime):
     def seconds(
         self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted"
     ) -> Floats:
-        """Return the interpolation. Beyond the last point it continues with the last slope; below
-        the first point it is the first value.
+        """Return the interpolated durations of passes, in seconds. Beyond the last point of an
+        axis, the last slope continues; before the first point, the duration is constant.
         """
         grid = self.grids[which]
         cells, shares = zip(
@@ -224,8 +224,8 @@ class MeasuredPasses(Immutable, PassTime):
 
 
 def _place(axis: Floats, x: Floats) -> tuple[np.ndarray, Floats]:
-    """Return the cell that contains x and the relative position of x in it, which is above 1 beyond
-    the last point and never below 0.
+    """Return the index of the cell that contains x, and the relative position of x in this cell.
+    The position is above 1 beyond the last point, and 0 before the first point.
     """
     x = np.asarray(x, np.float64)
     if len(axis) == 1:

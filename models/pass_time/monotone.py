@@ -1,5 +1,5 @@
-"""Values on a grid made monotone: the nearest non-decreasing function and the tightest ones below
-and above.
+"""Monotone approximations of values on a grid: the least-squares fit, and the closest nondecreasing
+functions from below and from above.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ CLOSE = 1e-9
 def isotonic(values: Floats) -> Floats:
     """Return the least-squares fit that does not decrease along any axis.
 
-    Method: Dykstra's alternating projections, each an isotonic regression along one axis (Dykstra
-    and Robertson, 1982).
+    The method is Dykstra's alternating projections; each projection is an isotonic regression along
+    one axis (Dykstra and Robertson, 1982).
     """
     if (majorant(values) == values).all():
         return values
@@ -34,7 +34,7 @@ def isotonic(values: Floats) -> Floats:
             corrections[axis] = target - found
         if np.abs(found - before).max() <= CLOSE * max(1.0, float(np.abs(values).max())):
             break
-    return majorant(found)  # removes what rounding has left
+    return majorant(found)  # removes decreases that are due to rounding
 
 
 def majorant(values: Floats) -> Floats:

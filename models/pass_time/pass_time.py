@@ -1,4 +1,4 @@
-"""Base of pass times: seconds of a pass, their limits, and the measured range."""
+"""Base class of pass times: the duration of a pass, its limits, and the measured range."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ Which = Literal["fitted", "lower", "upper"]
 
 
 class PassTime(ABC):
-    """T(batch, new tokens per request, cached tokens per request), never decreasing in any of them.
+    """Base class for the duration T of a pass, as a function of the batch size, the new tokens per
+    request and the cached tokens per request. T never decreases in any argument.
 
     Parameters
     ----------
@@ -25,14 +26,14 @@ class PassTime(ABC):
     def seconds(
         self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted"
     ) -> Floats:
-        """Return the seconds of passes; the arrays are broadcast. Each pass lies within its
-        limits.
+        """Return the durations of passes, in seconds. The arguments are broadcast. Fitted durations
+        lie between the lower and the upper limits.
         """
 
     @abstractmethod
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
-        """Return a mask of the passes within the measured range; all are within an unknown
-        range.
+        """Return a mask of the passes within the measured range. If the range is unknown, the mask
+        is true for all passes.
         """
 
     @property
@@ -45,16 +46,14 @@ class PassTime(ABC):
     @property
     @abstractmethod
     def has_limits(self) -> bool:
-        """Whether there are limits of the coefficients, of the form's misfit or of the measured
-        times.
-        """
+        """Whether limits are known: for the coefficients, the misfit or the measured times."""
 
     @property
     def contexts(self) -> tuple[float, ...]:
-        """Cached tokens per request of the measured passes; empty if unknown."""
+        """Cached tokens per request in the measured passes; empty if unknown."""
         return ()
 
 
 def interval(name: str, low: float, high: float) -> str:
-    """Return a measured interval for messages."""
+    """Return a text for messages that describes a measured interval."""
     return f"{name} {low:g}" if low == high else f"{name} {low:g}-{high:g}"

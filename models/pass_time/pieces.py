@@ -1,5 +1,5 @@
-"""Seconds of a pass over a batch: the maximum of several affine pieces in sequences, new tokens and
-cached tokens.
+"""Duration of a pass over a batch: the maximum of several affine functions, the pieces, of the
+numbers of sequences, new tokens and cached tokens.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _Piece: Any = defstruct("Piece", [(name, Amount) for name in PIECE], forbid_unkn
 
 @dataclass(frozen=True, eq=False)
 class PassPieces(Custom):
-    """The maximum of o + s_b b + s_m m + s_c c for b sequences, m new and c cached tokens. JSON: a
-    list of objects.
+    """Duration of a pass with b sequences, m new tokens and c cached tokens: the maximum of pieces
+    o + s_b b + s_m m + s_c c. The JSON form is a list of objects.
 
     Parameters
     ----------
     rows
-        Coefficients >= 0 of every piece, shape (pieces, 4): overhead, seconds per sequence, per new
-        token and per cached token.
+        Coefficients >= 0 of every piece, shape (pieces, 4): overhead, time per sequence, time per
+        new token and time per cached token.
     """
 
     rows: Floats
@@ -51,7 +51,7 @@ class PassPieces(Custom):
         return cls(np.array([structs.astuple(one) for one in found]))
 
     def dump(self) -> list[dict[str, float]]:
-        """Return the list of objects."""
+        """Return the pieces as a list of objects."""
         return [dict(zip(PIECE, row, strict=True)) for row in self.rows.tolist()]
 
     @classmethod
@@ -67,7 +67,7 @@ class PassPieces(Custom):
         return {"type": "array", "minItems": 1, "items": piece}
 
     def at(self, sequences: float, new_tokens: float, cached_tokens: float) -> float:
-        """Return the seconds of one pass.
+        """Return the duration of a pass, in seconds.
 
         Examples
         --------
@@ -77,5 +77,5 @@ class PassPieces(Custom):
         return float((self.rows @ np.array([1.0, sequences, new_tokens, cached_tokens])).max())
 
     def scaled(self, factor: float) -> PassPieces:
-        """Return the passes of a machine that takes `factor` times as long."""
+        """Return the pass times of a machine that takes `factor` times as long."""
         return PassPieces(self.rows * factor)

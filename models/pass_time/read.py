@@ -1,5 +1,5 @@
-"""Pass times from JSON-like data: runtimes written by hand, the files that fits write, and measured
-tables.
+"""Reading of pass times from JSON-like data: runtimes written by hand, files written by fits, and
+tables of measured passes.
 """
 
 from __future__ import annotations
@@ -22,25 +22,32 @@ from specopt.models.pass_time.pass_time import PassTime, Which
 from specopt.models.pass_time.staircase import Staircase
 
 MAX_COEFFICIENT = 1e100
-"""Coefficients may have at most this many seconds per unit of work, so that every pass is
+"""Maximum coefficient, in seconds per unit of work, so that the duration of every pass is
 finite.
 """
 
 MIN_SECONDS_PER_TOKEN = 1e-9
-"""No hardware is faster per token. A smaller number of seconds must be meant per operation."""
+"""Minimum plausible time per token, in seconds. Smaller values are assumed to be per operation."""
 
 
 def pass_time(data: object, where: str, *, decoder: Decoder | None, all_logits: bool) -> PassTime:
     """Build a pass time from JSON-like data.
 
-    A line is ``{"seconds_per_token", "overhead_seconds"}``, or has ``seconds_per_flop`` as in
-    serving-latency. ``{"pieces": [...]}`` is the maximum of several lines. Other forms are the
-    estimator of verification-batch and the output of a fit (``runtime`` or ``estimator``, with
-    limits, misfit, ranges, contexts, model). Measured passes are columns, ``{"table": {"batch",
-    "new_tokens", "cached_tokens", "seconds", "spread"}}``. All except the estimator may contain the
-    time to read the cache once per request and pass: ``seconds_per_cached_token``, or
-    ``seconds_per_kv_byte`` with a model. With ``captured_batches`` in addition, batches run as the
-    next of those sizes, and ``beyond`` is the factor on the time of larger ones.
+    The following forms are accepted:
+
+    * a linear runtime, ``{"seconds_per_token", "overhead_seconds"}``, or with ``seconds_per_flop``
+      as in serving-latency;
+    * the maximum of several linear runtimes, ``{"pieces": [...]}``;
+    * the estimator of verification-batch;
+    * the output of a fit: ``runtime`` or ``estimator``, with limits, misfit, ranges, contexts and
+      model;
+    * a table of measured passes, ``{"table": {"batch", "new_tokens", "cached_tokens", "seconds",
+      "spread"}}``.
+
+    Runtimes may contain the time to read the cache once per request and pass, as
+    ``seconds_per_cached_token``, or as ``seconds_per_kv_byte`` with a model. If
+    ``captured_batches`` is given, a batch runs at the next larger captured size. The times of
+    batches above the largest captured size are multiplied by ``beyond``.
 
     Parameters
     ----------
@@ -49,15 +56,16 @@ def pass_time(data: object, where: str, *, decoder: Decoder | None, all_logits: 
     where
         Path of the data, for messages.
     decoder
-        Decoder of the model; a ``model`` in the data has precedence. Required for runtimes per
-        operation.
+        Decoder of the model, required for runtimes per operation. A ``model`` in the data takes
+        precedence.
     all_logits
-        Whether every new position needs its logits, as in verification, or only the last one.
+        Whether logits are needed at every new position, as in verification, or only at the last
+        position.
 
     Raises
     ------
     InvalidInput
-        If a field is unknown, missing or outside its domain, or the model is missing.
+        If a field is unknown, missing or outside its domain, or if the model is missing.
     """
     if not isinstance(data, Mapping):
         raise InvalidInput(f"{where}: expected a runtime, got {describe(data)}")
@@ -106,7 +114,7 @@ def _rows(table: PassTable, of: np.ndarray) -> PassTable:
 
 
 def _sizes(data: Mapping[str, Any], where: str) -> Floats | None:
-    """Return the captured batches; None if unknown."""
+    """Return the captured batch sizes, or None if they are not given."""
     given = data.get("captured_batches")
     if given is None:
         if "beyond" in data:
@@ -158,7 +166,7 @@ def _fitted(
     misfit = None if key is None else data.get("misfit")
     counted = form.unit == "seconds_per_flop" and isinstance(
         work, Tokens
-    )  # as tokens, so their range is not known
+    )  # operations are counted as tokens, so the measured range is not known
     ranges = None if key is None or counted else data.get("range")
     contexts = [] if key is None else data.get("contexts", [])
     if not isinstance(contexts, list):

@@ -1,4 +1,6 @@
-"""The staircase of an engine: a batch runs as the next size with a captured graph."""
+"""Pass times of engines with captured graphs: a batch runs at the next larger captured size, so
+that times form a staircase.
+"""
 
 from __future__ import annotations
 
@@ -12,21 +14,22 @@ from specopt.models.pass_time.pass_time import PassTime, Which
 
 @dataclass(frozen=True, eq=False)
 class Staircase(PassTime):
-    """Passes of captured batches, and of larger ones.
+    """Pass times of batches up to the largest captured size, and of larger batches.
 
     Parameters
     ----------
     sizes
-        Captured batch sizes, increasing.
+        Captured batch sizes, in increasing order.
     within
-        Pass times of captured batches.
+        Pass times of batches up to the largest captured size.
     outside
-        Pass times of larger batches, at least that of the largest captured one.
+        Pass times of larger batches. The result is never below the time of the largest captured
+        size.
     jump
-        Factor on the times outside.
+        Factor by which the times of larger batches are multiplied.
     start
-        Minimum batch size outside: smaller batches outside take its time. Between the largest
-        captured batch and the first measured one beyond it, the position of the step is unknown.
+        Minimum batch size at which `outside` is evaluated. Between the largest captured size and
+        the first larger measured size, the position of the step is unknown.
     """
 
     sizes: Floats
@@ -37,30 +40,32 @@ class Staircase(PassTime):
 
     @property
     def notes(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Notes of both parts."""
+        """Notes of `within` and `outside`."""
         return tuple(dict.fromkeys((*self.within.notes, *self.outside.notes)))
 
     @property
     def has_limits(self) -> bool:
-        """Whether one of the parts has limits."""
+        """Whether `within` or `outside` has limits."""
         return self.within.has_limits or self.outside.has_limits
 
     @property
     def measured(self) -> str:
-        """Measured range of both parts."""
+        """Measured ranges of `within` and `outside`, for messages."""
         return " and ".join(
             dict.fromkeys(part.measured for part in (self.within, self.outside) if part.measured)
         )
 
     @property
     def contexts(self) -> tuple[float, ...]:
-        """Cached tokens of both parts."""
+        """Cached tokens per request in the measured passes of `within` and `outside`."""
         return tuple(sorted({*self.within.contexts, *self.outside.contexts}))
 
     def seconds(
         self, batch: Floats, new_tokens: Floats, cached_tokens: Floats, which: Which = "fitted"
     ) -> Floats:
-        """Return the time of the next captured size, or of the batch itself beyond the largest."""
+        """Return the durations of passes, in seconds. Each batch runs at the next larger captured
+        size, or at its own size if there is no larger captured size.
+        """
         captured = self.within.seconds(self._captured(batch), new_tokens, cached_tokens, which)
         beyond = self.jump * self.outside.seconds(
             np.maximum(batch, self.start), new_tokens, cached_tokens, which
@@ -68,7 +73,9 @@ class Staircase(PassTime):
         return np.where(batch > self.sizes[-1], np.maximum(captured, beyond), captured)
 
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
-        """Return whether the size at which a batch runs was measured."""
+        """Return a mask of the passes for which the size at which the batch runs is within the
+        measured range.
+        """
         return np.where(
             batch > self.sizes[-1],
             self.outside.covers(np.maximum(batch, self.start), new_tokens, cached_tokens),

@@ -1,11 +1,11 @@
-"""The bytes of weights that a forward pass reads: all dense ones, and those of the experts to which
-its tokens are routed.
+"""Number of bytes of weights that a forward pass reads: all dense weights, and the weights of the
+experts to which its tokens are routed.
 
-The experts of a pass depend on the routing of its tokens. With k of E experts per token and n
-tokens routed uniformly and independently, a layer reads E (1 - (1 - k/E)^n) distinct experts on
-average. Routing that prefers some experts reads fewer, and so do tokens of one sequence, which
-resemble each other. The expectation is therefore an upper estimate for engines. The limits in
-`WeightReads.limits` always hold: between k and min(E, k n) experts.
+The experts that a pass reads depend on the routing of its tokens. If each of n tokens is routed to
+k of E experts, uniformly and independently, a layer reads E (1 - (1 - k/E)^n) distinct experts on
+average. The number is lower if routing prefers some experts, or if tokens of the same sequence are
+routed similarly. The mean is therefore an upper estimate for engines. The bounds in
+`WeightReads.limits` always hold; they assume at least k and at most min(E, k n) experts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from specopt.models.fields import NonNegative, PositiveInt, check
 
 @dataclass(frozen=True, kw_only=True)
 class ExpertLayers:
-    """Layers with routed experts of one kind.
+    """Layers whose routed experts all have the same size.
 
     Parameters
     ----------
@@ -28,9 +28,9 @@ class ExpertLayers:
     experts
         Number E of experts per layer.
     experts_per_token
-        Number k of experts to which a token is routed.
+        Number k of experts to which each token is routed.
     expert_bytes
-        Bytes of one expert.
+        Number of bytes of each expert.
 
     Examples
     --------
@@ -53,15 +53,15 @@ class ExpertLayers:
             )
 
     def expected_experts(self, tokens: int) -> float:
-        """Return the mean number of distinct experts of a layer that `tokens` uniformly routed
-        tokens need.
+        """Return the mean number of distinct experts per layer to which `tokens` tokens are routed,
+        for uniform routing.
         """
         integer("tokens", tokens, 0)
         return self.experts * (1 - (1 - self.experts_per_token / self.experts) ** tokens)
 
     def expert_limits(self, tokens: int) -> tuple[int, int]:
-        """Return the minimum and maximum number of distinct experts of a layer that `tokens`
-        tokens need.
+        """Return the minimum and maximum number of distinct experts per layer to which `tokens`
+        tokens can be routed.
         """
         integer("tokens", tokens, 0)
         fewest = self.experts_per_token if tokens else 0
@@ -70,13 +70,13 @@ class ExpertLayers:
 
 @dataclass(frozen=True, kw_only=True)
 class WeightReads:
-    """The weights that a pass reads from memory.
+    """The weights that a forward pass reads from memory.
 
     Parameters
     ----------
     dense_bytes
-        Bytes that every pass reads: attention, dense and shared networks, norms and the output
-        matrix. The table of input embeddings is not included, because a pass reads one row per
+        Number of bytes that every pass reads: attention, dense and shared networks, norms and the
+        output matrix. Input embeddings are not included, because a pass reads only one row per
         token.
     experts
         Layers with routed experts.
@@ -93,11 +93,11 @@ class WeightReads:
     experts: tuple[ExpertLayers, ...] = ()
 
     def bytes(self, tokens: int) -> float:
-        """Return the mean bytes that a pass over `tokens` tokens reads; a verification has b (1 +
-        K) tokens.
+        """Return the mean number of bytes that a pass over `tokens` tokens reads. A verification
+        pass has b (1 + K) tokens.
 
-        The value is exact for dense models. For routed experts it assumes uniform independent
-        routing.
+        The value is exact for dense models. For routed experts, the mean assumes uniform and
+        independent routing.
         """
         return self.dense_bytes + sum(
             group.layers * group.expert_bytes * group.expected_experts(tokens)
@@ -105,7 +105,9 @@ class WeightReads:
         )
 
     def limits(self, tokens: int) -> tuple[float, float]:
-        """Return the minimum and maximum bytes that such a pass reads, for any routing."""
+        """Return the minimum and maximum number of bytes that a pass over `tokens` tokens reads,
+        for any routing.
+        """
         fewest = most = self.dense_bytes
         for group in self.experts:
             low, high = group.expert_limits(tokens)

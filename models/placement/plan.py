@@ -1,5 +1,5 @@
-"""Plans of `placement`: patterns of units, the number of times each is used, and the drafting
-servers behind them.
+"""Plans of `placement`: groups of identical verifier units, and groups of drafting units that serve
+them. A *unit* is one machine.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ PLACES: tuple[Place, ...] = ("none", "beside", "device", "pool")
 
 @dataclass(frozen=True, kw_only=True)
 class Beside(Checked):
-    """Drafting on the verifier's own units.
+    """A drafter that runs on the verifier's own units.
 
     Parameters
     ----------
     drafter
         Name of the drafter.
     draft_tokens
-        Draft length of all clients of the unit.
+        Draft length for all clients of the unit.
     """
 
     drafter: str
@@ -36,7 +36,7 @@ class Beside(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Served:
-    """Clients of one class on every unit of a group.
+    """The clients of one class on each unit of a group.
 
     Parameters
     ----------
@@ -45,15 +45,15 @@ class Served:
     per_unit
         Number of clients on each unit.
     place
-        Source of their drafts.
+        Place where drafts are made: "none", "beside" the verifier, "device" or "pool".
     drafter
-        Name of the drafter, for the place device.
+        Name of the drafter; only for the place "device".
     draft_tokens
-        Draft length, for the places device and pool.
+        Draft length; only for the places "device" and "pool".
     overlap
         Whether the device drafts ahead while the verifier works.
     draft_group
-        Index of the draft group, for the place pool.
+        Index of the draft group; only for the place "pool".
     """
 
     class_: str
@@ -90,9 +90,9 @@ class UnitGroup:
     units
         Number of units.
     beside
-        Drafting on the unit; null for none.
+        Drafter on the same units; null if there is none.
     clients
-        Clients of each unit.
+        Clients on each unit.
     """
 
     verifier: str
@@ -113,7 +113,7 @@ class UnitGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class DraftGroup(Checked):
-    """Units of a draft pool that run one drafter.
+    """Units of a draft pool that run the same drafter.
 
     Parameters
     ----------
@@ -124,7 +124,8 @@ class DraftGroup(Checked):
     units
         Number of units.
     per_unit
-        Clients of a unit: the clients that refer to the group divided by its units, rounded up.
+        Number of clients per unit: the number of clients that use the group, divided by `units` and
+        rounded up.
     """
 
     pool: str
@@ -135,14 +136,14 @@ class DraftGroup(Checked):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlacementPlan(Plan):
-    """Groups of identical units and of draft units.
+    """Groups of verifier units and groups of drafting units.
 
     Parameters
     ----------
     groups
-        Units that serve clients; an empty list serves nobody.
+        Groups of units that serve clients; if empty, no clients are served.
     draft_groups
-        Draft units that clients of the groups refer to.
+        Groups of drafting units used by these clients.
     """
 
     groups: Given[tuple[UnitGroup, ...], Sequence[UnitGroup]] = required()

@@ -1,8 +1,8 @@
-"""Placement: the source of clients' drafts, their drafters, and the number of units used.
+"""Placement: where drafts are made, which drafters make them, and how many units are used.
 
-Every unit of a verifier serves some clients of some classes in continuous batches. Their drafts
-come from a drafter next to the verifier, from the client's device or from a pool of drafting
-servers, or there are no drafts.
+A *unit* is one machine of a given type. Every unit of a verifier serves clients of one or more
+classes in continuous batches. The drafts of a client come from a drafter next to the verifier, from
+the client's device, or from a pool of drafting servers. A client may also be served without drafts.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ LABELS = {
     "cost": "price per second",
     "energy": "watts",
 }
-"""Each objective has a label for tables and pictures."""
+"""Label of each objective in tables and pictures."""
 
 LONGEST_PASS, LONGEST_TRIP = 100.0, 60.0
-"""A pass of one token and a round trip may last at most this many seconds. Larger values are
-probably given in milliseconds.
+"""Maximum duration of a pass of one token and of a round trip, in seconds. Larger values are
+probably in milliseconds.
 """
 
 Name = Annotated[str, Meta(min_length=1)]
@@ -66,23 +66,23 @@ class Verifier:
     name
         Name of the verifier.
     units
-        Number of units.
+        Number of available units.
     memory_bytes
-        Memory of a unit.
+        Memory of each unit.
     weights_bytes
-        Bytes of the model's weights on a unit.
+        Size of the model's weights on each unit.
     kv_bytes_per_token
-        Bytes of a cached token.
+        Size of the KV cache per token.
     passes
-        Seconds of a pass.
+        Duration of a pass.
     reserved_share
-        Share of every pass's time reserved for prompts.
+        Share of the time of every pass that is reserved for prompts.
     price_per_second
-        Price of a used unit per second.
+        Price of each used unit per second.
     idle_watts
         Power of a used unit when idle.
     busy_watts
-        Power of a used unit when busy; by default that when idle.
+        Power of a used unit when busy; by default, its power when idle.
     """
 
     name: Name
@@ -117,22 +117,24 @@ class Verifier:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Drafter(Checked):
-    """A small model, or heads, and the machines other than clients' devices on which it may run.
+    """A draft model, or draft heads, with pass times on the machines on which the drafter can run.
+    Drafting times on devices belong to the classes of clients.
 
     Parameters
     ----------
     name
         Name of the drafter.
     kind
-        Whether it needs one pass per token ("sequential") or one pass for all tokens ("parallel").
+        Kind of drafter: "sequential" if each token requires a pass, "parallel" if one pass drafts
+        all tokens.
     weights_bytes
-        Bytes of its weights.
+        Size of the drafter's weights.
     kv_bytes_per_token
-        Bytes of a cached token.
+        Size of the drafter's KV cache per token.
     beside
-        Seconds of its passes on a verifier's units, by verifier.
+        Duration of a pass on a verifier's units, by verifier.
     server
-        Seconds of its passes on the units of a draft pool, by pool.
+        Duration of a pass on the units of a draft pool, by pool.
     """
 
     name: Name
@@ -157,15 +159,15 @@ class DraftPool:
     name
         Name of the pool.
     units
-        Number of units.
+        Number of available units.
     memory_bytes
-        Memory of a unit.
+        Memory of each unit.
     round_trip_seconds
-        Round trip between pool and verifier, by verifier.
+        Round-trip time between the pool and each verifier, by verifier.
     price_per_second
-        Price of a used unit per second.
+        Price of each used unit per second.
     busy_watts
-        Power of a used unit.
+        Power of each used unit.
     """
 
     name: Name
@@ -182,33 +184,34 @@ class DraftPool:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ClientClass:
-    """Identical clients.
+    """A class of identical clients.
 
     Parameters
     ----------
     name
         Name of the class.
     clients
-        Number of clients that decode at a time.
+        Number of clients that decode simultaneously.
     context_tokens
-        Typical number of cached tokens of a client.
+        Typical number of cached tokens per client.
     max_context_tokens
-        Number of cached tokens for which memory is reserved; by default `context_tokens`.
+        Number of cached tokens per client for which memory is reserved; by default
+        `context_tokens`.
     weight
         Weight of the class's tokens in the objective.
     min_tokens_per_second
         Minimum rate of every client.
     acceptance
-        Probability that a position is accepted, given that all its predecessors were, by drafter.
-        An additional entry is that of the token after the drafts.
+        Probability that each position is accepted, given that all its predecessors were accepted,
+        by drafter. An optional additional entry applies to the token after the draft.
     device_seconds_per_token
-        Seconds of a draft token on the device (of one pass, if parallel), by drafter.
+        Drafting time per token on the device, by drafter; per pass if the drafter is parallel.
     device_watts
         Power of the device while it drafts.
     round_trip_seconds
-        Round trip between client and verifier, by verifier.
+        Round-trip time between a client and each verifier, by verifier.
     uplink_bits_per_second
-        Uplink rate of a client; ample by default.
+        Uplink rate of each client; unlimited by default.
     """
 
     name: Name
@@ -235,11 +238,11 @@ class ClientClass:
 
     @property
     def max_context(self) -> int:
-        """Number of cached tokens for which memory is reserved."""
+        """Number of cached tokens per client for which memory is reserved."""
         return self.context_tokens if self.max_context_tokens is None else self.max_context_tokens
 
     def accepted(self, drafter: str, draft_tokens: int) -> list[float]:
-        """Return the acceptance of K positions and of the token after them."""
+        """Return the acceptance rates of all draft positions and of the token after the draft."""
         rates = np.atleast_1d(self.acceptance.values[drafter]).tolist()
         return [rates[min(k, len(rates) - 1)] for k in range(draft_tokens + 1)]
 
@@ -255,12 +258,12 @@ def _check_trips(trips: NamedTrips) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlacementProblem(Problem):
-    """Choose the source of drafts and the serving units for all clients.
+    """Choose the units that serve all clients and the places where their drafts are made.
 
     Parameters
     ----------
     verifiers
-        Units that verify.
+        Machines that verify.
     drafters
         Models that draft.
     classes
@@ -268,13 +271,14 @@ class PlacementProblem(Problem):
     max_draft_tokens
         Maximum draft length.
     objective
-        Objective. "goodput" is the weighted tokens per second, "fair" the weighted sum of their
-        logarithms. "capacity" is the share of all clients served at minimum rates. "cost" is the
-        price of the used units, "energy" their power and that of the devices.
+        Objective. "goodput" is the weighted number of tokens per second, and "fair" is the weighted
+        sum of the logarithms of the clients' rates. "capacity" is the share of the clients of every
+        class that are served at their minimum rates. "cost" is the price of the used units, and
+        "energy" is the power of the used units and the devices.
     draft_pools
-        Units that draft.
+        Machines that draft for many clients.
     bits_per_draft_token
-        Bits of one draft token on the uplink; by default those of its number.
+        Number of bits per draft token on the uplink; the default suffices for a token's index.
     overlap
         Whether a device may draft ahead while the verifier works.
 
@@ -417,8 +421,8 @@ class PlacementProblem(Problem):
 
     @property
     def scale(self) -> tuple[float, ...]:
-        """Whether smaller is better and, for objectives with logarithms of rates, the sum of all
-        clients' weights.
+        """Whether the objective is minimised (0 or 1), and the sum of all clients' weights if the
+        objective is "fair", otherwise 0.
         """
         weight = (
             math.fsum(one.weight * one.clients for one in self.classes)
@@ -429,20 +433,20 @@ class PlacementProblem(Problem):
 
     @classmethod
     def sense_of(cls, scale: Sequence[float] = ()) -> Sense:
-        """Return the sense of the objective."""
+        """Return whether the objective is minimised or maximised."""
         return "minimize" if scale and scale[0] else "maximize"
 
     @classmethod
     def worth(cls, value: float, scale: Sequence[float] = ()) -> float:
-        """Return the weighted geometric mean of the rates for a sum of logarithms, otherwise the
-        objective.
+        """Return the weighted geometric mean of the rates if the objective is "fair", otherwise the
+        objective itself.
         """
         return math.exp(min(700.0, value / scale[1])) if scale and scale[1] else value
 
     @classmethod
     def widened(cls, bound: float, scale: Sequence[float] = ()) -> float:
-        """Return a bound that stays valid after rounding, on the scale of rates for sums of
-        logarithms.
+        """Return a bound that remains valid after rounding. If the objective is "fair", the
+        relative margin applies to the geometric mean of the rates.
         """
         if scale and scale[1]:
             return bound + ROUNDING * (scale[1] + abs(bound))
@@ -467,18 +471,18 @@ class PlacementProblem(Problem):
 
     @cached_property
     def client_class(self) -> dict[str, ClientClass]:
-        """Classes by name."""
+        """Classes of clients by name."""
         return {one.name: one for one in self.classes}
 
     # ------------------------------------------------------------------ the judge
 
     def unit(self, plan: PlacementPlan, group: UnitGroup) -> Cycles:
-        """Return the cycles of a unit in a group (contract, steps 1 to 5).
+        """Return the cycles of the clients on one unit of a group.
 
         Raises
         ------
         InvalidInput
-            If the group refers to something that does not exist.
+            If the group refers to a name that does not exist.
         """
         verifier = self.verifier[group.verifier]
         beside = group.beside
@@ -500,7 +504,7 @@ class PlacementProblem(Problem):
         return cycles([self.entry(plan, group, one) for one in group.clients], seconds)
 
     def entry(self, plan: PlacementPlan, group: UnitGroup, one: Served) -> Entry:
-        """Return the data of a unit's entry that the judge needs."""
+        """Return the data that the judge needs about the clients of one class on a unit."""
         of = self.client_class[one.class_]
         drafter = self.drafter_of(plan, group, one)
         k = self.length_of(group, one)
@@ -544,8 +548,8 @@ class PlacementProblem(Problem):
         )
 
     def pool_seconds(self, plan: PlacementPlan, index: int, draft_tokens: int) -> float:
-        """Return the time to draft K tokens in a draft group: as if all clients drafted at once,
-        plus one running pass.
+        """Return the time to draft K tokens in a draft group, in seconds. All clients are assumed
+        to draft simultaneously, after a pass that is already running.
         """
         served = plan.draft_groups[index]
         drafter = self.drafter[served.drafter]
@@ -560,7 +564,7 @@ class PlacementProblem(Problem):
         return (draft_tokens + 1.0) * passes.at(held, held, held * context)
 
     def drafter_of(self, plan: PlacementPlan, group: UnitGroup, one: Served) -> Drafter | None:
-        """Return the drafter of an entry; None without drafts."""
+        """Return the drafter for the clients of one class on a unit, or None without drafts."""
         if one.place == "beside" and group.beside is not None:
             return self.drafter.get(group.beside.drafter)
         if (
@@ -573,30 +577,30 @@ class PlacementProblem(Problem):
 
     @staticmethod
     def length_of(group: UnitGroup, one: Served) -> int:
-        """Return the draft length of an entry; 0 without drafts."""
+        """Return the draft length for the clients of one class on a unit, or 0 without drafts."""
         return group.beside.draft_tokens if group.beside is not None else one.draft_tokens or 0
 
     def evaluate(self, plan: PlacementPlan) -> Evaluation:
-        """Return the objective and the way in which each class is served."""
+        """Return the objective of a plan, and details about how each class is served."""
         self.expect_plan(plan)
         self._refuse(self._defects(plan))
         return _evaluation(self, plan, [self.unit(plan, group) for group in plan.groups])
 
     def violations(self, plan: PlacementPlan) -> list[str]:
-        """Return the plan's references to missing names; if there are none, its violations of
-        minimum rates, memory, units and counts.
+        """Return the violations of minimum rates, memory and numbers of units and clients. If the
+        plan does not fit the problem, return only the reasons.
         """
         self.expect_plan(plan)
         return self._defects(plan) or [*self._slow(plan), *self._memory(plan), *self._counts(plan)]
 
     def serves(self, plan: PlacementPlan) -> bool:
-        """Return whether all units of a plan keep minimum rates and memory, with or without all
-        clients.
+        """Return whether all units of a plan satisfy the minimum rates and the memory limits, even
+        if not all clients are served.
         """
         return not (self._defects(plan) or self._slow(plan) or self._memory(plan))
 
     def _defects(self, plan: PlacementPlan) -> list[str]:
-        """Return the reasons why the equations do not apply to the plan."""
+        """Return the reasons why the plan does not fit this problem."""
         found = []
         for g, draft in enumerate(plan.draft_groups):
             where = f"draft_groups[{g}]"
@@ -756,7 +760,7 @@ class PlacementProblem(Problem):
 
 
 def _pooled(plan: PlacementPlan, index: int) -> list[Served]:
-    """Return the clients that refer to a draft group."""
+    """Return the clients that use a draft group."""
     return [
         one
         for group in plan.groups
@@ -766,7 +770,7 @@ def _pooled(plan: PlacementPlan, index: int) -> list[Served]:
 
 
 def _evaluation(problem: PlacementProblem, plan: PlacementPlan, runs: list[Cycles]) -> Evaluation:
-    """Return the objective of a plan whose units have given cycles (contract, rules 6 to 10)."""
+    """Return the evaluation of a plan, given the cycles of its units."""
     served: dict[str, list[dict[str, Any]]] = {one.name: [] for one in problem.classes}
     busy: dict[str, list[tuple[int, Cycles]]] = {one.name: [] for one in problem.verifiers}
     goodput, fair, watts, tokens = [], [], [], []
@@ -832,8 +836,8 @@ def _evaluation(problem: PlacementProblem, plan: PlacementPlan, runs: list[Cycle
 
 
 def _used(units: list[tuple[int, Cycles]]) -> dict[str, Any]:
-    """Return the number of used units and the mean period, batch and busy share over them; empty if
-    no unit is used.
+    """Return the number of used units, and their mean period, batch size and busy share. The means
+    are None if no unit is used.
     """
     count = sum(number for number, _ in units)
 

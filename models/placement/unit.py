@@ -1,8 +1,9 @@
-"""The judge of one unit of a verifier: the participants of each pass, and the length of a client's
-cycle.
+"""The judge's model of one verifier unit: the number of clients in each pass, and the duration of a
+client's cycle.
 
-Engines batch continuously: a pass starts when the last one has ended and includes every waiting
-client. Periods follow.
+A *unit* is one machine. Its engine batches continuously: a pass starts when the previous pass has
+ended, and includes every waiting client. The duration of a pass, its *period*, follows from this
+rule. The equations are in `docs/kinds/placement.md`.
 """
 
 from __future__ import annotations
@@ -16,31 +17,32 @@ import numpy as np
 from specopt.models.fields import Floats
 
 EDGE = 1e-12
-"""A client that returns within this relative time after a pass begins is in time. Loads and batches
-this close to 1 are 1.
+"""Relative tolerance. A client that returns within this time after a pass begins still joins the
+pass, and loads and batch sizes this close to 1 count as 1.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """Clients of one class with one way to draft, on one unit.
+    """The clients of one class on a unit, all of which draft in the same way.
 
     Parameters
     ----------
     count
         Number of clients.
     new_tokens
-        Number K + 1 of new tokens of a client in a pass.
+        Number K + 1 of new tokens per client in a pass.
     context_tokens
-        Number of cached tokens of a client.
+        Number of cached tokens per client.
     tokens
         Mean number L of tokens per round.
     trips
-        Equally likely sums of round trip and uplink in seconds; a single 0 if nothing is sent.
+        Equally likely values of the sum of the round-trip time and the upload time, in seconds; a
+        single 0 if nothing is sent.
     drafting_seconds
-        Time from the news of a rejection to the drafts; 0 if drafts do not wait.
+        Time to draft after a rejection; 0 if clients do not wait for drafts.
     ahead_seconds
-        Time to draft ahead: a guess of the next token, and the drafts.
+        Time to draft ahead, including a guess of the next token.
     held
         Probability that the tokens drafted ahead are used; 0 without drafting ahead.
     """
@@ -55,20 +57,23 @@ class Entry:
     held: float = 0.0
 
     def away_seconds(self, period: float) -> tuple[Floats, Floats]:
-        """Return the times that a client is away after a hit and after a miss, for every trip
-        (contract, steps 1 and 2).
+        """Return the times for which a client is away from the verifier, in seconds, for every
+        trip.
+
+        The first array applies if the tokens drafted ahead are used (a hit), and the second array
+        applies otherwise (a miss).
         """
         hit = self.trips + np.maximum(0.0, self.ahead_seconds - (period + self.trips))
         return hit, self.trips + self.drafting_seconds
 
     def mean_away_seconds(self, period: float) -> float:
-        """Return the mean time away over trips, hit and miss."""
+        """Return the mean time away over all trips and over hits and misses, in seconds."""
         hit, miss = self.away_seconds(period)
         return self.held * float(hit.mean()) + (1.0 - self.held) * float(miss.mean())
 
     def passes_per_round(self, period: float) -> float:
-        """Return n(t), the mean number of passes per pass in which a client participates (step
-        3).
+        """Return n(t), the mean number of passes per round of a client, if each pass takes t
+        seconds.
         """
         hit, miss = (
             np.ceil(away / period * (1.0 - EDGE)).mean() for away in self.away_seconds(period)
@@ -76,25 +81,26 @@ class Entry:
         return 1.0 + self.held * float(hit) + (1.0 - self.held) * float(miss)
 
     def device_seconds(self, period: float) -> float:
-        """Return the seconds that a device drafts in a round (rule 9)."""
+        """Return the mean time for which a device drafts in a round, in seconds."""
         lost = np.minimum(self.ahead_seconds, period + self.trips) + self.drafting_seconds
         return self.held * self.ahead_seconds + (1.0 - self.held) * float(lost.mean())
 
 
 @dataclass(frozen=True)
 class Cycles:
-    """The cycles of the clients of a unit.
+    """The cycles of a unit's clients.
 
     Parameters
     ----------
     seconds
-        Seconds of a cycle, for every entry.
+        Duration of a cycle, for every entry.
     periods
-        Period of every entry: that of the unit, or its own pass if the unit is lightly loaded.
+        Duration of a pass, for every entry. If the unit is lightly loaded, this is the duration of
+        a pass with a single client of the entry.
     batch
         Mean number of sequences in a pass.
     busy
-        Share of the time in which the unit computes.
+        Share of time in which the unit computes.
     """
 
     seconds: list[float]
@@ -104,21 +110,21 @@ class Cycles:
 
     @property
     def period(self) -> float:
-        """Mean time of a pass."""
+        """Mean duration of a pass, in seconds."""
         rates = [1.0 / seconds for seconds in self.seconds]
         return sum(p * rate for p, rate in zip(self.periods, rates, strict=True)) / sum(rates)
 
 
 def cycles(entries: list[Entry], pass_seconds: Callable[[float, float, float], float]) -> Cycles:
-    """Return the cycles of a unit that serves some entries (steps 3 to 5).
+    """Return the cycles of a unit's clients.
 
     Parameters
     ----------
     entries
-        Entries that the unit serves.
+        Clients that the unit serves, by class.
     pass_seconds
-        Function B of sequences, new and cached tokens: seconds of a pass, including drafting next
-        to the verifier and prompts.
+        Function B that maps numbers of sequences, new tokens and cached tokens to the duration of a
+        pass, in seconds. The duration includes prompts and drafting next to the verifier.
     """
 
     def period(n: list[float]) -> float:

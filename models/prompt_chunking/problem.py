@@ -1,11 +1,11 @@
-"""Prompt chunking: the pieces in which a device uploads the hidden states of a long prompt (paper
-4, HAT, Sec. 3.3).
+"""Prompt chunking: the sizes of the chunks in which a device uploads the hidden states of a long
+prompt (paper 4, HAT, Sec. 3.3).
 
-The device holds the first and the last layers of a model, the cloud the layers between. The device
-uploads the shallow hidden states of its prompt chunk by chunk. The cloud's pipeline of P stages
-processes each chunk in a batch with the tokens of other devices and returns the deep hidden states.
-While one chunk is uploaded, earlier ones are processed and downloaded. Small chunks overlap more,
-but each costs a message and a batch.
+The device holds the first and the last layers of a model, and the cloud holds the layers between
+them. The device uploads the shallow hidden states of its prompt one chunk at a time. The cloud's
+pipeline of P stages processes each chunk in a batch with the tokens of other devices, and returns
+the deep hidden states. While a chunk is uploaded, earlier chunks are processed and downloaded.
+Small chunks allow more overlap, but each chunk requires a message and a batch.
 """
 
 from __future__ import annotations
@@ -35,17 +35,20 @@ from specopt.models.problem import Evaluation, Plan, Problem
 Download = Literal["all", "last"]
 
 MAX_STAGES_IN_TURN = 32
-"""The judge processes up to this many stages one by one, and more stages at once."""
+"""Maximum number of stages that the judge processes one at a time. For more stages, the judge uses
+a closed form.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PromptChunkingPlan(Plan):
-    """Number of tokens of each chunk.
+    """The number of tokens in each chunk.
 
     Parameters
     ----------
     chunks
-        Number of tokens of each chunk, in the order of the prompt; they sum to the prompt.
+        Number of tokens in each chunk, in the order of the prompt; the sum must equal the prompt
+        length.
     """
 
     chunks: Given[Annotated[Ints, Column(TokenCount, "chunk")], IntsLike] = required()
@@ -53,23 +56,22 @@ class PromptChunkingPlan(Plan):
 
 @dataclass(frozen=True)
 class ChunkTimes:
-    """Times at which one chunk passes through each resource, in seconds since the start of the
-    request.
+    """Times at which a chunk uses each resource, in seconds since the start of the request.
 
     Parameters
     ----------
     tokens
-        Number of tokens of the chunk.
+        Number of tokens in the chunk.
     local
-        Start and end of its computation on the device.
+        Start and end of the computation on the device.
     upload
-        Start and end of its upload, including the message overhead.
+        Start and end of the upload, including the message overhead.
     arrive
-        Arrival in the cloud.
+        Arrival time in the cloud.
     stages
-        Start and end on each of the P stages; a serial wait precedes the start on the first one.
+        Start and end on each of the P stages. A serial wait precedes the start on the first stage.
     download
-        Start and end of the download of its deep hidden states.
+        Start and end of the download of the deep hidden states.
     """
 
     tokens: int
@@ -81,8 +83,8 @@ class ChunkTimes:
 
 
 class _ChunkEvents(NamedTuple):
-    """The times of one chunk, as in `ChunkTimes`; `start` and `busy` are those of the first
-    stage.
+    """The times of one chunk, as in `ChunkTimes`. `start` is the start on the first stage, `busy`
+    is the duration on each stage, and `processed` is the end on the last stage.
     """
 
     tokens: int
@@ -96,7 +98,7 @@ class _ChunkEvents(NamedTuple):
 
 
 class _StagesInTurn:
-    """Times at which chunks leave a row of stages, computed stage by stage."""
+    """Times at which chunks leave the last of several stages, computed one stage at a time."""
 
     def __init__(self, stages: int) -> None:
         self.free = [0.0] * stages
@@ -112,20 +114,20 @@ class _StagesInTurn:
 
 
 class _LongestWay:
-    """The same times for any number of stages at once, because all stages take equally long for a
-    chunk.
+    """Times at which chunks leave the last of several stages, computed by a closed form. All stages
+    must need the same time for a chunk.
 
-    By f_q = max(f_{q-1}, f_q of the previous chunk) + busy, chunk k leaves at the end of the
-    longest path through the grid of chunks and stages. A path begins where some chunk j <= k
-    enters, at f_1(j), and moves to the next stage or the next chunk at every step. It visits every
-    chunk from j to k, and one of them at all the other stages, in the longest path the slowest one.
-    Its length is f_1(j) + sum of busy over j..k + (stages - 1) x the largest busy of j..k. Chunks j
-    with the same largest value are kept as a group, of which only the latest entry matters.
+    The recursion f_q = max(f_{q-1}, f_q of the previous chunk) + busy describes the longest path
+    through the grid of chunks and stages. A path to chunk k begins at the entry of some chunk j <=
+    k, at f_1(j), and each step moves to the next stage or to the next chunk. The path visits every
+    chunk from j to k, and the longest path passes through the remaining stages with the slowest of
+    these chunks. Its length is f_1(j) + sum of busy over j..k + (stages - 1) x the largest busy of
+    j..k. Chunks j with the same largest value form a group, in which only the latest entry matters.
     """
 
     def __init__(self, stages: int) -> None:
         self.stages = stages
-        self.passed = 0.0  # the sum of busy so far
+        self.passed = 0.0  # sum of busy so far
         self.groups: list[
             tuple[float, float, float]
         ] = []  # largest busy, latest entry, longest path so far
@@ -147,45 +149,46 @@ class _LongestWay:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PromptChunkingProblem(Problem[PromptChunkingPlan]):
-    """Minimise the time to first token over the chunk sizes of a prompt (paper 4, Sec. 3.3).
+    """Choose the chunk sizes of a prompt to minimise the time to first token (paper 4, Sec. 3.3).
 
     Parameters
     ----------
     prompt_tokens
         Number N of tokens to prefill.
     bytes_per_token
-        Size A of the hidden state of a token.
+        Size A of a token's hidden state.
     uplink_bytes_per_second
         Uplink rate beta_up.
     downlink_bytes_per_second
         Downlink rate beta_down.
     cloud_delay
-        Seconds g of a batch by its tokens.
+        Delay g of a batch as a function of its number of tokens.
     background_tokens
-        Number mu of tokens of other devices in the batch.
+        Number mu of tokens from other devices in each batch.
     pipeline_length
         Number P of GPUs in the cloud pipeline; a batch of m tokens takes g(m) / P on each stage.
     local_overhead_seconds
-        Constant a of the time a + b x that the device needs for a chunk of x tokens.
+        Constant a of the device's computation time a + b x for a chunk of x tokens.
     local_seconds_per_token
-        Slope b of that time.
+        Slope b of the device's computation time a + b x for a chunk of x tokens.
     message_overhead_seconds
-        Upload time of any chunk in addition to its bytes.
+        Upload time of each chunk that does not depend on its size.
     link_latency_seconds
-        One-way latency, in each direction.
+        One-way latency of the link, in each direction.
     head_seconds
         Computation time of the device at the end, once per prompt.
     wait
-        Wait of each chunk for the running batch, w = g(mu) / P. "serial": on the first stage before
-        the chunk starts, as assumed in Eq. 3. "overlap": from its arrival, while the previous chunk
-        is processed. "none": no wait.
+        Wait of each chunk for the running batch, w = g(mu) / P. With "serial", the chunk waits on
+        the first stage before it starts, as assumed in Eq. 3. With "overlap", the wait begins at
+        the chunk's arrival, while the previous chunk is processed. With "none", chunks do not wait.
     download
-        Downloaded deep hidden states: those of every token ("all") or of the last one ("last").
+        Deep hidden states that are downloaded: those of every token ("all") or of the last token
+        ("last").
     max_chunks
         Maximum number of chunks; None means no limit.
     grid_tokens
-        Number of tokens of whose multiples chunks must end, except the last one; None allows any
-        end.
+        Number of tokens of which the size of every chunk except the last must be a multiple; None
+        allows any size.
 
     Examples
     --------
@@ -242,8 +245,8 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
 
     @property
     def chunk_limit(self) -> int:
-        """Maximum number of chunks of any plan: the cap, and at most one per multiple of the
-        grid.
+        """Maximum number of chunks of any plan, given `max_chunks`, `grid_tokens` and the prompt
+        length.
         """
         grid = self.grid_tokens or 1
         return min(self.max_chunks or self.prompt_tokens, -(-self.prompt_tokens // grid))
@@ -251,10 +254,10 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
     # ------------------------------------------------------------------ the judge
 
     def evaluate(self, plan: PromptChunkingPlan) -> Evaluation:
-        """Return the time to first token of a plan.
+        """Return the time to first token of a plan, in seconds.
 
-        The terms follow the last chunk: its upload, its time in the cloud (including latency and
-        waiting), the download of all deep hidden states (including latency), and the head.
+        The terms of the evaluation follow the last chunk: the end of its upload, its time in the
+        cloud (including latency and waiting), its download (including latency), and the head.
         """
         self.expect_plan(plan)
         for chunk in self._events(plan):
@@ -300,8 +303,8 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         return times
 
     def _events(self, plan: PromptChunkingPlan) -> Iterator[_ChunkEvents]:
-        """Yield the times of each chunk by the event model, line by line; the stages after the
-        first one are processed at once.
+        """Yield the times of each chunk, computed directly from the event model. The stages after
+        the first one are processed together.
         """
         self._refuse(self._defects(plan))
         A = self.bytes_per_token
@@ -335,7 +338,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
             )
 
     def violations(self, plan: PromptChunkingPlan) -> list[str]:
-        """Return the violations of the cap on chunks and of the grid."""
+        """Return the violations of `max_chunks` and `grid_tokens`."""
         self.expect_plan(plan)
         found = self._defects(plan)
         if self.max_chunks is not None and len(plan.chunks) > self.max_chunks:
@@ -351,7 +354,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         return found
 
     def _defects(self, plan: PromptChunkingPlan) -> list[str]:
-        """Return the reasons why the plan does not match this problem."""
+        """Return the reasons why the plan does not fit this problem."""
         total = int(plan.chunks.sum())
         if total != self.prompt_tokens:
             return [f"chunks: sum to {total}, the prompt has {self.prompt_tokens} tokens"]

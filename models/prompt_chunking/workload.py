@@ -1,5 +1,5 @@
-"""Prompts that many devices send to one cloud (paper 4, Sec. 4.1), and the schemes that serve
-them.
+"""Workloads of prompts that many devices send to one cloud (paper 4, Sec. 4.1), and the schemes
+that serve these prompts.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ from specopt.models.pass_time import CloudDelay
 from specopt.models.workload import Workload
 
 Chunking = Literal["whole", "equation-3", "server", "planned"]
-"""Prompts are split by no component, by the device with Eq. 3, by the server after one message, or
-by a given method.
+"""How prompts are split: not at all, by the device with Eq. 3, by the server after the prompt
+arrives in one message, or by a given method.
 """
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PromptWorkload(Workload):
-    """Requests of many devices: a Poisson process in which every request has its own link and
-    device.
+    """A workload of requests that arrive as a Poisson process. Every request has a separate device
+    and link.
 
-    Devices with several requests at a time are not modelled: no two requests share a link or a
+    Devices with several simultaneous requests are not modelled: no two requests share a link or a
     draft model.
 
     Parameters
@@ -52,53 +52,53 @@ class PromptWorkload(Workload):
     requests_per_second
         Rate of the Poisson process.
     prompt_mean_tokens
-        Mean of the lognormal prompt lengths, before they are rounded and cut.
+        Mean of the lognormal prompt lengths, before rounding and truncation.
     prompt_std_tokens
-        Standard deviation of the lognormal prompt lengths, before they are rounded and cut.
+        Standard deviation of the lognormal prompt lengths, before rounding and truncation.
     most_prompt_tokens
-        Maximum prompt length; longer prompts are cut.
+        Maximum prompt length; longer prompts are truncated.
     prompt_tokens
-        Prompt lengths of a trace to draw from; None draws lognormal lengths.
+        Prompt lengths of a trace, from which lengths are drawn; None draws lognormal lengths.
     output_tokens
         Length of every response, including the first token.
     bytes_per_token
-        Size A of the hidden state of a token.
+        Size A of a token's hidden state.
     uplink_bytes_per_second
-        Minimum and maximum uplink rate; uniform in between.
+        Minimum and maximum uplink rate; rates are uniformly distributed.
     downlink_bytes_per_second
-        Minimum and maximum downlink rate; uniform in between.
+        Minimum and maximum downlink rate; rates are uniformly distributed.
     draft_seconds
-        Drafting time gamma per token of each kind of device; all kinds are equally frequent.
+        Drafting time gamma per token of each type of device; all types are equally frequent.
     cloud_delay
-        Seconds g of a batch by its tokens, on one GPU.
+        Delay g of a batch on one GPU, as a function of its number of tokens.
     pipeline_length
-        Number P of GPUs in the pipeline; each takes g/P.
+        Number P of GPUs in the pipeline; a batch takes g/P on each GPU.
     background_tokens
-        Number of tokens in every batch in addition to those of the requests.
+        Number of tokens in every batch in addition to the tokens of the requests.
     local_overhead_seconds
-        Constant of the device's time for a chunk, as in `PromptChunkingProblem`; also in each
-        round.
+        Constant computation time of the device per chunk, as in `PromptChunkingProblem`; also
+        applies to each round.
     local_seconds_per_token
-        Device time per token, as in `PromptChunkingProblem`; also in each round.
+        Computation time of the device per token, as in `PromptChunkingProblem`; also applies to
+        each round.
     message_overhead_seconds
-        Overhead of a message, as in `PromptChunkingProblem`; also in each round.
+        Overhead of each message, as in `PromptChunkingProblem`; also applies to each round.
     link_latency_seconds
-        One-way latency, as in `PromptChunkingProblem`; also in each round.
+        One-way latency, as in `PromptChunkingProblem`; also applies to each round.
     head_seconds
-        Computation time at the end, as in `PromptChunkingProblem`; also in each round.
+        Computation time at the end, as in `PromptChunkingProblem`; also applies to each round.
     tree_tokens_per_round
-        Mean tokens gained by a round with a tree of candidates ("accept length", Table 4).
+        Mean number of tokens per round with a tree of candidates ("accept length", Table 4).
     draft_tokens_per_round
-        Mean tokens gained by a round with drafts that end at a threshold ("accept length", Table
+        Mean number of tokens per round with drafts that end at a threshold ("accept length", Table
         4).
     server_chunk_tokens
-        Token budget of a batch for a server that splits prompts.
+        Token budget of a batch if the server splits prompts.
 
     Raises
     ------
     InvalidInput
-        If a value is outside its domain, or if the bounds of a bandwidth are not two increasing
-        numbers.
+        If a value is outside its domain, or if a bandwidth is not a minimum followed by a maximum.
 
     Examples
     --------
@@ -157,7 +157,7 @@ class PromptWorkload(Workload):
                 )
 
     def lengths(self, count: int, random: np.random.Generator) -> Ints:
-        """Draw `count` prompt lengths in tokens."""
+        """Draw `count` random prompt lengths, in tokens."""
         if self.prompt_tokens is not None:
             return random.choice(self.prompt_tokens, count)
         variance = math.log1p((self.prompt_std_tokens / self.prompt_mean_tokens) ** 2)
@@ -172,25 +172,27 @@ RoundTokens = Given[Annotated[Ints, Column(TokenCount, "round")], IntsLike]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rounds:
-    """The rounds of decoding: a distribution over (drafted, sent, gained) tokens.
+    """The rounds of decoding: a probability distribution over types of rounds, each with numbers of
+    drafted, sent and gained tokens.
 
     Parameters
     ----------
     drafted
-        Number of tokens drafted one after the other, by kind of round.
+        Number of tokens drafted sequentially, by type of round.
     sent
-        Number of tokens whose hidden states cross the link and enter a batch, by kind of round.
+        Number of tokens whose hidden states are sent and enter a batch, by type of round.
     gained
-        Number of tokens that the response gains, including the verifier's own, by kind of round.
+        Number of tokens that the response gains, including the verifier's own token, by type of
+        round.
     probabilities
-        Probability of each kind of round.
+        Probability of each type of round.
     hit
-        Probability that parallel drafting has begun the following draft, by kind of round.
+        Probability that parallel drafting has already begun the next draft, by type of round.
 
     Raises
     ------
     InvalidInput
-        If a value is outside its domain, or the probabilities do not sum to 1.
+        If a value is outside its domain, or if the probabilities do not sum to 1.
     """
 
     drafted: Given[Annotated[Ints, Column(Annotated[int, Meta(ge=0)], "round")], IntsLike] = (
@@ -210,12 +212,12 @@ class Rounds:
 
     @property
     def mean_gained(self) -> float:
-        """Mean number of tokens per round: the "accept length" of Table 4."""
+        """Mean number of tokens gained per round: the "accept length" of Table 4."""
         return float(self.probabilities @ self.gained)
 
     @classmethod
     def one_by_one(cls) -> Rounds:
-        """Return the rounds of U-shape: one token each, without drafts."""
+        """Return the rounds of the scheme U-shape, with one token per round and without drafts."""
         return cls(
             drafted=np.zeros(1, int),
             sent=np.ones(1, int),
@@ -225,16 +227,16 @@ class Rounds:
 
     @classmethod
     def tree(cls, sent: int, mean_gained: float, max_gained: int = 5) -> Rounds:
-        """Return rounds that send a tree of `sent` tokens and gain 1 to `max_gained` with the
-        given mean.
+        """Return rounds that send a tree of `sent` tokens and gain 1 to `max_gained` tokens, with
+        mean `mean_gained`.
 
-        Gains follow a truncated geometric distribution, the simplest one with a given mean. The
-        heads draft in no time.
+        The gains follow a truncated geometric distribution, which is determined by its mean.
+        Drafting by the heads is assumed to take no time.
 
         Raises
         ------
         InvalidInput
-            If the mean is not above 1, or not below the middle of the range.
+            If the mean is not above 1 and below the middle of the range.
         """
         if not 1.0 < mean_gained < 0.5 * (1 + max_gained):
             raise InvalidInput(
@@ -265,29 +267,30 @@ class Rounds:
         max_drafted: int = 8,
         candidates: float = 0.6,
     ) -> Rounds:
-        """Return rounds of drafts that end at the first token below a threshold, with a given
-        accept length.
+        """Return rounds whose drafts end at the first token below a confidence threshold, with a
+        given accept length.
 
-        Tokens above the threshold are accepted with a common probability a. The last one is below
-        the threshold and is accepted with a lower probability, (1 - stop) a. The mean gain
+        Tokens above the threshold are accepted with a common probability a. The last token is below
+        the threshold and is accepted with the lower probability (1 - stop) a. The mean gain
         determines a.
 
         Parameters
         ----------
         mean_gained
-            Mean tokens per round, including the verifier's own: the accept length of Table 4.
+            Mean number of tokens per round, including the verifier's own token: the accept length
+            of Table 4.
         stop
             Probability that a token is below the threshold.
         max_drafted
             Maximum draft length.
         candidates
-            Probability that the top-k candidates contain the following token, given that all its
+            Probability that the top-k candidates contain the next token, given that all its
             predecessors were accepted.
 
         Raises
         ------
         InvalidInput
-            If no such acceptance exists, or a value is outside its domain.
+            If no acceptance probability yields this mean, or if a value is outside its domain.
         """
         mean_gained = number("mean_gained", mean_gained, above=1)
         stop = number("stop", stop, above=0, below=1)
@@ -309,26 +312,26 @@ class Rounds:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scheme(Checked):
-    """A scheme in which a framework serves requests.
+    """A scheme by which a framework serves requests.
 
     Parameters
     ----------
     name
         Name in tables and legends.
     chunking
-        Component that splits prompts.
+        Way in which prompts are split: "whole", "equation-3", "server" or "planned".
     rounds
         Rounds of decoding.
     server_chunk_tokens
-        Maximum number of tokens of prompts and rounds in one batch, with "server"; rounds always
-        take precedence.
+        Maximum number of prompt and round tokens in a batch, with chunking "server". Rounds always
+        take precedence over prompts.
     parallel_drafting
         Whether devices continue drafting while they wait for the cloud.
     parallel_steps
-        Number of parallel drafting steps; None means the number given by Eq. 6.
+        Number of parallel drafting steps; None means the number computed by Eq. 6.
     parallel_cost
-        Ratio of the seconds of such a step to those of an ordinary one; it extends several
-        candidates.
+        Ratio of the duration of a parallel drafting step, which extends several candidates, to the
+        duration of an ordinary step.
 
     Raises
     ------
@@ -346,13 +349,13 @@ class Scheme(Checked):
 
 
 def _threshold(rate: float, stop: float, max_drafted: int, candidates: float) -> Rounds:
-    """Return the rounds for an acceptance probability above the threshold."""
+    """Return the rounds for a given acceptance probability of tokens above the threshold."""
     rows = []
     for length in range(1, max_drafted + 1):
         stops = 1.0 if length == max_drafted else stop
         probability = (1.0 - stop) ** (length - 1) * stops
         last = (1.0 - stop) * rate
-        for gained in range(1, length + 2):  # the last draft token is the length-th
+        for gained in range(1, length + 2):  # the last draft token is token number `length`
             if gained < length:
                 share = rate ** (gained - 1) * (1.0 - rate)
                 hit = 0.0

@@ -1,18 +1,18 @@
 """Serving latency: batches, pipeline order, speculation length and bandwidth shares (paper 1,
 problem (24)).
 
-K tasks upload their inputs over a shared uplink, then run in batches through a two-stage pipeline,
-decoding step by decoding step. The draft model drafts l tokens for a batch while the verify model
+K tasks upload their inputs over a shared uplink. In every decoding step, their batches then run
+through a two-stage pipeline: the draft model drafts l tokens for a batch while the verify model
 verifies the previous batch. The objective is T_inf + T_com (Eq. 23): the sum over decoding steps of
 the pipeline's makespan, plus the time until the last input has arrived.
 
-The judge (`evaluate`, `violations`) is written from the equations, array by array over the decoding
-steps, and shares with the solvers only the primitives of Eq. 7-17.
+The judge (`evaluate`, `violations`) implements the equations with arrays over the decoding steps.
+It shares with the solvers only the primitives of Eq. 7-17.
 
-A batch stays together until its slowest member has finished. Tasks with different acceptance rates
+A batch stays together until its slowest task has finished. Tasks with different acceptance rates
 gain different numbers L_k of tokens per step. The batch then takes max_k ceil(Q_k / L_k) steps, or
-the mean number of steps of its slowest task. Before step n it has reached max_k (I_k + (n - 1)
-L_k).
+the mean number of steps of its slowest task. Before step n, the batch has reached a length of max_k
+(I_k + (n - 1) L_k) tokens.
 """
 
 from __future__ import annotations
@@ -42,20 +42,22 @@ from specopt.models.serving_data import (
 )
 
 MAX_COUNTED_TOKENS = 10_000
-"""The distribution of a response's rounds is computed for at most this many output tokens."""
+"""Maximum number of output tokens for which the distribution of a response's rounds is computed."""
 
 ENTRIES_AT_ONCE = 1 << 15
-"""The judge holds this many batches times decoding steps at once, which fit a processor's cache."""
+"""Number of batches times decoding steps that the judge processes together. They fit into a
+processor's cache.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServingLatencyPlan(ServingPlan):
-    """Batches, speculation length and bandwidth shares.
+    """The batches, the speculation length and the bandwidth shares.
 
     Parameters
     ----------
     batches
-        Task indices (from 0) of each batch; batches are in pipeline order.
+        Task indices (from 0) of each batch, in pipeline order.
     speculation_length
         Number l of draft tokens per decoding step; 0 for autoregressive decoding.
     bandwidth_share
@@ -83,39 +85,41 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
     bandwidth_hz
         Uplink bandwidth B_w shared by all tasks.
     embedding_bits_per_token
-        Bits lambda sent per input token; None means 16 times the sum of the hidden sizes of the
-        models in use.
+        Number lambda of bits sent per input token; None means 16 times the sum of the hidden sizes
+        of the models in use.
     draft
         Shape of the draft model; None is allowed for autoregressive decoding.
     verify
         Shape of the verify model.
     draft_runtime
-        Runtime of one forward pass of the draft model: a line, pieces, or measured passes.
+        Runtime of one forward pass of the draft model: linear, piecewise linear, or a table of
+        measured passes.
     verify_runtime
-        Runtime of one forward pass of the verify model: a line, pieces, or measured passes.
+        Runtime of one forward pass of the verify model: linear, piecewise linear, or a table of
+        measured passes.
     draft_memory_bytes
         Memory for the draft model's weights and the KV cache of one batch.
     verify_memory_bytes
-        Memory for the verify model's weights and the KV cache of one batch; None means ample
+        Memory for the verify model's weights and the KV cache of one batch; None means unlimited
         memory.
     acceptance_rate
         Probability alpha that a draft token is accepted: one number, or one for each task.
     max_speculation_length
         Maximum speculation length l.
     output_lengths
-        Lengths that the plan is evaluated with. "conservative": `max_output_tokens` for every task;
-        "known": the output length of each task; "predicted": the samples in `output_samples`, and
-        the objective is the mean over them.
+        Output lengths used to evaluate plans. "conservative" uses `max_output_tokens` for every
+        task, "known" uses the output length of each task, and "predicted" uses the mean objective
+        over `output_samples`.
     output_samples
-        Equally likely output lengths, one row per sample.
+        Equally likely samples of the output lengths, one row per sample.
     max_output_tokens
         Maximum output length O_max; None means the largest output length.
     mechanism
         Mechanism: "pipelined", "sequential", "autoregressive", or "any" to let the plan choose.
     rounds
-        Number of decoding steps of a batch. "mean": that of Eq. 8; "slowest": the expected maximum
-        of its tasks' independent numbers of rounds, rounded up. The latter requires conservative or
-        known output lengths.
+        Number of decoding steps of a batch. "mean" uses Eq. 8. "slowest" uses the expected maximum
+        of the tasks' independent numbers of rounds, rounded up, and requires conservative or known
+        output lengths.
 
     Examples
     --------
@@ -171,8 +175,8 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
         Raises
         ------
         InvalidInput
-            If a field is unknown, missing, of the wrong type or outside its domain, or if batches
-            may change.
+            If a field is unknown, missing, of the wrong type or outside its domain, or if the data
+            has the field `batching`.
         """
         if isinstance(data, Mapping) and "batching" in data:
             raise InvalidInput(
@@ -182,8 +186,8 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
         return super().from_dict(data)
 
     def evaluate(self, plan: ServingLatencyPlan) -> Evaluation:
-        """Return the latency of a plan in seconds, T_inf + T_com (Eq. 23), averaged over the
-        samples.
+        """Return the latency T_inf + T_com of a plan (Eq. 23), in seconds, averaged over the
+        samples of output lengths.
         """
         self.expect_plan(plan)
         self._refuse(self.defects(plan))
@@ -206,7 +210,7 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
         return found + memory_violations(self, plan)  # (24b)
 
     def batch_defects(self, plan: ServingLatencyPlan) -> list[str]:
-        """Return the reasons why the batches do not match this problem."""
+        """Return the reasons why the batches do not fit this problem."""
         found = [] if plan.batches else ["batches: expected at least one, got none"]
         for position, batch in enumerate(plan.batches):
             where = f"batches[{position}]: expected"
@@ -227,18 +231,19 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
 
 
 class StaticBatch:
-    """One batch of a plan: its size, its steps, and the tokens that it has reached.
+    """A batch of a plan: its size, its number of steps, and the length that it has reached before
+    each step.
 
     Parameters
     ----------
     members
-        Tasks of the batch.
+        Indices of the tasks in the batch.
     inputs
         Prompt length I_k of each task of the problem, shape (K,).
     outputs
-        Output length Q_k of each task in every scenario, shape (S, K).
+        Output length Q_k of each task in every sample, shape (S, K).
     tokens
-        Tokens L_k per step of each task, shape (K,).
+        Number L_k of tokens per step of each task, shape (K,).
     """
 
     def __init__(
@@ -252,14 +257,14 @@ class StaticBatch:
         order = np.argsort(tokens, kind="stable")
         starts = np.flatnonzero(
             np.diff(tokens[order], prepend=0.0)
-        )  # among equal rates, the largest value decides
+        )  # among tasks with equal rates, only the largest value matters
         self.rates = tokens[order[starts]]
         self.inputs = np.maximum.reduceat(inputs[order], starts).astype(np.float64)
         most = np.maximum.reduceat(outputs[:, order], starts, axis=1)
-        self.steps = all_decoding_steps(most, self.rates).max(axis=1)  # in every scenario
+        self.steps = all_decoding_steps(most, self.rates).max(axis=1)  # in every sample
 
     def reached(self, n: Floats) -> Floats:
-        """Return the maximum number of tokens of a member before steps n."""
+        """Return the maximum length of a task before steps n, in tokens."""
         found: Floats = (self.inputs[:, None] + (n - 1) * self.rates[:, None]).max(axis=0)
         return found
 
@@ -267,14 +272,16 @@ class StaticBatch:
 def static_batches(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints
 ) -> list[StaticBatch]:
-    """Return the batches of a plan; `outputs` are the planned output lengths Q_k of the tasks."""
+    """Return the batches of a plan; `outputs` contains the output lengths Q_k of the tasks, shape
+    (S, K).
+    """
     length = plan.speculation_length
     tokens = problem.tokens_per_step(length)
     found = [StaticBatch(batch, problem.input_tokens, outputs, tokens) for batch in plan.batches]
     if problem.rounds == "slowest":
         for batch, members in zip(found, map(list, plan.batches), strict=True):
             rates = problem.rates[members].tolist()
-            rows = outputs[:, members].tolist()  # one for each scenario
+            rows = outputs[:, members].tolist()  # one for each sample
             batch.steps = np.array(
                 [slowest_rounds(zip(row, rates, strict=True), length) for row in rows]
             )
@@ -282,7 +289,9 @@ def static_batches(
 
 
 def play(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints) -> Floats:
-    """Return T_inf (Eq. 22) for several rows of output lengths at once, shape (S, K)."""
+    """Return T_inf of a plan (Eq. 22), in seconds, for each row of the output lengths, which have
+    shape (S, K).
+    """
     mechanism = problem.mechanism_of(plan)
     length = plan.speculation_length
     batches = static_batches(problem, plan, outputs)
@@ -290,10 +299,10 @@ def play(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints
     last = max(int(batch.steps.max()) for batch in batches)
     width = min(last, ENTRIES_AT_ONCE)
     height = max(1, ENTRIES_AT_ONCE // width)
-    for some in np.split(np.arange(len(outputs)), range(height, len(outputs), height)):  # scenarios
+    for some in np.split(np.arange(len(outputs)), range(height, len(outputs), height)):  # samples
         for first in range(
             1, last + 1, width
-        ):  # every array runs over the decoding steps n = 1..N, or a range of them
+        ):  # every array covers the decoding steps n = 1..N, or a part of this range
             n = np.arange(first, min(first + width, last + 1), dtype=np.float64)
             draft_done = np.zeros((len(some), len(n)))
             done = np.zeros_like(draft_done)
@@ -303,7 +312,7 @@ def play(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints
                 reached = np.stack([batch.reached(n) for batch in rows])
                 stages = problem.stage_seconds(size, reached, length, n == 1)
                 for batch, T_d, T_v in zip(rows, *stages, strict=True):
-                    active = n <= batch.steps[some, None]  # the others have left, Eq. 21
+                    active = n <= batch.steps[some, None]  # the other batches have finished, Eq. 21
                     times = T_d * active, T_v * active
                     draft_done, done = stage_ends(mechanism, draft_done, done, *times)
             seconds[some] += done.sum(axis=1)  # Eq. 22
@@ -311,8 +320,8 @@ def play(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints
 
 
 def memory_violations(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[str]:
-    """Return the batches that need more memory than a model has (Eq. 9-10), in their worst
-    scenario.
+    """Return a sentence for each batch that needs more memory than a model has (Eq. 9-10), for the
+    worst sample of output lengths.
     """
     found = []
     outputs = np.max(problem.scenarios, axis=0)

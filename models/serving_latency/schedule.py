@@ -1,7 +1,7 @@
 """Draft and verify times of each batch in one decoding step, for pictures and tables.
 
-The times follow Eq. 13-20 of paper 1 from the primitives of `specopt.models`. They are not used by
-the judge.
+The times are computed by Eq. 13-20 of paper 1 with the primitives of `specopt.models`. The judge
+does not use them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class Slot:
     Parameters
     ----------
     batch
-        Position in the plan, from 0.
+        Index of the batch in the plan, from 0.
     tasks
         Number of tasks in the batch.
     draft
@@ -52,12 +52,13 @@ def steps_per_batch(problem: ServingLatencyProblem, plan: ServingLatencyPlan) ->
 def step_schedule(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int
 ) -> list[Slot]:
-    """Return the slots of the batches that still run at a decoding step; step 1 is the prefill.
+    """Return the draft and verify times of all batches that are still running at a decoding step.
+    Step 1 is the prefill.
 
     Raises
     ------
     InvalidInput
-        If the plan violates the problem, or has no such step.
+        If the plan violates the problem, or if no batch runs at this step.
     """
     violations = problem.violations(plan)
     if violations:
@@ -70,7 +71,7 @@ def step_schedule(
     draft_free = verify_free = 0.0
     for position, batch in enumerate(plan.batches):
         if step > steps[position]:
-            continue  # it has left the pipeline (Eq. 21)
+            continue  # the batch has left the pipeline (Eq. 21)
         draft_time, verify_time = stage_seconds(problem, plan, batch, step)
         draft = None
         ready = verify_free
@@ -87,7 +88,9 @@ def step_schedule(
 def stage_seconds(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, batch: tuple[int, ...], step: int
 ) -> tuple[float, float]:
-    """Return the draft and the verify time of a batch at one step (Eq. 13, 14, 18, 19)."""
+    """Return the draft time and the verify time of a batch at a step, in seconds (Eq. 13, 14, 18,
+    19).
+    """
     length = plan.speculation_length
     tokens = problem.tokens_per_step(length)[list(batch)]
     reached = np.array([(problem.input_tokens[list(batch)] + (step - 1) * tokens).max()])

@@ -1,10 +1,10 @@
-"""Verification batching: the requests that the verifier processes next, under deadlines and memory
-(paper 2).
+"""Verification batching: which requests the verifier processes next, given deadlines and limited
+memory (paper 2).
 
-The problem is one dispatch epoch t_k of problem (13)-(15): find the batch with the most expected
-verified tokens among those that fit the memory M(t_k) and end before the deadline of every member.
-A request can be late already: if it cannot meet its deadline even alone, c + w_i > d_i - now, no
-feasible batch contains it. It is left out, whatever its value.
+The problem is one dispatch epoch t_k of problem (13)-(15): choose the batch with the most expected
+verified tokens. The batch must fit into the memory M(t_k) and finish by the deadlines of all its
+requests. If a request would miss its deadline even when verified alone, c + w_i > d_i - now, no
+feasible batch contains the request, regardless of its value.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ Counts = Given[Annotated[Ints, Column(NonNegativeInt, "request", 0)], IntsLike]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VerificationBatchPlan(Plan):
-    """Requests that are verified together.
+    """The requests that are verified together.
 
     Parameters
     ----------
     batch
-        Indices of the requests; empty for no request.
+        Indices of the requests; may be empty.
     """
 
     batch: Given[Annotated[Ints, Column(NonNegativeInt, "batch", 0)], IntsLike] = required()
@@ -49,9 +49,10 @@ class VerificationBatchPlan(Plan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VerificationBatchProblem(Problem[VerificationBatchPlan]):
-    """Maximise the expected verified tokens of the next batch (paper 2, Eq. 13-15 at one epoch).
+    """Maximise the expected number of verified tokens in the next batch (paper 2, Eq. 13-15 at one
+    epoch).
 
-    The order of the requests is the order of their arrival; the list may be empty.
+    Requests are in the order of their arrival; the list may be empty.
 
     Parameters
     ----------
@@ -60,7 +61,7 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
     memory_bytes
         Free memory M(t_k) of the verifier.
     expected_tokens
-        Expected tokens of each request's verification (Eq. 5).
+        Expected number of tokens gained by verifying each request (Eq. 5).
     new_tokens
         Number L_new of tokens to compute, for each request.
     cached_tokens
@@ -68,11 +69,12 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
     request_memory_bytes
         Memory of each request.
     deadline_seconds
-        Time by which each request's batch must have ended (Eq. 12), on the clock of `now_seconds`.
+        Time by which the batch of each request must be finished (Eq. 12), on the clock of
+        `now_seconds`.
     estimator
-        Estimator of the time of a batch (Eq. 18-19).
+        Estimator of the duration of a batch (Eq. 18-19).
     guard_seconds
-        Guard time delta of Eq. 17; used by Algorithm 1, not for feasibility.
+        Guard time delta of Eq. 17. Algorithm 1 uses it; feasibility does not depend on it.
 
     Examples
     --------
@@ -136,9 +138,10 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
     # ------------------------------------------------------------------ the judge
 
     def evaluate(self, plan: VerificationBatchPlan) -> Evaluation:
-        """Return the sum of the expected tokens of the batch (the summand of Eq. 13).
+        """Return the expected number of tokens of the batch (the summand of Eq. 13).
 
-        The terms separate cold requests, without cached tokens, from warm ones.
+        The terms of the evaluation separate cold requests, which have no cached tokens, from warm
+        requests.
         """
         self.expect_plan(plan)
         self._refuse(self._defects(plan))
@@ -151,7 +154,9 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         return Evaluation(cold + warm, {"cold_tokens": cold, "warm_tokens": warm})
 
     def violations(self, plan: VerificationBatchPlan) -> list[str]:
-        """Return the violations of memory (Eq. 14) and of the deadline of every member (Eq. 15)."""
+        """Return the violations of the memory limit (Eq. 14) and of the requests' deadlines (Eq.
+        15).
+        """
         self.expect_plan(plan)
         found = self._defects(plan)
         if found or len(plan.batch) == 0:
@@ -168,7 +173,7 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
             linear += new
             interactions += (old + new) * new  # Eq. 18
             cached += old
-        # independent of the order of the batch
+        # fsum, so that the result does not depend on the order of the batch
         memory = math.fsum(self.request_memory_bytes[batch])
         seconds = a * linear + b_compute * interactions + b_read * cached + c  # Eq. 19
         if exceeds(memory, self.memory_bytes):
@@ -187,7 +192,7 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         return found
 
     def _defects(self, plan: VerificationBatchPlan) -> list[str]:
-        """Return the reasons why the plan does not match this problem."""
+        """Return the reasons why the plan does not fit this problem."""
         seen: set[int] = set()
         for position, request in enumerate(plan.batch.tolist()):
             if request >= self.requests:

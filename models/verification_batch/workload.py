@@ -1,5 +1,5 @@
-"""A long run of verification: devices that draft responses and the verifier that they share (paper
-2, Sec. 5).
+"""Workloads for simulations of verification: devices that draft responses, and the verifier that
+they share (paper 2, Sec. 5).
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ from specopt.models.workload import Workload
 
 @dataclass(frozen=True, kw_only=True)
 class DraftPredictor(Checked):
-    """Bits that stop a device's drafting (Sec. 4.1), right or wrong with fixed probabilities.
+    """A predictor that decides after each token whether a device continues drafting (Sec. 4.1). Its
+    error probabilities are fixed.
 
     Parameters
     ----------
     false_accept
         Probability of continuing at the first token that the verifier will reject.
     false_reject
-        Probability of stopping at a token that it will accept.
+        Probability of stopping at a token that the verifier will accept.
     false_accept_after
         Probability of continuing at a token after the first rejection.
     """
@@ -48,23 +49,24 @@ class DraftPredictor(Checked):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VerificationWorkload(Workload):
-    """The demand of devices on one verifier, without their number and the policy.
+    """The demand of devices on one verifier. The number of devices and the policy are not part of
+    the workload.
 
-    A device thinks, starts a response, and drafts and sends a window of tokens at a time until the
-    response is complete. Its class determines the tokens per second that the response must reach
-    from start to end.
+    A device waits for a think time and then starts a response. Until the response is complete, the
+    device drafts and sends one window of tokens at a time. The device's class determines the
+    required speed of the response, from start to end.
 
     Parameters
     ----------
     class_speeds
         Required speed tau of every class, in tokens per second.
     class_shares
-        Share of the devices in every class; they sum to 1.
+        Share of the devices in every class; the shares sum to 1.
     estimator
-        Estimator of the time of a batch (Eq. 18-19).
+        Estimator of the duration of a batch (Eq. 18-19).
     acceptance_rates
-        Probability that a token is accepted, given that all its predecessors were, by position in
-        the window. The number of entries is the window K.
+        Probability that a token is accepted, given that all its predecessors were accepted, by
+        position in the window. The number of entries is the window length K.
     prompt_median_tokens
         Median of the lognormal prompt lengths.
     prompt_sigma
@@ -74,41 +76,41 @@ class VerificationWorkload(Workload):
     response_sigma
         Sigma of the lognormal response lengths.
     most_prompt_tokens
-        Maximum prompt length; longer prompts are cut.
+        Maximum prompt length; longer prompts are truncated.
     most_response_tokens
-        Maximum response length; longer responses are cut.
+        Maximum response length; longer responses are truncated.
     draft_tokens_per_second
-        Drafting speed of a device.
+        Drafting speed of each device.
     uplink_seconds
         Network delay to the verifier.
     downlink_seconds
         Network delay from the verifier.
     jitter_seconds
-        Mean of an exponential delay that is added to either delay.
+        Mean of an exponentially distributed delay that is added to each network delay.
     think_seconds
-        Mean of the exponential time between a response and the next.
+        Mean of the exponentially distributed think time between consecutive responses.
     prefix_cache
         Whether the verifier keeps the keys and values of a response between its verifications.
     kv_bytes_per_token
-        Memory of a cached token.
+        Size of the KV cache per token.
     batch_memory_bytes
-        Memory M of a batch (Eq. 14); None means ample memory.
+        Memory M available to a batch (Eq. 14); None means unlimited memory.
     cache_memory_bytes
-        Memory of the prefix cache, which drops the least recently used entries; None means ample
-        memory.
+        Memory of the prefix cache, which evicts the least recently used entries; None means
+        unlimited memory.
     guard_seconds
         Guard time delta of Eq. 17.
     time_noise
-        Relative standard deviation (lognormal) of the real time of a batch around the estimated
-        one.
+        Relative standard deviation of the actual duration of a batch around its estimate, with
+        lognormal noise.
     predictor
-        Predictor whose first predicted rejection stops drafting; None drafts and sends the whole
-        window.
+        Predictor whose first predicted rejection stops drafting; None means that the whole window
+        is drafted and sent.
 
     Raises
     ------
     InvalidInput
-        If a value is outside its domain, or the shares do not sum to 1.
+        If a value is outside its domain, or if the shares do not sum to 1.
 
     Examples
     --------
@@ -184,16 +186,16 @@ class VerificationWorkload(Workload):
 
     @property
     def window(self) -> int:
-        """Number K of draft tokens in a window."""
+        """Number K of draft tokens per window."""
         return len(self.acceptance_rates)
 
     @property
     def expected_tokens(self) -> Floats:
-        """Expected tokens of a verification by the number of tokens sent, 0..K, including the
-        verifier's own.
+        """Expected number of tokens gained by a verification, including the verifier's own token,
+        for each number of sent tokens from 0 to K.
 
-        With a predictor, they are conditional on its bits, by Bayes' rule over the position of the
-        first rejection.
+        With a predictor, the expectation is conditional on its decisions, by Bayes' rule over the
+        position of the first rejection.
         """
         rates = self.acceptance_rates
         window = self.window
@@ -202,7 +204,7 @@ class VerificationWorkload(Workload):
             return np.cumsum(np.concatenate([[1.0], np.cumprod(rates)]))
         found = np.empty(window + 1)
         for sent in range(window + 1):
-            # before: all accepted so far, and every bit was "continue"
+            # before: probability that all tokens so far were accepted and drafting continued
             before, mass, sum_of_tokens = (1.0, 0.0, 0.0)
             stop_after = 1.0 - predictor.false_accept_after if sent < window else 1.0
             for i in range(sent):
