@@ -1,4 +1,4 @@
-"""`specopt evaluate`."""
+"""The command `specopt evaluate`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`specopt fit-predictor`."""
+"""The command `specopt fit-predictor`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from specopt.commands.shared import (
 
 @dataclass(frozen=True, kw_only=True)
 class FitPredictor:
-    """Arguments and options of `fit-predictor`."""
+    """Arguments and options of `specopt fit-predictor`."""
 
     log: Path = argument(
         "LOG",

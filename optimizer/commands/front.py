@@ -1,4 +1,4 @@
-"""`specopt front`."""
+"""The command `specopt front`."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def front(
     check_target(output, file)
     draws = output is not None and output.suffix[1:].lower() in FORMS
     if draws:
-        renderer()  # a missing library is reported before the solves
+        renderer()  # reports a missing library before the problems are solved
     problem = read_problem(file)
     chosen = method_of(problem, method, option or ()) if method is not None or option else None
     points = [json_or_text(part.strip()) for part in values.split(",") if part.strip()]

@@ -1,4 +1,4 @@
-"""`specopt library`: the instances of the package and their best known results."""
+"""The command `specopt library`: the shipped instances and their best known results."""
 
 from __future__ import annotations
 

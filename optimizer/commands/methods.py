@@ -1,4 +1,4 @@
-"""`specopt methods`."""
+"""The command `specopt methods`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`specopt model`."""
+"""The command `specopt model`."""
 
 from __future__ import annotations
 

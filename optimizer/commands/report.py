@@ -1,4 +1,4 @@
-"""`specopt report`."""
+"""The command `specopt report`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`specopt schema`."""
+"""The command `specopt schema`."""
 
 from __future__ import annotations
 

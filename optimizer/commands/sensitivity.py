@@ -1,4 +1,4 @@
-"""`specopt sensitivity`."""
+"""The command `specopt sensitivity`."""
 
 from __future__ import annotations
 
