@@ -1,4 +1,4 @@
-"""`specopt simulate`."""
+"""The command `specopt simulate`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WORKLOADS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Simulate:
-    """Arguments and options of `simulate`."""
+    """Arguments and options of `specopt simulate`."""
 
     source: str = argument("FILE|KIND", "A problem file (JSON), or a kind with --policy.")
     result: Path | None = argument(
@@ -135,7 +135,7 @@ def simulate(given: Simulate) -> None:
 def _policy_on_workload(
     kind: str, policy: str | None, workload: str | None, param: Sequence[str], seed: int
 ) -> tuple[Any, str, dict[str, Any]]:
-    """Return the workload, the policy and the options of the simulator."""
+    """Return the workload, the name of the policy, and the options of the simulator."""
     from specopt.api.plugins import POLICIES, plugged
     from specopt.api.simulate import SIMULATORS
     from specopt.models.arguments import one_of
@@ -158,7 +158,7 @@ def _policy_on_workload(
 def _parameters(
     simulator: Simulator, family: Family | None, param: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the given parameters of the family, and the given options of the simulator."""
+    """Split parameters into those of the workload family and the options of the simulator."""
     from specopt.api.arguments import pairs_of, typed
 
     own = {} if family is None else family.plain

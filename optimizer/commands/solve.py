@@ -1,4 +1,4 @@
-"""`specopt solve`."""
+"""The command `specopt solve`."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def solve(
 
 
 def _targets(files: Sequence[Path], folder: Path | None) -> list[Path | None]:
-    """Return the result file of each problem file, in a folder that is created."""
+    """Return the result file for each problem file, and create the output folder."""
     if folder is None:
         return [None] * len(files)
     targets = [folder / f"{'stdin' if file == Path('-') else file.stem}.json" for file in files]
