@@ -33,12 +33,12 @@ def scan(
     answer
         Function of a modified copy, its time limit in seconds (None: no limit), and the list of
         earlier answers.
-        started
+    started
         Reading of `time.perf_counter` from which the time limit counts; default: now.
-        time_limit
+    time_limit
         Time limit for all answers together, in seconds. Each answer may use an equal share of the
         remaining time.
-        verbose
+    verbose
         Whether to print progress to stderr.
 
     Returns

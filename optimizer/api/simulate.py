@@ -35,7 +35,7 @@ def simulate(
     world
         Problem of a kind with a simulator, such as serving latency, continuous serving or draft
         control, or a workload for fair goodput, verification or prompts.
-        policy
+    policy
         Result or plan of the problem; for workloads, a policy, its name, or your own subclass of
         `specopt.Policy`.
     seed

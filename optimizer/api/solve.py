@@ -90,7 +90,7 @@ def solve(
         the plan is proven optimal.
     gap
         Relative gap between objective and bound at which the method may stop.
-        seed
+    seed
         Seed of all random numbers. Equal seeds give equal plans.
     workers
         Number of cores that an exact search may use, if the method supports this (`exact` and
@@ -100,14 +100,14 @@ def solve(
         Maximum memory of the method, in bytes. A method that is known to need more is refused. A
         method that reaches the limit while running returns its best plan so far, and `stats`
         reports the missing memory.
-        warm_start
+    warm_start
         Earlier result or plan to start from, for methods that support this. `auto` repairs the
         plan of a similar problem if the difference is simple: other rates or limits, one task,
         request or client more or fewer, or another prompt.
     callback
         Function called with a `Progress` while the method runs. The method stops if the function
         returns True.
-        verbose
+    verbose
         Whether to print progress to stderr.
     options
         Options of a method specified by name: `solve(problem, "static-batching", size=4)`.

@@ -74,7 +74,7 @@ class Cell(Run):
     ----------
     problem
         Problem as JSON-compatible data.
-        pickled
+    pickled
         Method to run, pickled and encoded as text.
     """
 
@@ -184,15 +184,15 @@ class Record(Run):
         Gap of the result; None if the cell failed.
     seconds
         Duration of the solve, in seconds; None if the cell failed.
-        wall_seconds
+    wall_seconds
         Duration of the cell, including the start of its process, in seconds.
-        error
+    error
         Reason for a failure, or the claims that the numbers of the result refute.
     started
         Start time of the solve (UTC).
-        host
+    host
         Name of the machine.
-        versions
+    versions
         Versions of the libraries that were used.
     plan
         Plan of the result, so that it can be judged again; None if the cell failed or the record

@@ -37,13 +37,13 @@ class CompareProgress:
     ----------
     done
         Number of cells that have finished.
-        failed
+    failed
         Number of cells that failed.
-        total
+    total
         Total number of cells.
-        seconds
+    seconds
         Time since the start of the comparison, in seconds.
-        seconds_left
+    seconds_left
         Estimated remaining time in seconds, or None if unknown.
     """
 
@@ -102,7 +102,7 @@ def compare(
         this way, n machines can share a comparison and a folder.
     grace_seconds
         Time by which a method may exceed its limit before it is killed, in seconds.
-        callback
+    callback
         Function called after every cell. The comparison stops if the function returns True;
         running cells are then abandoned.
 

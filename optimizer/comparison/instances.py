@@ -47,7 +47,7 @@ def instances_of(
     parameters
         Parameters of the families, as NAME=VALUE,VALUE,... texts. Instances are generated for
         every combination of values.
-        size
+    size
         Size class of the library instances to use; None for all sizes.
 
     Raises

@@ -45,12 +45,12 @@ class PairedTest:
         Mean difference of the distances to the best plan, first method minus second. A negative
         value means that the first method is better. Infinite differences are excluded; None if
         all differences are infinite.
-        low
+    low
         Lower end of the 95 % bootstrap interval of the mean difference (percentiles); None for
         fewer than two problems.
-        high
+    high
         Upper end of the same interval.
-        p_value
+    p_value
         Two-sided p-value of Wilcoxon's signed-rank test of the hypothesis that neither method is
         better, after Holm's correction for all pairs of the kind; 1 if the methods are equal on
         all problems.

@@ -71,14 +71,14 @@ class Worker:
         ----------
         request
             Any value that can be pickled and that the process understands.
-            seconds
+        seconds
             Time limit that starts when the process is ready, in seconds; None for no limit.
 
         Raises
         ------
         TimedOut
             If the process did not answer in time. The next request starts a new process.
-            Crashed
+        Crashed
             If the process ended. The next request starts a new process.
         """
         if self.process is None or self.process.poll() is not None:

@@ -37,12 +37,12 @@ class MethodSummary:
         Kind of the problems.
     label
         Name of the method with its options.
-        cells
+    cells
         Number of common cells, which are those that every method of the kind accepted.
     proven
         Share of the common cells with a plan that is optimal by the best bound of any method, or
         with a proof of infeasibility.
-        wins
+    wins
         Share of the common cells in which no method has a better plan, or which the method proves
         infeasible.
     mean_gap
@@ -66,7 +66,7 @@ class MethodSummary:
     all_proven
         Share of all cells that are proven, as defined for `proven`. Refused and failed cells
         count as not proven.
-        all_wins
+    all_wins
         Share of all cells that are won, as defined for `wins`.
     """
 

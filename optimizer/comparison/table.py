@@ -227,9 +227,9 @@ def without_refuted(record: Record, best: float | None, size: float = 0.0) -> Re
     ----------
     record
         Record as it was read.
-        best
+    best
         Objective of the best plan for the problem; None if there is no plan.
-        size
+    size
         Magnitude of the terms of the objective, from the report of the judge.
     """
     if record.failed:

@@ -119,10 +119,10 @@ class Chart:
         Title of the chart.
     rows
         Data of the chart, as rows with the same keys.
-        spec
+    spec
         Vega-Lite description without data and width. It consists of `mark` and `encoding`, or of
         `layer`, and of other properties.
-        note
+    note
         Note for readers, displayed with the chart.
     """
 

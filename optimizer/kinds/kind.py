@@ -115,10 +115,10 @@ class Uncertainty:
     longest_output
         Function of a problem that returns its longest output, in tokens; None if the kind has no
         output lengths.
-        longer_is_worse
+    longer_is_worse
         Function of a problem that returns whether longer outputs never improve a plan, so that
         the largest factor is the worst case.
-        worst
+    worst
         Function of a problem, a plan, the interval of rates and the factor. The function returns
         candidates for the worst rates, and whether the candidates are certain to contain the
         worst rates. None if the objective improves with every rate, so that the lower end of the
@@ -147,11 +147,11 @@ class Simulator:
     ----------
     world
         Type of the problems or workloads on which plans or policies are simulated.
-        module
+    module
         Name of the module that contains the function `simulate`, loaded on demand.
-        policies
+    policies
         Names of the policies.
-        workloads
+    workloads
         Families of workloads for these policies.
     """
 
@@ -205,46 +205,46 @@ class Kind:
     ----------
     problem
         Class of the problems, which defines the name of the kind and the class of its plans.
-        methods
+    methods
         Methods in the order in which they are listed. By default, `solve` uses the first method
         that can solve the problem.
         can solve the problem.
     families
         Families that generate problems.
-        rows
+    rows
         Function of a plan that returns its table rows, all with the same keys: one row per task,
         request, client, chunk or state.
     formulation
         Formulation of the problems for other solvers; None if there is no formulation.
-        view
+    view
         Name of the module whose `VIEW` prints and draws plans, loaded on demand; None to print
         one line per field.
-        strategies
+    strategies
         Name of the module whose `problems` and `plans` are Hypothesis strategies, loaded on
         demand; None if there is no such module.
-        relations
+    relations
         Name of the module whose `RELATIONS` describe how optima change when a problem is changed,
         loaded on demand; None if there is no such module.
-        choices
+    choices
         Function of a problem that returns the alternative choices that the problem excludes by
         fixing some fields, each as a mapping of the fields to replace; None if there are no such
         choices.
-        perturbations
+    perturbations
         Changes that `sensitivity` makes, one at a time.
-        uncertainty
+    uncertainty
         Values that `robustness` varies; None if the kind has no uncertain values.
-        simulator
+    simulator
         Simulator used by `simulate`; None if there is no simulator.
-        from_trace
+    from_trace
         Rules for making a problem from the requests of a trace; None if traces lack the necessary
         data.
-        from_runtimes
+    from_runtimes
         Function of the runtimes in a file and of their name for messages that returns fields of a
         problem; None if problems have no runtimes.
-        from_deployment
+    from_deployment
         Function of a deployment and a seed that returns a proposed problem; None if problems
         cannot be made from deployments.
-        advice
+    advice
         Name of the module whose `advise` gives advice on a problem made from a deployment with
         clients, devices and costs; None if there is no such module.
         devices and costs; None if there is none.

@@ -29,15 +29,15 @@ class Relation:
         Name of the change.
     when
         Condition under which the relation holds.
-        reason
+    reason
         Reason why the relation holds.
-        change
+    change
         Function of the JSON form of a problem and a source of random numbers. The function
         returns the JSON form of the changed problem, or None if the condition does not hold.
-        implied
+    implied
         Function of a problem and its optimum that returns an objective. The optimum of the
         changed problem is at least as good as this objective.
-        equal
+    equal
         Whether the optimum of the changed problem equals this objective.
     """
 
@@ -69,7 +69,7 @@ class Relation:
             Problem to change.
         seed
             Seed of the random change.
-            tolerance
+        tolerance
             Relative difference of objectives that is attributed to rounding.
 
         Raises

@@ -30,9 +30,9 @@ def serving_relations(
     ----------
     problem
         Class of the problems.
-        columns
+    columns
         Names of additional fields with one entry per task.
-        seconds
+    seconds
         Names of additional fields that are durations.
     """
     keeps = relations_of(problem)

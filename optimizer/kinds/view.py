@@ -53,7 +53,7 @@ class View:
         Function that prints a plan of a problem.
     columns
         Functions that map a plan to a text, by the header of the additional table column.
-        charts
+    charts
         Function of a problem and a plan that returns the charts of a page; None if there are no
         charts.
     """
