@@ -112,7 +112,7 @@ def certificate(result: Result, problem: Problem | None = None) -> list[str]:
     Parameters
     ----------
     result
-        Result whose gap is stated as it is.
+        Result to describe. Its gap is not recomputed.
     problem
         Problem of the result; None if unknown.
     """

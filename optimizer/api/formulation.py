@@ -62,7 +62,7 @@ def formulation(problem: Problem, **options: Any) -> Any:
 def plan_of(problem: Problem[P], model: Any) -> P:
     """Return the plan from a solved model, regardless of the solver that was used.
 
-    Use `problem.evaluate` to compute its objective.
+    Use `problem.evaluate` to compute the objective of the plan.
 
     Parameters
     ----------

@@ -174,8 +174,8 @@ def _best_plan(
 ) -> Result:
     """Return the result with the best plan: its own, or one with a single place for all clients.
 
-    Plans are compared using the measured passes: first by objective, then by power, then by how
-    evenly clients are spread over units.
+    Plans are compared using the measured passes: by feasibility, objective, power, and how evenly
+    clients are spread over units, in this order.
     """
     (of,), (verifier,) = problem.classes, problem.verifiers
     plans: list[Any] = []

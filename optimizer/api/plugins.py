@@ -63,7 +63,7 @@ def plugged_methods(kind: str) -> tuple[type[Method], ...]:
 
 
 def plugged(group: str, name: str) -> Any:
-    """Return the value of the named entry point of another distribution, or None if it is missing.
+    """Return the value of an entry point of another distribution, or None if it does not exist.
 
     Raises
     ------

@@ -64,7 +64,7 @@ class Robustness(Shown):
     output_scale
         Interval of the factor applied to all output lengths.
     nominal
-        Objective of the plan for the problem as given.
+        Objective of the plan for the unmodified problem.
     worst
         Case with the worst objective.
     worst_is_exact

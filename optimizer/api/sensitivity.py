@@ -127,7 +127,7 @@ def sensitivity(
     seed: int = 0,
     verbose: bool = False,
 ) -> Sensitivity:
-    """Measure the effect of one more unit of each resource by solving the problem again with it.
+    """Measure how one more unit of each resource changes the optimum, by solving the problem again.
 
     Parameters
     ----------

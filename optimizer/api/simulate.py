@@ -36,8 +36,8 @@ def simulate(
         Problem of a kind with a simulator, such as serving latency, continuous serving or draft
         control, or a workload for fair goodput, verification or prompts.
     policy
-        Result or plan of the problem; for workloads, a policy, its name, or your own subclass of
-        `specopt.Policy`.
+        Result or plan of the problem; or a policy, the name of a policy, or an instance of your own
+        subclass of `specopt.Policy`.
     seed
         Seed of all random numbers. The random numbers do not depend on the plan or policy, so that
         results of different policies can be compared in pairs.

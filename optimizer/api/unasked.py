@@ -1,4 +1,4 @@
-"""A check whether another value of a fixed field of the problem would give a better solution."""
+"""Search for values of fixed fields that would give a better solution of a problem."""
 
 from __future__ import annotations
 

@@ -81,7 +81,7 @@ class Compare:
 def compare(given: Compare) -> int:
     """Run methods on instances and summarise the results.
 
-    Reports gaps, proofs, times and wins. A run that was killed resumes where it stopped.
+    The summary contains gaps, proofs, times and wins. A comparison that was killed can be resumed.
     """
     if given.table:
         _write_table(given)

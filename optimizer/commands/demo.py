@@ -98,7 +98,7 @@ def _solve(problem: ServingLatencyProblem, method: str) -> Result:
 
 
 def _judged_on(problem: ServingLatencyProblem, result: Result) -> Result:
-    """Return a result whose objective is that of its plan in another problem."""
+    """Return a copy of a result, with its plan evaluated on another problem."""
     assert result.plan is not None
     report = verify(problem, result.plan)
     assert report.feasible, "the mechanism changes no constraint"

@@ -127,9 +127,9 @@ class Table:
 
 @from_fields
 def table(given: Table) -> None:
-    """Compute the draft lengths with the highest goodput per batch size.
+    """Compute the draft length with the highest goodput for each batch size.
 
-    Writes them as a configuration of the engine.
+    The result is written as a configuration for the engine.
     """
     from specopt.engines import ENGINES
     from specopt.instances.acceptance import read_acceptance

@@ -41,9 +41,9 @@ def front(
     as_json: AsJson = False,
     output: Output = None,
 ) -> int:
-    """Show the optimum along a field, certified at every point.
+    """Show the optimum for several values of a field, each with a certificate.
 
-    The output is a picture if its name ends in .png, .pdf or .svg, else JSON.
+    The output is a picture if its file name ends in .png, .pdf or .svg; otherwise, it is JSON.
     """
     from specopt import front as along
     from specopt.api.arguments import json_or_text, method_of

@@ -41,7 +41,7 @@ def _declared(info: Any, default: Any) -> Any:
 
 
 def from_fields(command: Callable[[Any], T]) -> Callable[..., T]:
-    """Convert a function of a dataclass to a command with one argument or option per field."""
+    """Convert a function with a dataclass parameter to a command with one option per field."""
     [holder] = inspect.signature(command, eval_str=True).parameters.values()
     hints = get_type_hints(holder.annotation, include_extras=True)
     parameters = []

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 RATE = 0.7
 """Acceptance rate assumed for an engine if no acceptance is specified.
 
-It is raised to the break-even rate if speculation does not pay off at this rate.
+The rate is raised to the break-even rate if speculation does not pay off at this rate.
 """
 
 PRICED = (0.5, 0.9)
@@ -123,7 +123,7 @@ def plan(given: Plan) -> int:
     """Make a judged plan from models, runtimes and a link, and list its assumptions.
 
     For a KIND, the output is a result file, as for solve; for an ENGINE, it is a configuration.
-    Values without an option are taken from a published setting and listed as assumed.
+    Values that no option specifies are taken from a published setting and listed as assumed.
     """
     from specopt.api.generate import from_deployment
     from specopt.engines import ENGINES

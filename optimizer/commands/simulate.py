@@ -70,10 +70,10 @@ class Simulate:
 def simulate(given: Simulate) -> None:
     """Simulate a plan with random acceptances, or a policy on a workload.
 
-    FILE RESULT: the real latency of a serving-latency or continuous-serving plan, or the tokens per
-    second of a draft-control plan, next to the number of the model. KIND --policy P --workload
-    FAMILY: the long-run performance of a policy. FILE --policy P: the same on the tasks of a
-    problem.
+    With FILE RESULT, report the actual latency of a serving-latency or continuous-serving plan, or
+    the tokens per second of a draft-control plan, next to the value of the model. With KIND
+    --policy P --workload FAMILY, report the long-run performance of a policy. With FILE --policy P,
+    report the performance of a policy on the tasks of a problem.
     """
     from specopt import simulate as play
     from specopt.api.simulate import simulator_of
@@ -158,7 +158,7 @@ def _policy_on_workload(
 def _parameters(
     simulator: Simulator, family: Family | None, param: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Split parameters into those of the workload family and the options of the simulator."""
+    """Split parameters into parameters of the workload family and options of the simulator."""
     from specopt.api.arguments import pairs_of, typed
 
     own = {} if family is None else family.plain

@@ -55,8 +55,8 @@ def solve(
 ) -> int:
     """Solve problems and show or save the results.
 
-    With several files, the output is a folder with one result per file, of the same name. The time
-    limit applies to each file. The exit code is the largest of all files.
+    With several files, the output is a folder that contains one result per file, with the same file
+    name. The time limit applies to each file. The exit code is the largest exit code of all files.
     """
     if not memory_limit > 0.0:
         raise InvalidInput(f"--memory-limit: expected gigabytes > 0, got {memory_limit:g}")

@@ -112,8 +112,8 @@ class Tune:
 def tune(given: Tune) -> None:
     """Choose draft lengths per batch size from measured throughput.
 
-    Prints the table for an engine, its gain with bands from held-out measurements, and whether to
-    disable speculation.
+    The command prints the table for an engine, its gain with uncertainty bands from held-out
+    measurements, and advice on whether to disable speculation.
     """
     from specopt.engines import ENGINES
     from specopt.instances.sweeps import parse_source, read_sweeps

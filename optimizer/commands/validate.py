@@ -107,11 +107,12 @@ class Validate:
 
 @from_fields
 def validate(given: Validate) -> int:
-    """Compare a prediction with your own server, and correct the data that it is based on.
+    """Compare a prediction with your own server, and correct the underlying data.
 
-    Runs the predicted loads on an OpenAI-compatible server and reads acceptance from its /metrics.
-    Prints predicted and measured throughput, the ranking of the options, and the largest errors.
-    The output is the corrected sweep or the corrected runtimes, for tune or plan.
+    The command runs the predicted loads on an OpenAI-compatible server and reads the acceptance
+    from the /metrics of the server. It prints predicted and measured throughput, the ranking of the
+    options, and the largest errors. The output is the corrected sweep for tune, or the corrected
+    runtimes for plan.
     """
     from specopt.measuring.record import Record
     from specopt.models.files import json_text, write_text

@@ -120,7 +120,7 @@ class Cell(Run):
     def key(self) -> str:
         """Key of the cell.
 
-        It depends on the problem, method, sources, limits and seed, but not on the name of the
+        The key depends on the problem, method, sources, limits and seed, but not on the name of the
         instance.
         """
         parts = [

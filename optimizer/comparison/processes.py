@@ -224,7 +224,7 @@ def run_cell(
 def submitting(
     executor: Executor | str, jobs: int | None, grace_seconds: float
 ) -> Iterator[Submit]:
-    """Open an executor, yield a function that sends a cell to the executor, and close it.
+    """Open an executor, yield a function that sends cells to it, and finally close the executor.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ class MethodSummary:
     label
         Name of the method with its options.
     cells
-        Number of common cells, which are those that every method of the kind accepted.
+        Number of common cells, that is, cells that every method of the kind accepted.
     proven
         Share of the common cells with a plan that is optimal by the best bound of any method, or
         with a proof of infeasibility.

@@ -26,7 +26,7 @@ WITHIN = 1e-9
 """Relative distance to the best objective up to which a plan also counts as the best."""
 
 MIN_GAP = 1e-6
-"""Gap below which a gap counts as a rounding error; charts and leaderboards then show 0."""
+"""Gap below which charts and leaderboards show 0, because smaller gaps are rounding errors."""
 
 _NESTED = ("options", "versions", "scale", "sources", "stats")
 """Fields of records that tables store as JSON text."""

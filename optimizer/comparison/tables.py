@@ -25,7 +25,7 @@ Tables = dict[str, list[dict[str, Any]]]
 def tables_of(comparison: Comparison) -> Tables:
     """Return one table per kind of problem, by title.
 
-    Columns for common cells precede those for all cells.
+    Columns for common cells precede the columns for all cells.
     """
     rows: dict[str, list[dict[str, Any]]] = {}
     for row in summaries(comparison):

@@ -1,4 +1,4 @@
-"""vLLM: number of drafts per batch size, an entry of its ``speculative_config``."""
+"""vLLM: the entry of its ``speculative_config`` that sets the number of drafts per batch size."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
 def setup(drafts: Setup) -> Config | None:
     """Return the options for the method and for adaptive verification.
 
-    The method is set if the name of the drafter begins with it. Only DSpark supports adaptive
-    verification. The result is None if vLLM has no options for the setup.
+    The method is set if the name of the drafter begins with the name of a method. Only DSpark
+    supports adaptive verification. The result is None if vLLM has no options for the setup.
     """
     known = method(drafts, METHODS)
     found: Config = {"method": known} if known else {}

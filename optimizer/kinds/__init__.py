@@ -39,7 +39,7 @@ def names_with(part: str) -> str:
 
 
 def kind_of(problem: Problem | type[Problem] | str) -> Kind:
-    """Return the kind of a problem, of a problem class, or with a given name.
+    """Return the kind that a problem, a problem class or a name specifies.
 
     Raises
     ------

@@ -120,8 +120,8 @@ class Chart:
     rows
         Data of the chart, as rows with the same keys.
     spec
-        Vega-Lite description without data and width. It consists of `mark` and `encoding`, or of
-        `layer`, and of other properties.
+        Vega-Lite description without data and width, which contains `mark` and `encoding`, or
+        `layer`, and other properties.
     note
         Note for readers, displayed with the chart.
     """

@@ -1,4 +1,4 @@
-"""The declaration of a kind of problem, and the classes of which a declaration consists."""
+"""Classes for declaring a kind of problem."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ class Simulator:
     def play(self) -> Callable[..., Simulation]:
         """The function that simulates a plan or policy on a world.
 
-        Its keywords are the seed, the number of replications, a callback and options.
+        The keywords are the seed, the number of replications, a callback and options.
         """
         found: Callable[..., Simulation] = import_module(self.module).simulate
         return found

@@ -1,5 +1,5 @@
-"""Relations between the optimum of a problem and that of a changed copy, and functions that change
-problems.
+"""Relations between the optimum of a problem and the optimum of a changed copy, and functions that
+change problems.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from specopt.models.errors import SpecoptError
 
 
 class OutOfMemory(SpecoptError):
-    """A pass did not fit into memory, although its estimate did."""
+    """Exception for a pass that does not fit into memory, although its estimate did."""
 
 
 @dataclass(frozen=True, kw_only=True)

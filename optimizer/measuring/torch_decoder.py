@@ -61,7 +61,7 @@ class TorchDecoder:
     Raises
     ------
     Unsupported
-        If the dimension of the embeddings differs from that of the layers.
+        If the dimension of the embeddings differs from the dimension of the layers.
     """
 
     def __init__(self, config: ModelConfig, *, device: Any, dtype: Any, seed: int = 0) -> None:

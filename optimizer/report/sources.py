@@ -83,8 +83,8 @@ def _result(source: str) -> Result:
 
 
 def _page(source: str, result: Result, problems: Sequence[Problem]) -> Page:
-    """Return the page for a result, judged using a given problem or the problem file that
-    it names.
+    """Return the page for a result, judged using a given problem or the problem file to
+    which the result refers.
     """
     noted = result.problem_file or ""
     file = Path(source).resolve().parent / noted

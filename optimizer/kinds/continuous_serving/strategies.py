@@ -29,7 +29,7 @@ def problems(
     max_length: int = 2,
     **kwargs: Any,
 ) -> ContinuousServingProblem:
-    """Draw a problem. Other parameters are those of `serving_latency.problems`, except `rounds`."""
+    """Draw a problem. `kwargs` are further parameters of `serving_latency.problems`."""
     sizes: dict[str, Any] = {"tasks": tasks, "max_output": max_output, "max_length": max_length}
     served = draw(serving_latency.served_problems(**sizes, **kwargs))
     arrivals = None

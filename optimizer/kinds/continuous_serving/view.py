@@ -20,7 +20,7 @@ from specopt.models.continuous_serving.steps import Stretch
 def stretches(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> list[Stretch]:
     """Return the periods between events, or an empty list if there are too many periods.
 
-    For predicted lengths, the periods are those of the first sample.
+    For predicted lengths, the first sample is used.
     """
     return problem.played(plan)[0].stretches
 

@@ -52,7 +52,7 @@ def problems(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: VerificationBatchProblem) -> VerificationBatchPlan:
-    """Draw a random batch, from which the last requests are removed until it is feasible."""
+    """Draw a random batch, from which the last requests are removed until the batch is feasible."""
     batch = draw(st.permutations(range(problem.requests)))[: draw(st.integers(0, problem.requests))]
     while batch and problem.violations(VerificationBatchPlan.from_dict({"batch": batch})):
         batch = batch[:-1]
