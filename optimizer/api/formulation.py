@@ -29,7 +29,7 @@ def formulation(problem: Problem, **options: Any) -> Any:
     Parameters
     ----------
     problem
-        Problem to formulate. The model is complete, except for `serving-latency`.
+        Problem to formulate. Except for `serving-latency`, one model represents it completely.
     options
         Options of the formulation. `serving-latency` accepts `length`, the speculation length,
         and `mechanism`; see the documentation.

@@ -58,8 +58,9 @@ def count(text: str | int) -> int:
 
 
 def interval(option: str, text: str | None) -> tuple[float, float] | None:
-    """Parse the text of an option as an interval: LOW:HIGH, or a single number; None yields
-    None.
+    """Parse the text of an option as an interval: LOW:HIGH, or a single number.
+
+    The result is None if the text is None.
     """
     if text is None:
         return None

@@ -1,5 +1,6 @@
-"""Cells of a comparison, each of which is a method applied to an instance within given limits, and
-records of their results.
+"""Cells of a comparison, and records of their results.
+
+A cell is a method applied to an instance within given limits.
 """
 
 from __future__ import annotations

@@ -59,8 +59,8 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
 def setup(drafts: Setup) -> Config | None:
     """Return the options for the algorithm, for token trees and for adaptive lengths.
 
-    The algorithm is set if the name of the drafter begins with it. The result is None if SGLang has
-    no options for the setup.
+    The algorithm is set if the name of the drafter begins with the name of an algorithm. The result
+    is None if SGLang has no options for the setup.
     """
     known = method(drafts, (*ALGORITHMS, "MTP"))
     found: Config = {"speculative_algorithm": "NEXTN" if known == "MTP" else known} if known else {}

@@ -140,8 +140,8 @@ class TorchDecoder:
         vocabulary).
 
         The tokens have shape (batch, m). The cache has room for the keys and values of `cached` + m
-        tokens; those of the new tokens are written after the cached ones. `rotation` and `mask` are
-        the results of the methods with these names for this pass.
+        tokens; the keys and values of the new tokens are written after the cached entries.
+        `rotation` and `mask` are the results of the methods with these names for this pass.
         """
         batch, new = tokens.shape
         shape, total = self.shape, cached + new
