@@ -63,9 +63,7 @@ class Change:
     explanation: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields except the result, with the status of its plan, as JSON-compatible
-        data.
-        """
+        """Return all fields except the result, and the result's status, as JSON-compatible data."""
         out = {name: value for name, value in vars(self).items() if name != "result"}
         status = None if self.result is None else self.result.status.value
         return out | {"bounds": list(self.bounds), "status": status}

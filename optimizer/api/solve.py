@@ -167,8 +167,7 @@ _ARGUMENTS = [name for name in inspect.signature(solve).parameters if name != "o
 
 
 def methods(problem: Problem | type[Problem] | None = None) -> tuple[type[Method], ...]:
-    """Return the methods that can solve a problem, or the methods of a problem class or of all
-    kinds.
+    """Return the methods for a problem, for a problem class, or for all kinds of problems.
 
     Methods of plug-ins come last.
     """
@@ -316,9 +315,7 @@ def _named(problem: Problem, name: str, options: Mapping[str, Any]) -> Method:
 
 
 def _best(problem: Problem, memory_limit: float) -> Method:
-    """Return the first method of a kind that can solve a problem: the portfolio, if the kind has
-    one.
-    """
+    """Return the first method of a kind that can solve a problem, usually the portfolio."""
     kind = kind_of(problem)
     values = [method() for method in kind.methods]
     for value in values:
@@ -356,9 +353,7 @@ def check_callback(callback: object) -> None:
 
 
 def _check_seconds(problem: Problem, method: Method, time_limit: float) -> None:
-    """Refuse a method that cannot keep a time limit; without a limit, warn if the method takes
-    long.
-    """
+    """Refuse a method that cannot keep a time limit; without a limit, warn if slow."""
     with blamed(type(method)):
         needs = method.seconds_needed(problem)
     total = sum(needs.values())
@@ -488,9 +483,7 @@ def _ended(said: Termination, proof: Proof, budget: Budget, gap: float) -> Termi
 
 
 def _saved(problem: Problem, method: Method, outcome: Outcome, defect: str) -> str:
-    """Save an outcome that the judge rejects so that it can be reported as a bug; return the
-    message.
-    """
+    """Save an outcome that the judge rejects, for a bug report, and return the message."""
     case = {
         "problem": problem.to_dict(),
         "method": method.name,

@@ -81,9 +81,7 @@ _PARSERS = {int: count, float: number}
 
 
 def filled(call: Callable[..., T], options: Any, **others: Any) -> T:
-    """Call a function or class with the options that match its parameters by name, and with
-    others.
-    """
+    """Call a function or class with those options that match its parameters, and with `others`."""
     shared = {one.name for one in fields(options)} & set(
         inspect.signature(call).parameters
     ) - others.keys()

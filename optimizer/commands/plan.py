@@ -211,9 +211,7 @@ def _deployment(given: Plan) -> Deployment:
 
 
 def _numbers(option: str, text: str | None, names: str, least: int) -> tuple[float, ...] | None:
-    """Parse the text of an option as at least `least` numbers >= 0; return None if the text is
-    None.
-    """
+    """Parse the text of an option as at least `least` numbers >= 0; None stays None."""
     parts = [] if text is None else text.split(",")
     try:
         found = tuple(map(float, parts))
@@ -414,9 +412,7 @@ def _unknown(
 
 
 def _predicted(config: Path) -> int:
-    """Return how many tokens the prediction heads of a model config predict; 1 if there are
-    none.
-    """
+    """Return how many tokens the prediction heads of a config predict; 1 without heads."""
     from specopt.models.files import read_json
 
     data = read_json(config)

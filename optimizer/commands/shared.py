@@ -154,9 +154,7 @@ def _from_stdin(path: Path) -> Path:
 
 
 def measured(problem: Problem, runtimes: Path | None) -> Problem:
-    """Return a problem with the runtimes from a file; without a file, return the problem
-    unchanged.
-    """
+    """Return a problem with the runtimes from a file, or unchanged if there is no file."""
     if runtimes is None:
         return problem
     return with_runtimes(problem, read_json(runtimes), str(runtimes))
@@ -205,9 +203,7 @@ def exit_code(result: Result) -> int:
 
 
 def check_target(target: Path | None, *sources: Path | None) -> None:
-    """Reject a target that cannot be written or equals one of the sources, before any work
-    is done.
-    """
+    """Reject a target that cannot be written or is one of the sources, before any work."""
     if target is not None and target.is_dir():
         raise InvalidInput(f"{target}: cannot be written (is a directory)")
     if target is None or not is_replaced(target):

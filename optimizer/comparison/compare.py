@@ -169,9 +169,7 @@ def compare(
 
 
 def _seconds_left(records: Sequence[Record], seconds: float) -> float:
-    """Return the expected duration of each remaining cell, in seconds, excluding kernel
-    compilation.
-    """
+    """Return the expected duration per remaining cell in seconds, without kernel compilation."""
     wall = sum(record.wall_seconds for record in records)
     preparing = sum(record.stats.get("preparing_seconds", 0.0) for record in records)
     return seconds * (1.0 - preparing / wall if wall > preparing else 1.0) / len(records)

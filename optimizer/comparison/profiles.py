@@ -130,9 +130,7 @@ def _profile(
 
 
 def _steps(values: Floats, end: float) -> list[tuple[float, float]]:
-    """Return the positions of the steps of a profile and the shares reached, up to the end of the
-    axis.
-    """
+    """Return the steps of a profile and the shares reached, up to the end of the axis."""
     finite = values[np.isfinite(values)]
     if not len(finite):
         return [(end, 0.0)]

@@ -115,8 +115,7 @@ class Comparison(Shown):
 
     @staticmethod
     def common(cells: Iterable[dict[str, Record]]) -> list[dict[str, Record]]:
-        """Return the cells that were accepted by every method that accepted at least half of all
-        cells.
+        """Return the cells accepted by every method that accepted at least half of all cells.
 
         Records of other methods are removed.
         """
@@ -152,14 +151,11 @@ class Comparison(Shown):
         return _distance(record, self.best(record)[1])
 
     def excess(self, record: Record) -> float | None:
-        """Return the relative distance of a record's objective to the best objective; None without
-        a plan.
-        """
+        """Return the relative distance of a record's objective to the best objective, or None."""
         return _distance(record, self.best(record)[0])
 
     def proven(self, record: Record) -> bool:
-        """Return whether a record's plan is optimal by the best bound of any method, within the
-        tolerance.
+        """Return whether a plan is optimal by the best bound of any method, within the tolerance.
 
         A proof that no plan is feasible also returns True.
         """
@@ -173,9 +169,7 @@ class Comparison(Shown):
         return record.infeasible or _within(self.excess(record))
 
     def plot(self) -> Picture:
-        """Return the performance profiles of the methods: shares of solved problems against gap and
-        time.
-        """
+        """Return the performance profiles: shares of solved problems against gap and time."""
         picture: Picture = late("picture")(self)
         return picture
 
@@ -271,9 +265,7 @@ def _within(distance: float | None) -> bool:
 def _better(
     record: Record, one: float | None, other: float | None, *, rising: bool = False
 ) -> float | None:
-    """Return the better of two objectives for a record's problem, or of two bounds if `rising` is
-    set.
-    """
+    """Return the better of two objectives of a problem, or of two bounds if `rising` is set."""
     least = (kind_of(record.kind).problem.sense_of(record.scale) == "minimize") != rising
     found = [value for value in (one, other) if value is not None]
     return min(found, default=None) if least else max(found, default=None)

@@ -49,8 +49,7 @@ def _interrupt(number: int, _: FrameType | None) -> NoReturn:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Make the signals raise KeyboardInterrupt in the enclosed code, and end the process
-    afterwards.
+    """Make the signals raise KeyboardInterrupt in the enclosed code, and exit afterwards.
 
     A signal that the process ignored from the start, for example because of nohup, remains ignored.
     """
@@ -73,9 +72,7 @@ AFTER_SECONDS = 0.01
 
 
 def _is_command() -> bool:
-    """Return whether this process runs the command, as the script `specopt` or `python -m
-    specopt`.
-    """
+    """Return whether this process runs the command, `specopt` or `python -m specopt`."""
     words = sys.orig_argv
     module = words[words.index("-m") + 1 :][:1] if sys.argv[:1] == ["-m"] and "-m" in words else []
     return module == ["specopt"] or [os.path.basename(word) for word in sys.argv[:1]] == ["specopt"]

@@ -39,9 +39,7 @@ _shown: set[str] = set()  # kernel modules that were already reported
 
 
 def print_progress(progress: Progress) -> None:
-    """Print the progress of a solve, unless it has just begun or a line was printed a
-    moment ago.
-    """
+    """Print the progress of a solve, unless it has just begun or was printed a moment ago."""
     print_step(progress.seconds, progress_line(progress))
 
 
@@ -114,9 +112,7 @@ def _is_far(progress: Progress) -> bool:
 
 @contextmanager
 def showing_kernels() -> Iterator[None]:
-    """Report on stderr which kernels the enclosed work compiles; nested calls report each only
-    once.
-    """
+    """Report on stderr which kernels the enclosed work compiles; nested calls report nothing."""
     if _show_kernels in listeners:
         yield
         return

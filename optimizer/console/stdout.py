@@ -44,9 +44,7 @@ def take_stdout() -> None:
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Send the output of the enclosed command to stderr, except for output written to
-    `stdout()`.
-    """
+    """Send the output of the enclosed command to stderr, except output to `stdout()`."""
     global _answer
     outer, _answer = _answer, sys.stdout
     try:

@@ -11,9 +11,7 @@ from specopt.models.fields import printable
 
 
 def discard(stream: TextIO) -> None:
-    """Redirect a stream to the null device, so that flushing its buffer at exit does not fail
-    again.
-    """
+    """Redirect a stream to the null device, so that flushing at exit does not fail again."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     except (OSError, ValueError):

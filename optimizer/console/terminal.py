@@ -62,9 +62,7 @@ class _Terminal(Console):
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Yield the segments to print, with all text escaped, including the text of `Text`
-        objects.
-        """
+        """Yield the segments to print, with all text escaped, including `Text` objects."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else _printable(text), style, control)
 
@@ -111,9 +109,7 @@ def sentence(out: Console, text: str, style: str = "") -> None:
 
 
 def table(*headers: str, left: int = 0, gap: int = 2) -> Table:
-    """Return an empty table whose first `left` columns are left-aligned; other columns are
-    right-aligned.
-    """
+    """Return an empty table with `left` left-aligned columns; the rest are right-aligned."""
     view = _Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for position, header in enumerate(headers):
         view.add_column(header, justify="left" if position < left else "right", no_wrap=True)

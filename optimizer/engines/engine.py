@@ -70,9 +70,7 @@ class Engine:
 
 
 def method(setup: Setup, known: Sequence[str]) -> str | None:
-    """Return the longest method name with which the name of a drafter begins, or None if none
-    matches.
-    """
+    """Return the longest method name with which a drafter's name begins, or None."""
     name = setup.drafter.lower().replace("-", "_")
     return max((one for one in known if name.startswith(one.lower())), key=len, default=None)
 

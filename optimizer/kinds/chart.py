@@ -180,8 +180,7 @@ class Picture:
         }
 
     def save(self, path: StrPath, *, dark: bool = False) -> None:
-        """Write a PNG, PDF or SVG file, depending on the suffix; a failed write leaves no partial
-        file.
+        """Write a PNG, PDF or SVG file, depending on the suffix; a failed write leaves no file.
 
         Raises
         ------
@@ -232,9 +231,7 @@ def _round(value: Any) -> Any:
 
 
 def time_unit(end: float) -> tuple[float, str]:
-    """Return the factor and the name of a suitable time unit for an axis that ends at `end`
-    seconds.
-    """
+    """Return the factor and name of a suitable time unit for an axis that ends at `end` seconds."""
     return (1.0, "s") if end >= 2.0 else (1e3, "ms") if end >= 2e-3 else (1e6, "µs")
 
 
@@ -337,9 +334,7 @@ def timeline(
     axis: str,
     closest: int,
 ) -> Chart:
-    """Return bars in lanes over time, as `gantt`, with sliders to zoom in by up to a factor of
-    `closest`.
-    """
+    """Return bars in lanes over time, as `gantt`, with sliders that zoom in by up to `closest`."""
     end = max(row["end (s)"] for row in rows)
     start = f"place * ({end!r} - {end!r} / zoom)"
     ends = {

@@ -113,9 +113,7 @@ UNITS = "every time is twice as long"
 
 
 def relations_of(problem: type[Problem]) -> Callable[..., Relation]:
-    """Return a function that declares a relation of a kind from its name, reason, change and
-    keywords.
-    """
+    """Return a function that declares a relation from its name, reason, change and keywords."""
 
     def declared(name: str, reason: str, change: Change, **more: Any) -> Relation:
         return Relation(kind=problem.kind, name=name, reason=reason, change=change, **more)
@@ -154,8 +152,7 @@ def shuffled(column: Sequence[Any], random: Random) -> list[int]:
 
 
 def scaled(factors: Mapping[str, float]) -> Change:
-    """Return a change that multiplies the given fields, and all numbers inside them, by their
-    factors.
+    """Return a change that multiplies the given fields, and all numbers in them, by factors.
 
     Nested fields may have their own factors.
     """

@@ -150,8 +150,7 @@ class Client:
         )
 
     def counted(self, before: Sequence[float] = ()) -> tuple[float, ...]:
-        """Return the number of drafts, the number of drafted tokens, and the accepted tokens by
-        position.
+        """Return the numbers of drafts, of drafted tokens, and of accepted tokens by position.
 
         With `before`, these are the increases since that earlier reading. The result is empty if
         the server does not count drafts.

@@ -41,9 +41,7 @@ class ForwardPass:
 
     @property
     def logit_positions(self) -> int:
-        """Number of scored positions per sequence: all in a verification, otherwise only
-        the last.
-        """
+        """Number of scored positions per sequence: all in a verification, otherwise one."""
         return self.new_tokens if self.phase == "verify" else 1
 
     def flops_per_task(self, config: ModelConfig) -> int:
@@ -54,8 +52,9 @@ class ForwardPass:
         return flops + shape.flops_per_logit * self.logit_positions
 
     def memory_bytes(self, config: ModelConfig, value_bytes: int) -> int:
-        """Return an upper estimate of the memory for cache and activations with plain kernels, in
-        bytes.
+        """Return an upper estimate of the memory for cache and activations, in bytes.
+
+        The estimate assumes plain attention kernels.
         """
         shape, new, total = config.exact, self.new_tokens, self.cached_tokens + self.new_tokens
         cache = 2 * shape.layers * shape.kv_heads * shape.head_dim * total

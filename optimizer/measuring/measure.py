@@ -102,9 +102,7 @@ class Settings:
 
     @property
     def passes(self) -> tuple[ForwardPass, ...]:
-        """All combinations of batch size, new tokens and cached tokens; the batch size varies
-        fastest.
-        """
+        """All combinations of batch size, new tokens and cached tokens; batch varies fastest."""
         return tuple(
             ForwardPass(batch=batch, new_tokens=new, cached_tokens=cached)
             for cached in self.cached_tokens

@@ -82,9 +82,7 @@ class TorchDecoder:
         self.activation = functional.silu if shape.gated else functional.gelu
 
     def new_cache(self, batch: int, length: int) -> list[tuple[Tensor, Tensor]]:
-        """Return random keys and values for each layer, with `length` cached tokens per
-        sequence.
-        """
+        """Return random keys and values per layer, with `length` cached tokens per sequence."""
         size = (batch, self.shape.kv_heads, length, self.shape.head_dim)
         return [(self._normal(size), self._normal(size)) for _ in self.layers]
 
@@ -136,8 +134,7 @@ class TorchDecoder:
         rotation: tuple[Tensor, Tensor] | None,
         mask: Tensor | None,
     ) -> Tensor:
-        """Return the logits for the last positions of a pass, with shape (batch, `logits`,
-        vocabulary).
+        """Return the last logits of a pass, with shape (batch, `logits`, vocabulary).
 
         The tokens have shape (batch, m). The cache has room for the keys and values of `cached` + m
         tokens; the keys and values of the new tokens are written after the cached entries.

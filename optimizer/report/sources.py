@@ -102,7 +102,5 @@ def _page(source: str, result: Result, problems: Sequence[Problem]) -> Page:
 
 
 def _belongs(result: Result, problem: Problem) -> bool:
-    """Return whether a result belongs to a problem, by kind and by digest if the result has a
-    digest.
-    """
+    """Return whether a result belongs to a problem, by kind and, if known, by digest."""
     return problem.kind == result.kind and result.problem_sha256 in ("", problem.sha256)

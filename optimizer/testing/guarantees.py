@@ -88,9 +88,7 @@ def check_method(method: Method, problems: Iterable[Problem] | None = None) -> N
 
 
 def problems_of_library(method: Method, *sizes: str) -> list[Problem]:
-    """Return some problems of each size from the library, restricted to those that a method can
-    solve.
-    """
+    """Return some library problems of each size that a method can solve."""
     found: list[Problem] = []
     for size in sizes:
         problems = (
@@ -239,9 +237,7 @@ def check_seed(case: Case) -> None:
 
 
 def check_no_time(case: Case) -> None:
-    """Check that a time limit of 0 yields either a quick plan or no plan, and never a false
-    claim.
-    """
+    """Check that a time limit of 0 yields a quick plan or no plan, and never a false claim."""
     # repeated, because the machine may be busy or other threads of the process may compile
     for _ in range(3):
         started = time.process_time()
@@ -256,9 +252,7 @@ def check_no_time(case: Case) -> None:
 
 
 def check_limit(case: Case) -> None:
-    """Check that a time limit T is exceeded by at most 0.05 T + 0.05 s plus the reported fixed
-    time.
-    """
+    """Check that a time limit T is exceeded by at most 0.05 T + 0.05 s plus the fixed time."""
     for _ in range(3):  # repeated, because the machine may be busy
         started = time.perf_counter()
         result = case.solve(time_limit=LIMIT_SECONDS)
@@ -270,9 +264,7 @@ def check_limit(case: Case) -> None:
 
 
 def check_gap(case: Case) -> None:
-    """Check that with a wide gap, every plan with a bound is optimal and the termination is the
-    gap.
-    """
+    """Check that with a wide gap, plans with a bound are optimal and end by the gap."""
     result = case.checked(gap=1e9)
     if result.bound is not None:
         by = Termination.GAP if result.gap else Termination.CONVERGED
@@ -298,9 +290,7 @@ def check_callback(case: Case) -> None:
 
 
 def check_stop(case: Case) -> None:
-    """Check that a callback that returns True stops the solve and yields the current plan,
-    if any.
-    """
+    """Check that a callback that returns True stops the solve with the current plan, if any."""
     result = case.checked(callback=lambda progress: True)
     if result.status is not Status.INFEASIBLE:
         case.expect(result.plan is not None, "has no plan when it is stopped: offer one first")
@@ -321,9 +311,7 @@ def check_interrupt(case: Case) -> None:
 
 
 def check_files(case: Case) -> None:
-    """Check that a saved result and its options are unchanged after reading, and that the judge
-    agrees.
-    """
+    """Check that a saved result is unchanged after reading, and that the judge agrees with it."""
     result = case.answer
     with tempfile.TemporaryDirectory() as folder:
         save(result, Path(folder, "result.json"))

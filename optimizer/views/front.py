@@ -41,9 +41,7 @@ def print_front(found: Front, out: Console) -> None:
 
 
 def front_picture(found: Front) -> Picture:
-    """Return a chart of the objective and the bound against the field, and charts of other plan
-    terms.
-    """
+    """Return a chart of objective and bound against the field, and charts of other plan terms."""
     label = found.problem.objective_label
     rows = [
         {found.field: value, label: figure, "line": name}

@@ -129,9 +129,7 @@ class Entry:
 
 
 def print_comparison(entries: Sequence[Entry], out: Console) -> None:
-    """Print a table of results for one kind of problem, with objectives relative to the first
-    result.
-    """
+    """Print a table of results for one kind of problem, relative to the first objective."""
     results = [entry.result for entry in entries]
     reference = next((result.objective for result in results if result.objective is not None), None)
     columns = view_of(results[0].kind).columns

@@ -22,9 +22,7 @@ def print_speculation_table(
     advice: Sequence[str],
     out: Console,
 ) -> None:
-    """Print the acceptance, the draft lengths with their speed-ups, and the engine
-    configuration.
-    """
+    """Print the acceptance, the draft lengths and speed-ups, and the engine configuration."""
     if isinstance(acceptance, PositionAcceptance):
         head, values = (
             f"Acceptance by position{' (the last for all others)' if acceptance.extends else ''}",

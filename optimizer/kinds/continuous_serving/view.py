@@ -28,9 +28,7 @@ def stretches(problem: ContinuousServingProblem, plan: ContinuousServingPlan) ->
 def print_plan(
     problem: ContinuousServingProblem, plan: ContinuousServingPlan, out: Console
 ) -> None:
-    """Print the batches over time and, for mean latency, the time within which 95 % of tasks
-    finish.
-    """
+    """Print the batches over time and, for mean latency, when 95 % of the tasks have finished."""
     if problem.objective == "mean_latency":
         line(out, "95 % of tasks", f"within {np.quantile(problem.latencies(plan), 0.95):.6g} s")
     found = stretches(problem, plan)

@@ -26,9 +26,7 @@ TRIPS = st.just(0.0) | WAYS | st.lists(WAYS, min_size=1, max_size=3)
 
 
 def _passes(*units: float) -> st.SearchStrategy[list[dict[str, float]]]:
-    """Return a strategy for one or two pieces of a pass time, in one of the given units of
-    ticks.
-    """
+    """Return a strategy for one or two pieces of a pass time, in a given unit of ticks."""
     row = st.tuples(st.sampled_from(units), st.sampled_from(PIECES)).map(
         lambda drawn: {
             name: drawn[0] * x * TICK / (16 if name == PIECE[3] else 1)

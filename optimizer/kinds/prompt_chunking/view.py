@@ -26,9 +26,7 @@ BAR_WIDTH = 40
 
 
 def print_plan(problem: PromptChunkingProblem, plan: PromptChunkingPlan, out: Console) -> None:
-    """Print the chunks and their times on the uplink, in the cloud and on the downlink, to
-    scale.
-    """
+    """Print the chunks and their times on uplink, in the cloud and on downlink, to scale."""
     times = problem.timeline(plan)
     scale = BAR_WIDTH / (times[-1].download[1] or 1.0)
     line(
@@ -58,9 +56,7 @@ def print_plan(problem: PromptChunkingProblem, plan: PromptChunkingPlan, out: Co
 
 
 def timeline_bars(times: list[ChunkTimes]) -> list[list[Bar]]:
-    """Return the bars of each chunk: device (if its time is not zero), upload, each GPU, and
-    download.
-    """
+    """Return the bars of each chunk: device (unless it takes no time), upload, GPUs, download."""
     bars = []
     for chunk in times:
         own = [("device", *chunk.local)] if chunk.local[1] > chunk.local[0] else []

@@ -54,9 +54,7 @@ decoders = paper_decoders | exact_decoders()
 
 @st.composite
 def linear_runtimes(draw: st.DrawFn) -> LinearRuntime:
-    """Draw a linear runtime whose slope and overhead cover several orders of magnitude, including
-    zero.
-    """
+    """Draw a linear runtime whose slope and overhead cover many magnitudes, including zero."""
     return LinearRuntime(
         seconds_per_flop=draw(magnitudes(-12, -6) | st.just(0.0)),
         overhead_seconds=draw(magnitudes(-5, 1) | st.just(0.0)),
@@ -138,9 +136,7 @@ def memory(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: ServingData[Any]) -> ServingLatencyPlan:
-    """Draw a plan with every task once and shares with a sum of at most 1; memory may be
-    exceeded.
-    """
+    """Draw a plan with every task once and shares of at most 1 in total; memory may not suffice."""
     K = problem.tasks
     order = draw(st.permutations(range(K)))
     cuts = [0, *(k for k in range(1, K) if draw(st.booleans())), K]
@@ -162,9 +158,7 @@ def plans(draw: st.DrawFn, problem: ServingData[Any]) -> ServingLatencyPlan:
 
 @st.composite
 def served_problems(draw: st.DrawFn, /, **kwargs: Any) -> ServingLatencyProblem:
-    """Draw a problem with data from deployments, such as a rate for each task, or predicted
-    lengths.
-    """
+    """Draw a problem with data from deployments, such as rates per task or predicted lengths."""
     problem = draw(problems(**kwargs))
     rows = lists_of(st.integers(1, problem.longest_output), problem.tasks)
     changes: dict[str, Any] = {}

@@ -219,9 +219,7 @@ def _axis(end: float, columns: int) -> str:
 
 
 def _round_step(minimum: float) -> float:
-    """Return the smallest number of the form 1, 2 or 5 times a power of ten that is at least
-    `minimum`.
-    """
+    """Return the smallest number of the form 1, 2 or 5 times 10^n that is at least `minimum`."""
     power = 1.0
     while power > minimum:
         power /= 10

@@ -19,9 +19,7 @@ BIT = 2.0**-10
 def problems(
     draw: st.DrawFn, requests: tuple[int, int] = (0, 7), ample_memory: bool = False
 ) -> VerificationBatchProblem:
-    """Draw a valid problem whose times are multiples of 2^-10 s; ties and late requests are
-    common.
-    """
+    """Draw a valid problem whose times are multiples of 2^-10 s, so that ties are common."""
     n = draw(st.integers(*requests))
     start = draw(st.integers(-8, 8))
 
