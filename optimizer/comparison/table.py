@@ -151,7 +151,10 @@ class Comparison(Shown):
         return _distance(record, self.best(record)[1])
 
     def excess(self, record: Record) -> float | None:
-        """Return the relative distance of a record's objective to the best objective, or None."""
+        """Return the relative distance of a record's objective to the best objective.
+
+        The distance is None if the record has no plan.
+        """
         return _distance(record, self.best(record)[0])
 
     def proven(self, record: Record) -> bool:
