@@ -1,4 +1,4 @@
-"""`python -m specopt` and the `specopt` command."""
+"""Entry point of `python -m specopt` and of the `specopt` command."""
 
 from specopt.commands.cli import main
 

@@ -1,1 +1,1 @@
-"""The front door: functions for Python, on which the commands are built."""
+"""The Python interface, on which the commands are built."""

@@ -1,5 +1,5 @@
-"""Values given as `name=value` on the command line: options, parameters of families, problem
-fields.
+"""Parsing of the `name=value` pairs of the command line: method options, parameters of problem
+families, and problem fields.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ P = TypeVar("P", bound=Problem)
 
 
 def pairs_of(values: Sequence[str], option: str) -> dict[str, str]:
-    """Return the pairs in `name=value` texts, in order.
+    """Parse texts of the form `name=value` into a dictionary, in the given order.
 
     Raises
     ------
@@ -45,13 +45,13 @@ def pairs_of(values: Sequence[str], option: str) -> dict[str, str]:
 def method_of(
     problem: Problem, name: str | None, values: Sequence[str], memory_limit: float = MEMORY_LIMIT
 ) -> Method:
-    """Return the method with a given name (None: the default method), with its options set.
+    """Return the named method (None: the default method) with its options set.
 
     Raises
     ------
     InvalidInput
-        If the method has no such option, or the value has the wrong type; the message lists the
-        options.
+        If the method has no such option, or the value has the wrong type. The message lists the
+        options of the method.
     Unsupported
         If the method does not exist or cannot solve the problem.
     """
@@ -63,7 +63,7 @@ def method_of(
 
 
 def option_types(method: type[Method]) -> dict[str, Any]:
-    """Return the types of a method's options."""
+    """Return the type of each option of a method, by option name."""
     hints = get_type_hints(method)
     return {field.name: hints[field.name] for field in dataclasses.fields(method)}
 
@@ -80,7 +80,7 @@ def _typed_pairs(
 
 
 def parameters_of(family: str, values: Sequence[str]) -> dict[str, Any]:
-    """Return the parameters of a family, converted to the types of their defaults.
+    """Return parameters of a problem family, converted to the types of their defaults.
 
     Raises
     ------
@@ -96,9 +96,10 @@ def parameters_of(family: str, values: Sequence[str]) -> dict[str, Any]:
 
 
 def with_fields(problem: Problem, values: Sequence[str]) -> Problem:
-    """Return a problem with some fields replaced.
+    """Return a copy of a problem with some fields replaced.
 
-    Values are JSON, or else text. Dots in a name lead into nested fields.
+    A value is parsed as JSON if possible, and is otherwise used as text. Dots in a field name
+    separate the levels of nested fields.
 
     Raises
     ------
@@ -111,7 +112,7 @@ def with_fields(problem: Problem, values: Sequence[str]) -> Problem:
 
 
 def json_or_text(text: str) -> Any:
-    """Return the JSON value of a text, or the text itself if it is not JSON."""
+    """Parse a text as JSON; return the text itself if it is not valid JSON."""
     try:
         return json.loads(text, parse_constant=str)
     except ValueError:
@@ -119,14 +120,16 @@ def json_or_text(text: str) -> Any:
 
 
 def with_field(problem: P, path: str, value: Any, where: str = "") -> P:
-    """Return a problem with one field replaced.
+    """Return a copy of a problem with one field replaced.
 
-    Dots in a path lead into nested fields; in a list, a name changes all its entries.
+    Dots in a path separate the levels of nested fields. A name applied to a list changes that
+    field in all entries of the list.
 
     Raises
     ------
     InvalidInput
-        If the path does not exist, or the problem rejects the value; `where` begins the message.
+        If the path does not exist, or the problem rejects the value. The message begins with
+        `where`.
     """
     if not isinstance(path, str):
         raise InvalidInput(f"field: expected the name of a field, got {describe(path)}")
@@ -144,7 +147,7 @@ def _assign(place: Any, steps: Sequence[str], value: Any, where: str) -> None:
     if isinstance(place, list) and int(step) < len(place):
         key: Any = int(step)
     elif isinstance(place, dict) and (step in place or not rest):
-        key = step  # the reader of the problem rejects unknown names
+        key = step  # Problem.from_dict rejects unknown names
     elif isinstance(place, dict | list):
         raise InvalidInput(f"{where}: the problem has no {step!r} there")
     else:
@@ -156,12 +159,12 @@ def _assign(place: Any, steps: Sequence[str], value: Any, where: str) -> None:
 
 
 def typed(name: str, hint: Any, text: str) -> Any:
-    """Return a text as a value of a type: bool, int, float, str, a Literal, or a union with None.
+    """Convert a text to a type: bool, int, float, str, a Literal, or a union with None.
 
     Raises
     ------
     InvalidInput
-        If the text has another type.
+        If the text is not a value of the type.
     """
     origin, members = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):

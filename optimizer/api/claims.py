@@ -1,5 +1,5 @@
-"""Check the claims of a result against its numbers, because files can be edited, and describe its
-certificate.
+"""Checks of a result's claims against its numbers, because result files can be edited, and the
+wording of its certificate.
 """
 
 from __future__ import annotations
@@ -17,26 +17,27 @@ from specopt.models.result import Result, Status, Termination
 from specopt.solvers.method import Method
 
 CLOSE = 1e-6
-"""Relative distance of bound and objective up to which a smaller claimed gap is used, if the
-problem that defines the gap is unknown.
+"""Relative distance between bound and objective below which they count as close. A claimed gap
+up to this value is used only if they are close; see `without_refuted_claims`.
 """
 
 
 def without_refuted_claims(
     result: Result, problem: Problem | None = None, report: Report | None = None
 ) -> tuple[Result, list[str]]:
-    """Return a result whose status, bound and gap follow from its numbers, and its refuted claims.
+    """Return a result whose status, bound and gap follow from its numbers, and the refuted claims.
 
     Parameters
     ----------
     result
         Result as it was read.
     problem
-        Problem of the result; None if unknown. The claimed gap is then used if it depends on the
-        problem's data, unless it is close to 0 although bound and objective are not close.
+        Problem of the result; None if unknown. If the gap depends on the data of an unknown
+        problem, the claimed gap is used, unless it is close to 0 although bound and objective
+        are not close.
     report
-        The judge's report on the plan, whose objective replaces the claimed one. Without a report
-        the claimed objective is used.
+        Report of the judge on the plan. The objective of the report replaces the claimed
+        objective; without a report, the claimed objective is used.
     """
     kind = problem_type(result.kind)
     if result.plan is None:
@@ -76,15 +77,15 @@ def without_refuted_claims(
 
 
 def method_of_result(result: Result) -> type[Method] | None:
-    """Return the method of a result, or None if it is not installed."""
+    """Return the method that produced a result, or None if the method is not installed."""
     try:
         return method_named(result.kind, result.method)
-    except SpecoptError:  # a plug-in that has changed
+    except SpecoptError:  # the plug-in of the method has changed
         return None
 
 
 def every_plan_has(kind: type[Problem], scale: Sequence[float] = ()) -> str:
-    """Return the words before a bound on the objective of every plan of a kind.
+    """Return the phrase that precedes a bound on the objective of every plan of a kind.
 
     Examples
     --------
@@ -101,17 +102,17 @@ def every_plan_has(kind: type[Problem], scale: Sequence[float] = ()) -> str:
 
 
 def _has_either_sense(kind: type[Problem]) -> bool:
-    """Return whether some problems of a kind are minimised, and others are maximised."""
+    """Return whether a kind has both minimisation and maximisation problems."""
     return "sense_of" in vars(kind)
 
 
 def certificate(result: Result, problem: Problem | None = None) -> list[str]:
-    """Return sentences that state how much better any other plan can be, and why.
+    """Return sentences that state by how much another plan could be better, and why.
 
     Parameters
     ----------
     result
-        Result whose gap is used unchanged.
+        Result to describe. Its gap is not recomputed.
     problem
         Problem of the result; None if unknown.
     """
@@ -143,7 +144,7 @@ def certificate(result: Result, problem: Problem | None = None) -> list[str]:
 
 
 def at_most(share: float) -> str:
-    """Return a share as a percentage, rounded up to two digits.
+    """Return a share as a percentage, rounded up to two significant digits.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Formulations: models of Pyomo and CVXPY that state problems, for any solver that these
+"""Formulations: Pyomo and CVXPY models of problems, for use with any solver that these libraries
 support.
 """
 
@@ -16,22 +16,23 @@ from specopt.models.problem import P, Problem, refuse_subclass
 from specopt.solvers.formulation import Formulation, solution
 
 FORMATS = ("lp", "mps")
-"""Formats of model files."""
+"""File formats of models."""
 
 
 def formulation(problem: Problem, **options: Any) -> Any:
-    """Return the model of a problem: a Pyomo model, or for `fair-goodput` a CVXPY problem.
+    """Return a model of a problem: a CVXPY problem for `fair-goodput`, otherwise a Pyomo model.
 
-    Its sets, variables and constraints have the names of the documentation. A Pyomo model scales
-    its objective: the problem's objective is `model.unit` times the model's, plus `model.offset`.
+    Its sets, variables and constraints are named as in the documentation. A Pyomo model scales its
+    objective: the objective of the problem is `model.unit` times the objective of the model, plus
+    `model.offset`.
 
     Parameters
     ----------
     problem
-        Problem to state. One model states it completely, except for `serving-latency`.
+        Problem to formulate. Except for `serving-latency`, one model represents it completely.
     options
-        Options of the formulation. `serving-latency` has `length`, the speculation length, and
-        `mechanism`; see the documentation.
+        Options of the formulation. `serving-latency` accepts `length`, the speculation length,
+        and `mechanism`; see the documentation.
 
     Raises
     ------
@@ -59,14 +60,14 @@ def formulation(problem: Problem, **options: Any) -> Any:
 
 
 def plan_of(problem: Problem[P], model: Any) -> P:
-    """Return the plan in a solved model, whichever solver solved it.
+    """Return the plan from a solved model, regardless of the solver that was used.
 
-    Use `problem.evaluate` to compute its objective.
+    Use `problem.evaluate` to compute the objective of the plan.
 
     Parameters
     ----------
     problem
-        Problem that the model states.
+        Problem that the model represents.
     model
         Model returned by `formulation`, with a solution.
 
@@ -85,7 +86,7 @@ def plan_of(problem: Problem[P], model: Any) -> P:
 
 
 def write_formulation(problem: Problem, path: Path, form: str, **options: Any) -> None:
-    """Write the model of a problem as an LP or MPS file, all or nothing.
+    """Write the model of a problem as an LP or MPS file; a failed write leaves no partial file.
 
     Raises
     ------
@@ -102,7 +103,7 @@ def write_formulation(problem: Problem, path: Path, form: str, **options: Any) -
         raise Unsupported(f"formulation: the program of {problem.kind} is not linear")
     from pyomo.common.log import LoggingIntercept
 
-    # the messages that Pyomo logs are also in its exceptions
+    # Pyomo's log messages repeat what its exceptions say
     with TemporaryDirectory() as folder, LoggingIntercept(module="pyomo"):
         target = Path(folder, f"program.{form}")
         formulation(problem, **options).write(

@@ -1,4 +1,4 @@
-"""Plans, comparisons and sweeps as tables of Arrow, pandas and Polars."""
+"""Conversion of plans, comparisons and sweeps to Arrow, pandas and Polars tables."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ def to_arrow(value: Any) -> Any:
     Parameters
     ----------
     value
-        A plan or a result with a plan (the rows of its CSV file), several results (one row each), a
-        `Front`, a `Comparison` (one row per run), or a `Sweep` (one row per measurement).
+        Value to convert: a plan or a result with a plan (the rows of its CSV file), several
+        results (one row each), a `Front`, a `Comparison` (one row per run), or a `Sweep` (one row
+        per measurement).
 
     Raises
     ------
@@ -57,7 +58,7 @@ def to_arrow(value: Any) -> Any:
 
 
 def to_pandas(value: Any) -> Any:
-    """Return a pandas data frame of any value that `to_arrow` accepts.
+    """Return any value that `to_arrow` accepts as a pandas data frame.
 
     Raises
     ------
@@ -69,7 +70,7 @@ def to_pandas(value: Any) -> Any:
 
 
 def to_polars(value: Any) -> Any:
-    """Return a Polars data frame of any value that `to_arrow` accepts.
+    """Return any value that `to_arrow` accepts as a Polars data frame.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""The optimum along a field of a problem, certified at every point.
+"""Solutions of a problem for several values of one of its fields, each with its own certificate.
 
-Each solve starts from the plan of the previous point.
+Each solve starts from the plan found for the previous value.
 """
 
 from __future__ import annotations
@@ -27,20 +27,20 @@ from specopt.models.result import Result, Termination
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Front(Shown):
-    """The optimum at several values of a field.
+    """Results of a problem for several values of one field.
 
     Parameters
     ----------
     problem
-        The original problem.
+        Original problem.
     field
         Name of the field, as passed to `front`.
     values
         Values of the field.
     results
-        Results of the problem with these values.
+        Result for each value.
     seconds
-        Total time of all solves.
+        Total duration of all solves, in seconds.
     """
 
     problem: Problem
@@ -55,14 +55,14 @@ class Front(Shown):
         return any(result.termination is Termination.INTERRUPTED for result in self.results)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per point: the value, and the row of its result."""
+        """Return one row per point, with the field value and the row of the result."""
         return [
             {self.field: value} | one.row()
             for value, one in zip(self.values, self.results, strict=True)
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the points, with their plans, as JSON-like data."""
+        """Return the points and their plans as JSON-compatible data."""
         points = [
             {
                 "value": row.pop(self.field),
@@ -85,7 +85,7 @@ class Front(Shown):
         return pyarrow().Table.from_pylist(self.rows())
 
     def plot(self) -> Picture:
-        """Return a chart of objective and bound along the field."""
+        """Return a chart of the objective and the bound against the field."""
         picture: Picture = late("picture")(self)
         return picture
 
@@ -101,26 +101,30 @@ def front(
     seed: int = 0,
     verbose: bool = False,
 ) -> Front:
-    """Solve a problem at several values of a field, each from the previous plan if it is feasible.
+    """Solve a problem for several values of a field, each time starting from the previous plan.
+
+    A plan that is infeasible for the next value is not used as a start.
 
     Parameters
     ----------
     problem
-        The problem.
+        Problem whose field varies.
     field
-        Name of the field; dots lead into nested fields, and in a list, a name changes all entries.
+        Name of the field. Dots separate the levels of nested fields. A name applied to a list
+        changes that field in all entries.
     values
-        Values of the field, in the order of the solves.
+        Values of the field, in the order in which they are solved.
     method
         As for `solve`.
     time_limit
-        Time limit for all solves, in seconds. Every solve gets an equal part of the remaining time.
+        Time limit for all solves together, in seconds. Each solve may use an equal share of the
+        remaining time.
     gap
         As for `solve`.
     seed
         As for `solve`.
     verbose
-        Print the progress to stderr.
+        Whether to print progress to stderr.
 
     Raises
     ------

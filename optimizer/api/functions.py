@@ -1,4 +1,4 @@
-"""Methods made from plain functions of a problem that return a plan."""
+"""Methods made from plain functions that return a plan for a problem."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
 
 MethodLike = str | Method | Solver
-"""Accepted types of a method: a name, a method, or a function from a problem to a plan."""
+"""Types accepted as a method: a name, a method, or a function that maps a problem to a plan."""
 
 
 def is_function(method: object) -> bool:
-    """Return whether an argument is a plain function rather than a name, a method or a class."""
+    """Return whether a method argument is a plain function, not a name, a method or a class."""
     return callable(method) and not isinstance(method, (str, Method, type))
 
 
 @cache
 def method_of_function(function: Callable[[Any], Any], problem: type[Problem]) -> Method:
-    """Return a method that calls a function; its result has no bound."""
+    """Wrap a function as a method. Results of such a method have no bound."""
 
     @dataclass(frozen=True)
     class Function(Method):
@@ -45,5 +45,5 @@ def method_of_function(function: Callable[[Any], Any], problem: type[Problem]) -
                     raise InvalidInput(f"{self.name}: the plan violates: {violations[0]}")
             return Outcome(plan=plan)
 
-    Function.__module__ = function.__module__  # the sources of its results are in this module
+    Function.__module__ = function.__module__  # results look up their sources in this module
     return Function()

@@ -1,4 +1,4 @@
-"""Sources of problems: named families, traces of requests, and deployments."""
+"""Sources of problems: named problem families, request traces and deployments."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from specopt.models.problem import Problem
 from specopt.models.workload import Workload
 
 FAMILIES = {family.name: family for kind in KINDS for family in kind.families}
-"""Families of specopt, by name."""
+"""Built-in problem families, by name."""
 
 WORKLOADS = {
     family.name: family
@@ -26,11 +26,11 @@ WORKLOADS = {
     if kind.simulator is not None and issubclass(kind.simulator.world, Workload)
     for family in kind.simulator.workloads
 }
-"""Families of workloads for policies, by name."""
+"""Built-in families of workloads for policies, by name."""
 
 
 def family_named(name: str) -> Family | None:
-    """Return a family of specopt or of a plug-in by its name KIND/FAMILY, or None.
+    """Return the built-in or plug-in family named KIND/FAMILY, or None.
 
     Raises
     ------
@@ -41,12 +41,12 @@ def family_named(name: str) -> Family | None:
 
 
 def known_family(where: str, name: object) -> Family:
-    """Return a family by its name.
+    """Return the family with a given name.
 
     Raises
     ------
     InvalidInput
-        If the family does not exist; the message begins with `where`.
+        If the family does not exist. The message begins with `where`.
     """
     found = family_named(name) if isinstance(name, str) else None
     if found is None:
@@ -59,7 +59,7 @@ def known_family(where: str, name: object) -> Family:
 
 
 def families(kind: str | None = None) -> tuple[Family, ...]:
-    """Return the families of one kind, or of all kinds; those of plug-ins come last.
+    """Return the families of one kind, or of all kinds. Families of plug-ins come last.
 
     Raises
     ------
@@ -72,14 +72,14 @@ def families(kind: str | None = None) -> tuple[Family, ...]:
 
 
 def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:
-    """Return a problem from a named family: the same parameters and seed give the same problem.
+    """Generate a problem from a named family; equal parameters and seeds yield equal problems.
 
     Parameters
     ----------
     family
-        KIND/FAMILY, for example ``"serving-latency/paper-1"``.
+        Name of the form KIND/FAMILY, for example ``"serving-latency/paper-1"``.
     seed
-        Seed of numpy's default generator.
+        Seed of NumPy's default random number generator.
     parameters
         Parameters of the family.
 
@@ -93,7 +93,7 @@ def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:
 
 
 def workload(family: str, *, seed: int = 0, **parameters: Any) -> Workload:
-    """Return a workload for policies, from a named family such as `fair-goodput/switching`.
+    """Generate a workload for policies from a named family such as `fair-goodput/switching`.
 
     Raises
     ------
@@ -107,12 +107,12 @@ def workload(family: str, *, seed: int = 0, **parameters: Any) -> Workload:
 
 
 def from_trace(kind: str) -> FromTrace:
-    """Return the rules by which problems of a kind are made from traces.
+    """Return the rules for making problems of a kind from traces.
 
     Raises
     ------
     InvalidInput
-        If traces do not contain enough data for problems of this kind.
+        If problems of this kind cannot be made from traces.
     """
     able = {one.name: one.from_trace for one in kinds() if one.from_trace is not None}
     if kind not in able:
@@ -121,27 +121,27 @@ def from_trace(kind: str) -> FromTrace:
 
 
 def from_deployment() -> dict[str, Callable[[Deployment, int], Proposal]]:
-    """Return, by kind, the functions that make a problem from a deployment."""
+    """Return the functions that make a problem from a deployment, by kind."""
     return {kind.name: kind.from_deployment for kind in kinds() if kind.from_deployment is not None}
 
 
 def with_runtimes(problem: Problem, data: object, where: str = "runtimes") -> Problem:
-    """Return a problem with measured runtimes and with the models for which they are measured.
+    """Return a copy of a problem with measured runtimes and the models that were measured.
 
     Parameters
     ----------
     problem
-        A problem whose kind has runtimes.
+        Problem of a kind that uses runtimes.
     data
-        Output of `specopt fit` for draft and verify model, or
+        Output of `specopt fit` for the draft and verify models, or
         ``{"draft": runtime, "verify": runtime}``.
     where
-        Name of the data, for messages.
+        Name of the data in error messages.
 
     Raises
     ------
     InvalidInput
-        If problems of this kind have no runtimes, or the data has another form.
+        If problems of this kind have no runtimes, or the data has the wrong form.
     """
     fields = kind_of(problem).from_runtimes
     if fields is None:

@@ -1,10 +1,9 @@
-"""The instance library: problems that are shipped with the package, and the best known result of
-each.
+"""The instance library: problems shipped with the package, each with its best known result.
 
-Each kind of problem has a file of JSON lines with one instance per line. Small problems are stored
-in full and are therefore identical on every machine, whatever the generator. Large problems are
-stored as a recipe and the digest of the generated problem. To add an instance, add a line with its
-recipe; `make library` adds the best known result.
+Each kind of problem has a JSON Lines file with one instance per line. Small problems are stored
+in full, so that they are identical on every machine even if the generator changes. Large problems
+are stored as a recipe and the digest of the generated problem. To add an instance, append a line
+with its recipe; `make library` then adds the best known result.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _NAMES = tuple(kind.name for kind in KINDS)
 
 @dataclass(frozen=True, kw_only=True)
 class BestKnown:
-    """The best known plan and bound of an instance, and their origins.
+    """Best known plan and bound of an instance, with their origins.
 
     Parameters
     ----------
@@ -41,7 +40,7 @@ class BestKnown:
     bound
         Best known bound on the objective of every plan, or None.
     status
-        "optimal" if the bound proves the objective within 1e-9, else "feasible".
+        "optimal" if the bound proves the objective to within 1e-9, else "feasible".
     gap
         Relative distance between objective and bound; None without a bound.
     method
@@ -51,13 +50,14 @@ class BestKnown:
     confirmed_by
         Other methods that proved the same optimum independently, within their tolerance.
     seconds
-        Solution time of the method that proved the bound, or found the plan if there is no bound.
+        Solution time in seconds of the method that proved the bound, or of the method that found
+        the plan if there is no bound.
     date
         Date of the result.
     versions
         Versions of the libraries that produced the result.
     plan
-        The plan, if it is short.
+        The plan, if it is short enough to be stored.
     """
 
     objective: float
@@ -75,15 +75,15 @@ class BestKnown:
 
 @dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Instructions for making an instance of the library.
+    """Instructions for generating an instance of the library.
 
     Parameters
     ----------
     name
-        Name, KIND/FAMILY/LABEL.
+        Name of the instance, KIND/FAMILY/LABEL.
     size
-        "small" (for proofs), "paper" (as large as the paper's), "large", "adversarial", or "real"
-        (from measured data).
+        Size class: "small" (suitable for proofs of optimality), "paper" (the size used in the
+        paper), "large", "adversarial", or "real" (from measured data).
     seed
         Seed of the family.
     parameters
@@ -93,7 +93,7 @@ class Recipe:
     source
         Origin of real data; None if a family generates the instance.
     problem
-        Fields of the problem without header and name; None if the recipe replaces them.
+        Fields of the problem without header and name; None if the problem is generated instead.
     """
 
     name: str
@@ -106,29 +106,29 @@ class Recipe:
 
     @property
     def kind(self) -> str:
-        """Kind of the problem."""
+        """The problem kind of the instance."""
         return self.name.partition("/")[0]
 
     @property
     def family(self) -> str:
-        """Name of the family, KIND/FAMILY."""
+        """The name of the family, KIND/FAMILY."""
         return self.name.rpartition("/")[0]
 
     def generate(self) -> Problem:
-        """Return the problem with rounded numbers and without its name."""
+        """Return the problem without its name; numbers of generated problems are rounded."""
         if self.source is not None:
             return self.made_of(self.problem or {})
         return rounded(FAMILIES[self.family].generate(seed=self.seed, **self.parameters))
 
     def made_of(self, fields: dict[str, Any]) -> Problem:
-        """Return the problem with given fields."""
+        """Return a problem of this kind with the given fields."""
         header = {"format": FORMAT, "kind": self.kind}
         return kind_of(self.kind).problem.from_dict(header | fields)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SavedInstance(Recipe):
-    """One instance of the library.
+    """An instance of the library with its best known result.
 
     Parameters
     ----------
@@ -142,12 +142,12 @@ class SavedInstance(Recipe):
     best: BestKnown
 
     def load(self) -> Problem:
-        """Return the problem with the instance's name.
+        """Return the problem, named after the instance.
 
         Raises
         ------
         SpecoptError
-            If the recipe no longer generates the same numbers.
+            If the recipe no longer generates the stored problem.
         """
         data = self.generate().to_dict() if self.problem is None else self.problem
         notes = {} if self.source is None else {"notes": self.source}
@@ -177,12 +177,12 @@ def saved(kind: str | None = None) -> list[str]:
 
 
 def load_saved(name: str) -> Problem:
-    """Return a problem of the library.
+    """Return a problem from the library.
 
     Raises
     ------
     InvalidInput
-        If the library has no instance of that name.
+        If the library has no instance with that name.
     """
     return saved_instance(name).load()
 
@@ -193,18 +193,18 @@ def best_known(name: str) -> BestKnown:
     Raises
     ------
     InvalidInput
-        If the library has no instance of that name.
+        If the library has no instance with that name.
     """
     return saved_instance(name).best
 
 
 def saved_instance(name: str) -> SavedInstance:
-    """Return the entry of an instance.
+    """Return the library entry of an instance.
 
     Raises
     ------
     InvalidInput
-        If the library has no instance of that name.
+        If the library has no instance with that name.
     """
     kind = name.partition("/")[0]
     found = instances_of_kind(kind).get(name) if kind in _NAMES else None
@@ -217,7 +217,7 @@ def saved_instance(name: str) -> SavedInstance:
 
 
 def known_values() -> dict[str, tuple[float | None, float | None]]:
-    """Return the best known objective and bound of every instance, by the digest of its problem."""
+    """Return the best known objective and bound of every instance, by problem digest."""
     return {
         instance.problem_sha256: (instance.best.objective, instance.best.bound)
         for kind in _NAMES
@@ -233,13 +233,13 @@ def submitted(name: str, result: Result, today: str) -> tuple[SavedInstance, lis
     name
         Name of the instance.
     result
-        Result with a plan, whose objective the judge computes. A bound is accepted as claimed.
+        Result with a plan. The judge recomputes the objective; a bound is accepted as claimed.
     today
         Date of the new entry.
 
     Returns
     -------
-    The instance with the better plan and the better bound, and a sentence about each.
+    The instance with the better plan and the better bound, and one sentence about each.
 
     Raises
     ------
@@ -297,7 +297,7 @@ def _compared(better: bool) -> str:
 
 
 def certificate(problem: Problem, objective: float, bound: float | None) -> dict[str, Any]:
-    """Return objective, bound, status and gap for an entry of the library."""
+    """Return the objective, bound, status and gap of a library entry."""
     if bound is not None and not math.isfinite(bound):
         bound = None
     gap = None if bound is None else problem.gap(objective, bound)
@@ -311,8 +311,9 @@ def certificate(problem: Problem, objective: float, bound: float | None) -> dict
 
 
 def better_of(problem: Problem, old: BestKnown, new: BestKnown) -> BestKnown:
-    """Return the old entry, with the plan or bound of the new one if it is better by more than
-    rounding.
+    """Return the old entry, updated with the plan or bound of the new entry if that is better.
+
+    Improvements within rounding error are ignored.
     """
     sign = 1.0 if problem.sense == "minimize" else -1.0
     rounding = TOLERANCE * abs(old.objective)
@@ -339,7 +340,7 @@ def better_of(problem: Problem, old: BestKnown, new: BestKnown) -> BestKnown:
 
 
 def line_of(instance: SavedInstance) -> str:
-    """Return the line of an instance in the library's file, without empty fields."""
+    """Return the line that stores an instance in the library file, without empty fields."""
     data: dict[str, Any] = {"name": instance.name, "version": instance.version} | asdict(instance)
     best = {name: value for name, value in data["best"].items() if value not in (None, (), {})}
     data["best"] = {"bound": None, "gap": None, "bound_method": None} | best
@@ -350,7 +351,7 @@ def line_of(instance: SavedInstance) -> str:
 
 @cache
 def instances_of_kind(kind: str) -> Mapping[str, SavedInstance]:
-    """Return the instances of a kind by name, in the library's order, without unsolved recipes."""
+    """Return the instances of a kind by name, in library order; unsolved recipes are skipped."""
     file = files("specopt.instances.data.library") / f"{kind}.jsonl"
     lines = file.read_bytes().splitlines() if file.is_file() else []
     read = [msgspec.json.decode(line, type=SavedInstance) for line in lines if is_solved(line)]
@@ -358,5 +359,5 @@ def instances_of_kind(kind: str) -> Mapping[str, SavedInstance]:
 
 
 def is_solved(line: bytes) -> bool:
-    """Return whether a line of the library contains a result, and not only a recipe."""
+    """Return whether a library line contains a result, not only a recipe."""
     return "best" in msgspec.json.decode(line, type=dict[str, msgspec.Raw])

@@ -1,5 +1,5 @@
-"""Advice on where to draft in a deployment: the value of each place, and the break-evens between
-them.
+"""Advice on where to draft in a deployment: the performance of each drafting place, and the
+break-even points between the places.
 """
 
 from __future__ import annotations
@@ -30,48 +30,50 @@ PLACES = {
     "pool": "on drafting servers",
     "device": "on the devices",
 }
-"""Places in words. Of equally good places, the first is chosen, because it needs the fewest
-resources.
+"""Descriptions of the drafting places. Of equally good places, the first is chosen, because it
+needs the fewest resources.
 """
 
 MIN_SECONDS, MAX_SECONDS, CLOSE = 1e-4, 10.0, 1.05
-"""Range in seconds in which break-evens are searched, and their relative accuracy as a factor.
+"""Range in which break-even points are searched, in seconds, and the factor that sets the relative
+accuracy of the search.
 """
 
 MIN_GAIN = 2e-3
-"""Minimum relative gain at which a place is better at a break-even."""
+"""Minimum relative gain for a place to count as better at a break-even point."""
 
 
 def text_of(figure: Figure) -> str:
-    """Return a text with the place of a figure and its draft length."""
+    """Describe the drafting place and the draft length of a figure."""
     words, tokens = PLACES[figure.place], figure.draft_tokens
     return f"{words}, {tokens} token{'' if tokens == 1 else 's'}" if tokens else words
 
 
 def number_of(figure: Figure) -> str:
-    """Return the text of a figure's value, with its uncertainty band."""
+    """Format the value of a figure with its uncertainty band."""
     band = "" if figure.band is None else " ({:.4g} to {:.4g})".format(*figure.band)
     return f"{figure.value:.4g}{band}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Advice:
-    """Advice for a deployment.
+    """Advice on where to draft in a deployment.
 
     Parameters
     ----------
     figures
         Figures of all places, the best first.
     result
-        The best known plan with the proof of the solver; None if the problem was not solved.
+        Best known plan with the solver's proof; None if the problem was not solved.
     lines
-        The advice and its break-evens in words.
+        Sentences with the advice and its break-even points.
     measure
         Measurements that are missing because the plan exceeds the measured range.
     break_even
-        Break-evens by name. Devices are best up to `round_trip_seconds`, the mean round trip, and
-        up to `device_seconds_per_token`, the time of a draft token. Drafts pay off from
-        `acceptance_rate` on. None means that there is no such value.
+        Break-even points by name, each None if there is no such value. Drafting on the devices is
+        best up to `round_trip_seconds`, the mean round trip, and up to
+        `device_seconds_per_token`, the time per draft token. Drafts pay off at acceptance rates
+        of at least `acceptance_rate`.
     """
 
     figures: tuple[Figure, ...]
@@ -81,7 +83,7 @@ class Advice:
     break_even: dict[str, float | None]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the advice as JSON-like data."""
+        """Return the advice as JSON-compatible data."""
         return {
             "places": [dataclasses.asdict(one) for one in self.figures],
             "lines": list(self.lines),
@@ -90,7 +92,9 @@ class Advice:
 
 
 def advise(known: Deployment, proposal: Proposal, result: Result | None = None) -> Advice:
-    """Return the value of each place with the measured passes, the break-evens and the best plan.
+    """Compare the drafting places of a deployment using its measured forward passes.
+
+    The advice contains the value of each place, the break-even points and the best plan.
 
     Parameters
     ----------
@@ -99,7 +103,7 @@ def advise(known: Deployment, proposal: Proposal, result: Result | None = None) 
     proposal
         Problem made from the deployment.
     result
-        Result of the problem; None if it was not solved.
+        Result of the problem; None if the problem was not solved.
     """
     problem = proposal.problem
     assert isinstance(problem, PlacementProblem)
@@ -117,7 +121,7 @@ def advise(known: Deployment, proposal: Proposal, result: Result | None = None) 
         result = _best_plan(problem, judge, result, ranked)
         groups = result.plan.groups if isinstance(result.plan, PlacementPlan) else ()
         planned = {one.place for group in groups for one in group.clients}
-        # the plan's place is first, even if it needs as many units as a better one
+        # the plan's place is first, even if a better place needs no fewer units
         ranked.sort(key=lambda one: one.place not in planned)
     beyond = _beyond(known, problem, ranked[0])
     turns = list(_turns(judge, alone))
@@ -168,9 +172,10 @@ def _headline(known: Deployment, problem: PlacementProblem, ranked: list[Figure]
 def _best_plan(
     problem: PlacementProblem, judge: PlacementProblem, result: Result, ranked: list[Figure]
 ) -> Result:
-    """Return a result with the best of its own plan and the plans with one place for all clients.
+    """Return the result with the best plan: its own, or one with a single place for all clients.
 
-    Plans are compared by the measured passes, then by watts, then by balance.
+    Plans are compared using the measured passes: by feasibility, objective, power, and how evenly
+    clients are spread over units, in this order.
     """
     (of,), (verifier,) = problem.classes, problem.verifiers
     plans: list[Any] = []
@@ -217,8 +222,10 @@ def _best_plan(
 def _turns(
     problem: PlacementProblem, alone: Mapping[Place, Figure]
 ) -> Iterator[tuple[str, float | None, str]]:
-    """Yield the name and the value of each break-even, and a sentence about it. Devices are best
-    below the first two.
+    """Yield the name and value of each break-even point, and a sentence about it.
+
+    Drafting on the devices is best below the round trip and the time per token that are yielded
+    first.
     """
     others = max(one.value for place, one in alone.items() if place != "device")
     (drafter,), (of,), (verifier,) = problem.drafters, problem.classes, problem.verifiers
@@ -266,8 +273,9 @@ def _turns(
 
 
 def _last(holds: Callable[[float], bool], low: float, high: float) -> float | None:
-    """Return where a condition that holds at `low` ceases to hold, by bisection on a logarithmic
-    scale, or None if it does not hold at `low`.
+    """Return the largest value up to which a condition holds, or None if it fails at `low`.
+
+    The value is found by bisection on a logarithmic scale between `low` and `high`.
     """
     if not holds(low):
         return None
@@ -280,7 +288,7 @@ def _last(holds: Callable[[float], bool], low: float, high: float) -> float | No
 
 
 def _units(known: Deployment, problem: PlacementProblem, result: Result | None) -> list[str]:
-    """Describe the units that all clients need, and whether this number is proven minimal."""
+    """Describe how many units all clients need, and whether this number is proven minimal."""
     if (
         result is None
         or not isinstance(result.plan, PlacementPlan)
@@ -318,7 +326,7 @@ def _has_limits(known: Deployment) -> bool:
 
 
 def _beyond(known: Deployment, problem: PlacementProblem, best: Figure) -> str | None:
-    """Return a sentence if the passes of the best place are larger than the measured ones."""
+    """Return a sentence if the passes of the best place exceed the measured range, else None."""
     times = known.passes.times["verify"]
     tokens = 1 + best.draft_tokens
     where = (

@@ -1,14 +1,14 @@
-"""Plug-ins: methods, families, policies and kinds of problems of other distributions.
+"""Plug-ins: methods, families, policies and problem kinds from other distributions.
 
-Methods, families and policies are entry points `specopt.methods`, `specopt.families` and
-`specopt.policies` with the name KIND.NAME. Kinds are entry points `specopt.kinds` with the name
-KIND.
+Methods, families and policies are entry points in the groups `specopt.methods`,
+`specopt.families` and `specopt.policies`, named KIND.NAME. Kinds are entry points in the group
+`specopt.kinds`, named KIND.
 
-Plug-ins are loaded on demand. If an entry point cannot be used, one message names it and its
-distribution. The message is an exception if the caller requests the plug-in by name, and a warning
-in the log if the caller requests all plug-ins. Each plug-in is loaded in a separate thread, which
-is abandoned if it does not end in time. SystemExit and KeyboardInterrupt in a plug-in end only this
-thread. Ctrl-C interrupts the main thread, which waits.
+Plug-ins are loaded on demand. If an entry point cannot be used, a message names the entry point
+and its distribution. The message is an exception if the caller requested the plug-in by name, and
+a logged warning if the caller requested all plug-ins. Each plug-in is loaded in a separate thread,
+which is abandoned if it does not finish in time. SystemExit and KeyboardInterrupt raised by a
+plug-in end only this thread. Ctrl-C interrupts the main thread, which is waiting.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ POLICIES = "specopt.policies"
 OWN_KINDS = "specopt.kinds"
 
 LOAD_SECONDS = 10.0
-"""Time limit for importing a plug-in when all are listed, in seconds; an import by name has no
-limit.
+"""Time limit for importing each plug-in when all plug-ins are listed, in seconds. An import by
+name has no time limit.
 """
 
 logger = logging.getLogger("specopt")
 
 
 def plugged_kinds(name: str | None = None) -> tuple[Kind, ...]:
-    """Return the kinds of other distributions: all of them, or the one with a given name.
+    """Return the kinds from other distributions: all of them, or only the named kind.
 
     Raises
     ------
@@ -58,12 +58,12 @@ def plugged_kinds(name: str | None = None) -> tuple[Kind, ...]:
 
 
 def plugged_methods(kind: str) -> tuple[type[Method], ...]:
-    """Return the methods of other distributions for one kind of problem."""
+    """Return the methods from other distributions for one kind of problem."""
     return tuple(_all(METHODS, kind))
 
 
 def plugged(group: str, name: str) -> Any:
-    """Return the value of an entry point of another distribution, or None if none has that name.
+    """Return the value of an entry point of another distribution, or None if it does not exist.
 
     Raises
     ------
@@ -78,12 +78,12 @@ def plugged(group: str, name: str) -> Any:
 
 
 def plugged_families() -> tuple[Family, ...]:
-    """Return the families of other distributions; those of plugged-in kinds come first."""
+    """Return the families from other distributions; families of plug-in kinds come first."""
     return (*(family for kind in plugged_kinds() for family in kind.families), *_all(FAMILIES))
 
 
 def plugged_family(name: str) -> Family | None:
-    """Return a family KIND/FAMILY of another distribution, or None if none has that name.
+    """Return the family KIND/FAMILY from another distribution, or None if there is no such family.
 
     Raises
     ------
@@ -103,19 +103,19 @@ def plugged_family(name: str) -> Family | None:
 
 
 def distribution_of(method: type[Method]) -> str:
-    """Return the name and version of the distribution of a registered method."""
+    """Return the name and version of the distribution that registered a method."""
     entry = _entry_of(method)
     return "specopt" if entry is None else _distribution(entry)
 
 
 @contextmanager
 def blamed(method: type[Method]) -> Iterator[None]:
-    """Name the plug-in in unexpected exceptions of a method of another distribution.
+    """Attribute unexpected exceptions of a plug-in method to the plug-in.
 
     Raises
     ------
     BrokenPlugin
-        Caused by such an exception.
+        If such an exception occurs; the message names the plug-in.
     """
     try:
         yield
@@ -131,7 +131,7 @@ def blamed(method: type[Method]) -> Iterator[None]:
 
 
 def _entry_of(method: type[Method]) -> EntryPoint | None:
-    """Return the entry point of a method, or of the kind that contains it."""
+    """Return the entry point of a method or of the kind that contains the method."""
     for group, name in (
         (METHODS, f"{method.solves.kind}.{method.name}"),
         (OWN_KINDS, method.solves.kind),
@@ -156,7 +156,7 @@ def _all(group: str, kind: str | None = None) -> Iterator[Any]:
 
 _reported: set[EntryPoint] = set()
 _hanging: set[str] = set()
-"""Modules whose import did not end in time."""
+"""Modules whose import did not finish in time."""
 
 
 @cache
@@ -167,9 +167,9 @@ def _entries(group: str) -> tuple[EntryPoint, ...]:
 
 
 def _loaded(entry: EntryPoint, patient: bool = False) -> tuple[Any, str | None]:
-    """Return the value of an entry point, or the reason why it cannot be used.
+    """Return the value of an entry point, or the reason why the entry point cannot be used.
 
-    Unless `patient` is set, an import that takes too long is such a reason.
+    Unless `patient` is set, an import that takes too long counts as a reason.
     """
     thread, found = _loading(entry)
     thread.join(None if patient else 0.0 if entry.module in _hanging else LOAD_SECONDS)
@@ -222,7 +222,7 @@ def _check_method(value: Any, name: str) -> None:
     _check_name(
         name, value.solves.kind, value.name, lambda kind: [one.name for one in kind.methods]
     )
-    value()  # every option has a default
+    value()  # checks that every option has a default
 
 
 def _check_family(value: Any, name: str) -> None:

@@ -1,5 +1,5 @@
-"""Policies on the same random workloads: the performance of each, and its difference to the
-first.
+"""Comparison of policies on the same random workloads: the performance of each policy, and its
+difference from the first.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from specopt.solvers.simulation import Estimate, Simulation
 
 @dataclass(frozen=True)
 class PolicyComparison(Shown):
-    """Performance of policies.
+    """Performance of several policies on the same workloads.
 
     Parameters
     ----------
     simulations
-        Simulations by name of the world, in the order of the policies.
+        Simulations by world name, in the order of the policies.
     """
 
     simulations: Mapping[str, Sequence[Simulation]]
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One row per world and policy, with the mean of the main quantity, its paired difference,
-        and their 95 % intervals.
+        """One row per world and policy: the mean and paired difference, with 95 % intervals.
 
-        The difference to the first policy is taken in each replication, because the same seed gives
-        both policies the same random numbers.
+        Both refer to the main quantity of the simulation. The difference from the first policy is
+        computed in each replication, because the same seed gives both policies the same random
+        numbers.
         """
         return [
             {
@@ -52,7 +52,7 @@ class PolicyComparison(Shown):
         ]
 
     def to_arrow(self) -> Any:
-        """Return the rows as a table of Arrow."""
+        """Return the rows as an Arrow table."""
         return pyarrow().Table.from_pylist(self.rows)
 
 
@@ -68,9 +68,11 @@ def compare_policies(
     Parameters
     ----------
     policies
-        Names, policies of specopt, or instances of `specopt.Policy`. Differences are to the first.
+        Names, policies of specopt, or instances of `specopt.Policy`. Differences are relative to
+        the first policy.
     worlds
-        Workloads, or problems with policies: a mapping by name, or a sequence, which is numbered.
+        Workloads, or problems with policies: a mapping by name, or a sequence whose entries are
+        numbered.
     seed
         Seed of all random numbers, independent of the policy.
     options
@@ -81,7 +83,7 @@ def compare_policies(
     InvalidInput
         If no policy or no world is given, or the simulator rejects an argument.
     Unsupported
-        If no simulator exists for a world.
+        If a world has no simulator.
     """
     policies = sequence("policies", policies)
     if not isinstance(worlds, Iterable):

@@ -1,8 +1,9 @@
-"""Evaluate a plan under uncertainty: its worst case in given intervals, and its mean over samples.
+"""Evaluation of plans under uncertainty: the worst case in given intervals, and the mean over
+samples.
 
-The plan is fixed. Acceptance rates and output lengths vary, and the judge evaluates the plan each
-time. The `Uncertainty` of a kind in `specopt.kinds` defines the varying fields and the candidates
-for the worst case.
+The plan is fixed. Acceptance rates and output lengths vary, and the judge evaluates the plan for
+every combination. The `Uncertainty` of a kind in `specopt.kinds` defines the varying fields and the
+candidates for the worst case.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ QUANTILES = (0.05, 0.5, 0.95)
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """One setting of the uncertain values, and the judge's evaluation of the plan in it.
+    """One combination of the uncertain values, with the judge's evaluation of the plan.
 
     Parameters
     ----------
     acceptance
-        Acceptance rate, or mean of the rates.
+        Acceptance rate, or the mean if there are several rates; None if the rates do not vary.
     output_scale
-        Factor of all output lengths.
+        Factor applied to all output lengths.
     objective
         Objective of the plan.
     violations
@@ -54,21 +55,21 @@ class Case:
 
 @dataclass(frozen=True, kw_only=True)
 class Robustness(Shown):
-    """Performance of a plan over intervals.
+    """Performance of a plan when uncertain values vary over intervals.
 
     Parameters
     ----------
     acceptance
         Interval of acceptance rates; None if the problem's rates are used.
     output_scale
-        Interval of factors of all output lengths.
+        Interval of the factor applied to all output lengths.
     nominal
-        Objective without uncertainty.
+        Objective of the plan for the unmodified problem.
     worst
         Case with the worst objective.
     worst_is_exact
-        Whether no case in the intervals is worse (to 1e-9); otherwise, none that was tried is
-        worse.
+        Whether no case in the intervals is worse than `worst` (to 1e-9). If False, `worst` is only
+        the worst of the cases that were evaluated.
     mean
         Mean objective over the samples.
     interval
@@ -93,7 +94,7 @@ class Robustness(Shown):
     violated: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as JSON-like data."""
+        """Return all fields as JSON-compatible data."""
         data = dataclasses.asdict(self)
         data["quantiles"] = {f"{level:g}": value for level, value in self.quantiles.items()}
         return data
@@ -108,20 +109,20 @@ def robustness(
     samples: int = 200,
     seed: int = 0,
 ) -> Robustness:
-    """Evaluate a plan over intervals of acceptance rates and output lengths.
+    """Evaluate a plan when acceptance rates and output lengths vary over intervals.
 
     Parameters
     ----------
     problem
-        The problem.
+        Problem that the plan solves.
     result
-        A plan of the problem, or a result with one.
+        Plan of the problem, or result that contains a plan.
     acceptance
         Smallest and largest acceptance rate; None for the rates of the problem.
     output_scale
-        Smallest and largest factor of all output lengths (`serving-latency`).
+        Smallest and largest factor applied to all output lengths (`serving-latency`).
     samples
-        Number of cases that are drawn uniformly for the mean, at least 2.
+        Number of cases drawn uniformly to estimate the mean, at least 2.
     seed
         Seed of the samples.
 
@@ -130,7 +131,7 @@ def robustness(
     InvalidInput
         If an interval is invalid, or the result belongs to another problem or has no plan.
     Unsupported
-        If the problem has no such uncertainty.
+        If problems of this kind have no such uncertainty.
     """
     uncertainty = _check(problem, acceptance, output_scale, samples)
     nominal = verify(problem, result).objective

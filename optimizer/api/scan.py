@@ -1,4 +1,6 @@
-"""Modified copies of a problem, which are solved, judged or simulated one after the other."""
+"""Evaluation of modified copies of a problem, one at a time: each is solved, judged or
+simulated.
+"""
 
 from __future__ import annotations
 
@@ -26,24 +28,24 @@ def scan(
     Parameters
     ----------
     changes
-        Pairs of the name of a change, for the progress, and the modified copy. A text in place of
-        the copy is the reason why the copy does not exist.
+        Pairs of the name of a change, which is shown as progress, and the modified copy. If the
+        copy does not exist, a text that gives the reason takes its place.
     answer
-        Function of a modified copy, its time limit in seconds (None: no limit), and the earlier
-        answers.
+        Function of a modified copy, its time limit in seconds (None: no limit), and the list of
+        earlier answers.
     started
-        Reading of `time.perf_counter` when the time limit began; default: now.
+        Reading of `time.perf_counter` from which the time limit counts; default: now.
     time_limit
-        Time limit for all answers, in seconds. Every answer gets an equal part of the remaining
-        time.
+        Time limit for all answers together, in seconds. Each answer may use an equal share of the
+        remaining time.
     verbose
-        Print the progress to stderr.
+        Whether to print progress to stderr.
 
     Returns
     -------
     list
-        The answer for each change, or the reason why it is missing. An interrupted result is the
-        last entry.
+        The answer for each change, or the reason why the answer is missing. If a solve is
+        interrupted, its result is the last entry.
     """
     started = time.perf_counter() if started is None else started
     total = todo = sum(not isinstance(copy, str) for _, copy in changes)
@@ -73,10 +75,10 @@ def scan(
 
 
 def solving(method: MethodLike | None, start: int, **keywords: Any) -> Callable[..., Result]:
-    """Return the function for `scan` that solves a modified copy.
+    """Return a function for `scan` that solves a modified copy of a problem.
 
-    It starts from the plan of the earlier answer at position `start` if the method supports warm
-    starts and the plan is feasible for the copy.
+    The solve starts from the plan of the earlier answer at position `start` if the method supports
+    warm starts and the plan is feasible for the copy.
     """
 
     def answer(copy: Problem, limit: float | None, earlier: Sequence[Any]) -> Result:

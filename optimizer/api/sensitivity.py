@@ -1,4 +1,4 @@
-"""The value of one more unit of each resource: finite differences of optima.
+"""The effect of one more unit of each resource on the optimum, computed by finite differences.
 
 Every resource of the problem's kind is increased by one unit, one at a time, and the problem is
 solved again, by default with the default method of `solve`.
@@ -24,14 +24,14 @@ from specopt.models.result import Result, Termination
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Change:
-    """Change of the optimum when one resource grows by one unit.
+    """Change in the optimum when one resource grows by one unit.
 
     Parameters
     ----------
     field
         Field of the resource.
     unit
-        Unit that was added.
+        Description of the added unit.
     before
         Objective of the plan found without the unit; None if no plan was found.
     after
@@ -39,7 +39,7 @@ class Change:
     change
         Difference `after - before`; differences within the tolerance of the method are 0.
     percent
-        The change in per cent of `before`.
+        Change as a percentage of the absolute value of `before`.
     bounds
         Interval that contains the change of the true optima, computed from the plans and bounds of
         both solves; an open end is None. Both ends equal `change` if `proven` is True.
@@ -48,7 +48,7 @@ class Change:
     result
         Result of the perturbed problem; None if it was not solved.
     explanation
-        Reason why no change is reported; None otherwise.
+        Reason why no change is reported; None if a change is reported.
     """
 
     field: str
@@ -63,7 +63,7 @@ class Change:
     explanation: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the plan as JSON-like data."""
+        """Return all fields except the result, and the result's status, as JSON-compatible data."""
         out = {name: value for name, value in vars(self).items() if name != "result"}
         status = None if self.result is None else self.result.status.value
         return out | {"bounds": list(self.bounds), "status": status}
@@ -71,16 +71,16 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sensitivity(Shown):
-    """Value of one more unit of each resource.
+    """Effect of one more unit of each resource on the optimum.
 
     Parameters
     ----------
     base
         Result of the unchanged problem.
     changes
-        One entry per resource that the problem uses.
+        Changes, one entry per resource that the problem uses.
     seconds
-        Total time of all solves.
+        Total duration of all solves, in seconds.
     """
 
     base: Result
@@ -94,7 +94,7 @@ class Sensitivity(Shown):
         return any(one and one.termination is Termination.INTERRUPTED for one in results)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the plans as JSON-like data."""
+        """Return all data except the plans as JSON-compatible data."""
         base = self.base.to_dict()
         names = (
             "method",
@@ -125,22 +125,23 @@ def sensitivity(
     seed: int = 0,
     verbose: bool = False,
 ) -> Sensitivity:
-    """Return the value of one more unit of each resource, by solving the problem again with it.
+    """Measure how one more unit of each resource changes the optimum, by solving the problem again.
 
     Parameters
     ----------
     problem
-        The unchanged problem.
+        Problem without additional resources.
     method
         Method for all solves, as for `solve`.
     time_limit
-        Time limit for all solves, in seconds. Every solve gets an equal part of the remaining time.
+        Time limit for all solves together, in seconds. Each solve may use an equal share of the
+        remaining time.
     gap
         As for `solve`. With a gap above 0, the changes are intervals instead of numbers.
     seed
         As for `solve`.
     verbose
-        Print the progress to stderr.
+        Whether to print progress to stderr.
 
     Raises
     ------
@@ -178,12 +179,12 @@ def sensitivity(
 
 
 def perturbations(problem: Problem) -> tuple[Perturbation, ...]:
-    """Return the resources that a problem uses."""
+    """Return one perturbation for each resource that a problem uses."""
     return tuple(one for one in kind_of(problem).perturbations if one.apply(problem) is not None)
 
 
 def _perturbed(problem: Problem, perturbation: Perturbation) -> Problem | str:
-    """Return the problem with one more unit, or the reason why it is invalid."""
+    """Return the problem with one more unit of a resource, or the reason why it is invalid."""
     try:
         return dataclasses.replace(problem, **{perturbation.field: perturbation.apply(problem)})
     except InvalidInput as error:
@@ -197,7 +198,7 @@ def _change(
     result: Result | str,
     tolerance: float,
 ) -> Change:
-    """Return the difference of two results, or the reason why the second one is missing."""
+    """Return the change between two results, with an explanation if either lacks an objective."""
     found = None if isinstance(result, str) else result
     before, after = base.objective, None if found is None else found.objective
     change = percent = explanation = None

@@ -1,4 +1,4 @@
-"""Simulate plans and policies: the front door of the simulators."""
+"""Simulation of plans and policies: the common entry point of all simulators."""
 
 from __future__ import annotations
 
@@ -33,20 +33,20 @@ def simulate(
     Parameters
     ----------
     world
-        A problem of serving latency, continuous serving, draft control or another kind with a
-        simulator, or a workload of fair goodput, verification or prompts.
+        Problem of a kind with a simulator, such as serving latency, continuous serving or draft
+        control, or a workload for fair goodput, verification or prompts.
     policy
-        A result or plan of the problem; or a policy, its name, or your own policy
-        (`specopt.Policy`).
+        Result or plan of the problem; or a policy, the name of a policy, or an instance of your own
+        subclass of `specopt.Policy`.
     seed
-        Seed of all random numbers. They do not depend on the plan or policy, so that differences
-        are paired.
+        Seed of all random numbers. The random numbers do not depend on the plan or policy, so that
+        results of different policies can be compared in pairs.
     replications
         Number of replications; None for the default of the simulator.
     verbose
-        Print the progress to stderr.
+        Whether to print progress to stderr.
     options
-        Options of the simulator: `drop_finished`, `iterations`, `devices` and so on.
+        Options of the simulator, such as `drop_finished`, `iterations` or `devices`.
 
     Raises
     ------
@@ -54,7 +54,7 @@ def simulate(
         If an argument is outside its domain, the simulator has no such option, or the result
         belongs to another problem, has no plan or violates the problem.
     Unsupported
-        If no simulator exists for this problem or workload.
+        If this problem or workload has no simulator.
 
     See Also
     --------
@@ -94,12 +94,12 @@ def simulate(
 
 
 def simulator_of(world: object) -> tuple[str, Simulator]:
-    """Return the kind of a problem or workload, and its simulator.
+    """Return the kind of a problem or workload, and the simulator of that kind.
 
     Raises
     ------
     Unsupported
-        If no simulator exists for it.
+        If the problem or workload has no simulator.
     """
     for kind in kinds():
         simulator = kind.simulator

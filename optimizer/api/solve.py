@@ -1,4 +1,4 @@
-"""The front door: choose a method, run it within its limits, and judge its plan."""
+"""The function `solve`: choose a method, run it within its limits, and judge its plan."""
 
 from __future__ import annotations
 
@@ -47,12 +47,15 @@ from specopt.solvers.method import Method, Outcome
 logger = logging.getLogger("specopt")
 
 LAST_SECONDS = 10.0
-"""Time allowed for validation and judging after the time limit, in seconds: enough for a million
-tasks. A method that needs longer is refused.
+"""Time allowed for validation and judging beyond the time limit, in seconds.
+
+This is enough for a million tasks. A method that needs longer is refused.
 """
 
 LONG_SECONDS = 60.0
-"""Expected seconds of uninterruptible work above which `solve` warns if there is no time limit."""
+"""Expected duration of uninterruptible work above which `solve` warns if there is no time limit,
+in seconds.
+"""
 
 
 def solve(
@@ -76,43 +79,45 @@ def solve(
     problem
         Problem to solve.
     method
-        Name of a method, a method with its options, a function from a problem to a plan, or None
-        for `auto`, the portfolio of the kind. The result of a function has no bound.
+        Name of a method, a method with its options, a function that maps a problem to a plan, or
+        None for `auto`, the portfolio of the kind. The result of a function has no bound.
     time_limit
-        Time limit in seconds, including compilation. Fixed work that any answer needs may exceed
-        it, and is reported as `fixed_seconds` in `stats`. A method whose fixed work is known to
-        take much longer is refused; without a limit, a warning is issued. With 0, the result is a
-        quick plan if the method has one. None limits the work of `auto` instead, so that every
-        machine returns the same plan; `math.inf` continues until the plan is proven optimal.
+        Time limit in seconds, including compilation. Fixed work that any answer requires may
+        exceed the limit, and is reported as `fixed_seconds` in `stats`. A method whose fixed work
+        is known to take much longer is refused; without a limit, a warning is issued. With a
+        limit of 0, the result is a quick plan if the method can find one. None limits the work of
+        `auto` instead, so that every machine returns the same plan; `math.inf` continues until
+        the plan is proven optimal.
     gap
-        Relative gap to the bound at which the method may stop.
+        Relative gap between objective and bound at which the method may stop.
     seed
-        Seed of all random numbers: the same seed gives the same plan.
+        Seed of all random numbers. Equal seeds give equal plans.
     workers
-        Number of cores that an exact search may use, if it supports this (`exact` and `brute-force`
-        of serving latency). Plan and bound do not depend on it if the search completes.
+        Number of cores that an exact search may use, if the method supports this (`exact` and
+        `brute-force` of serving latency). If the search completes, plan and bound do not depend
+        on the number of cores.
     memory_limit
-        Maximum memory of the method, in bytes. A method that is known to need more is refused. One
-        that reaches the limit while it runs returns the best plan so far, and `stats` reports the
-        missing memory.
+        Maximum memory of the method, in bytes. A method that is known to need more is refused. A
+        method that reaches the limit while running returns its best plan so far, and `stats`
+        reports the missing memory.
     warm_start
-        Earlier result or plan to start from, for methods that support this. `auto` repairs the plan
-        of a similar problem if that is simple: other rates or limits, one task, request or client
-        more or fewer, another prompt.
+        Earlier result or plan to start from, for methods that support this. `auto` repairs the
+        plan of a similar problem if the difference is simple: other rates or limits, one task,
+        request or client more or fewer, or another prompt.
     callback
-        Function that is called with a `Progress` while the method runs; it stops the method by
-        returning True.
+        Function called with a `Progress` while the method runs. The method stops if the function
+        returns True.
     verbose
-        Print the progress to stderr.
+        Whether to print progress to stderr.
     options
-        Options of a method that is given by name: `solve(problem, "static-batching", size=4)`.
+        Options of a method specified by name: `solve(problem, "static-batching", size=4)`.
 
     Returns
     -------
     Result
-        The result, also if the problem is infeasible or the time limit expired. After Ctrl-C it
-        contains the best plan so far. If a plan refutes the proof of its method, the proof is left
-        out, with a `RefutedProof` warning and `refuted` in `stats`.
+        The result, even if the problem is infeasible or the time limit expired. After Ctrl-C, it
+        contains the best plan so far. If a plan refutes the proof of its method, the proof is
+        omitted, with a `RefutedProof` warning and `refuted` in `stats`.
 
     Raises
     ------
@@ -120,7 +125,7 @@ def solve(
         If an argument is outside its domain, or the problem is an instance of a subclass of its
         kind's class.
     Unsupported
-        If the method does not exist or cannot solve this problem; the message lists the methods
+        If the method does not exist or cannot solve this problem. The message lists the methods
         that can.
     InternalError
         If the method returned a plan that violates the problem.
@@ -133,14 +138,14 @@ def solve(
     _check_seconds(problem, chosen, math.inf if time_limit is None else time_limit)
     label = f"{problem.kind} by {chosen.name}"
     logger.info(f"{label}: time limit {time_limit} s, gap {gap:g}, seed {seed}")
-    # inside the time limit: the digest of a large problem takes time
+    # the digest of a large problem takes time, which counts towards the time limit
     SOLVED[problem.sha256] = problem
     callback = _printing(callback) if verbose else callback
     fixed = time.perf_counter() - started
     budget = Budget(
         problem,
         time_limit=time_limit,
-        gap=max(0.0, gap - 2.0 * ROUNDING * (1.0 + gap)),  # the widened bound is this much weaker
+        gap=max(0.0, gap - 2.0 * ROUNDING * (1.0 + gap)),  # offsets the later widening of the bound
         seed=seed,
         workers=workers,
         memory_limit=memory_limit,
@@ -162,8 +167,9 @@ _ARGUMENTS = [name for name in inspect.signature(solve).parameters if name != "o
 
 
 def methods(problem: Problem | type[Problem] | None = None) -> tuple[type[Method], ...]:
-    """Return the methods for a problem or a class of problems, or all methods; plug-ins come
-    last.
+    """Return the methods for a problem, for a problem class, or for all kinds of problems.
+
+    Methods of plug-ins come last.
     """
     if problem is None:
         return tuple(method for kind in kinds() for method in methods(kind.problem))
@@ -184,7 +190,7 @@ def _takes(method: type[Method], problem: Problem) -> bool:
 
 
 def _run(method: Method, problem: Problem, budget: Budget, verbose: bool) -> Outcome:
-    """Run a method and return its outcome, whatever ends it."""
+    """Run a method and return its outcome, however the run ends."""
     stats: dict[str, Any] = {}
     explanation = None
     try:
@@ -233,7 +239,7 @@ def _run(method: Method, problem: Problem, budget: Budget, verbose: bool) -> Out
 
 
 def method_named(kind: str, name: str) -> type[Method] | None:
-    """Return the method of a kind by name, or None; plug-ins are searched after specopt's methods.
+    """Return the named method of a kind, or None. Methods of specopt take precedence over plug-ins.
 
     Raises
     ------
@@ -252,7 +258,7 @@ def choose(
     memory_limit: float = MEMORY_LIMIT,
     options: Mapping[str, Any] = MappingProxyType({}),
 ) -> Method:
-    """Return the method that `solve` runs; options require a method's name.
+    """Return the method that `solve` runs. Options are accepted only with the name of a method.
 
     Raises
     ------
@@ -289,7 +295,7 @@ def choose(
 
 
 def _named(problem: Problem, name: str, options: Mapping[str, Any]) -> Method:
-    """Return the method with that name and the given options."""
+    """Return the method with the given name and options."""
     found = method_named(problem.kind, name)
     if found is None:
         names = [m.name for m in methods(type(problem))]
@@ -309,7 +315,7 @@ def _named(problem: Problem, name: str, options: Mapping[str, Any]) -> Method:
 
 
 def _best(problem: Problem, memory_limit: float) -> Method:
-    """Return the first method of a kind that can solve a problem: its portfolio, if it has one."""
+    """Return the first method of a kind that can solve a problem, usually the portfolio."""
     kind = kind_of(problem)
     values = [method() for method in kind.methods]
     for value in values:
@@ -341,13 +347,13 @@ def check_arguments(
 
 
 def check_callback(callback: object) -> None:
-    """Check that a callback is callable."""
+    """Raise InvalidInput if a callback is neither callable nor None."""
     if callback is not None and not callable(callback):
         raise InvalidInput(f"callback: expected a function or None, got {describe(callback)}")
 
 
 def _check_seconds(problem: Problem, method: Method, time_limit: float) -> None:
-    """Refuse a method that cannot keep a time limit; warn if it takes long without one."""
+    """Refuse a method that cannot keep a time limit; without a limit, warn if slow."""
     with blamed(type(method)):
         needs = method.seconds_needed(problem)
     total = sum(needs.values())
@@ -394,9 +400,9 @@ def _judged(
 ) -> Result[P]:
     """Return the result of an outcome, with the objective computed by the judge.
 
-    Validation and digest of the problem took `fixed` seconds.
+    `fixed` is how long validating and digesting the problem took, in seconds.
     """
-    bound = None  # also if the bound is infinite or not a number
+    bound = None  # kept if the bound is infinite or not a number
     if outcome.bound is not None and math.isfinite(outcome.bound):
         bound = problem.widened(float(outcome.bound), problem.scale)
     objective = None
@@ -460,9 +466,9 @@ def _judged(
 
 
 def _ended(said: Termination, proof: Proof, budget: Budget, gap: float) -> Termination:
-    """Return the reason why a method stopped, as far as it is proven.
+    """Return the reason why a method stopped, as far as the reason is proven.
 
-    Without a proof, no method has converged, whatever it reported.
+    Without a proof, a method is not reported as converged, whatever it claimed.
     """
     if proof.gap is not None and 0.0 < proof.gap <= gap:
         return Termination.GAP
@@ -477,7 +483,7 @@ def _ended(said: Termination, proof: Proof, budget: Budget, gap: float) -> Termi
 
 
 def _saved(problem: Problem, method: Method, outcome: Outcome, defect: str) -> str:
-    """Save an outcome that the judge rejects, for a bug report; return the message."""
+    """Save an outcome that the judge rejects, for a bug report, and return the message."""
     case = {
         "problem": problem.to_dict(),
         "method": method.name,
@@ -505,7 +511,7 @@ def _version(name: str) -> str:
 
 
 def _versions() -> dict[str, str]:
-    """Return the versions of libraries that every solve uses, and of the other loaded solvers."""
+    """Return the versions of the libraries that every solve uses, and of other loaded solvers."""
     always = ("specopt", "numpy", "numba", "scipy", "highspy")
     others = (name for name in ("pyomo", "cvxpy", "clarabel") if name in sys.modules)
     return {name: _version(name) for name in (*always, *others)}

@@ -1,4 +1,4 @@
-"""Check whether another value of a field that the problem fixes would give a better solution."""
+"""Search for values of fixed fields that would give a better solution of a problem."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from specopt.models.result import Result
 from specopt.solvers.method import Method
 
 SHARE = 0.02
-"""Share of the time limit for all other choices together."""
+"""Share of the time limit that all alternative choices together may use."""
 
 MAX_SECONDS = 1.0
-"""Maximum time for all other choices together, in seconds."""
+"""Maximum time for all alternative choices together, in seconds."""
 
 
 def solve_with_choices(
@@ -26,11 +26,12 @@ def solve_with_choices(
     time_limit: float | None = None,
     **keywords: Any,
 ) -> Result:
-    """Solve a problem, and report in `stats` if another choice of a fixed field is better.
+    """Solve a problem, and report in `stats` whether another choice of a fixed field is better.
 
-    Kinds declare such choices. Another choice is solved by its default method, within a small share
-    of the time, and is judged like any other problem. The entry `unasked` contains the fields to
-    change, the method, and the objective of its plan.
+    Each kind declares the alternative choices. Each alternative is solved with its default method,
+    within a small share of the time limit, and is judged like any other problem. If one is better,
+    the entry `unasked` of `stats` contains the fields to change, the method, and the objective of
+    its plan.
     """
     choices = (kind_of(problem).choices or (lambda _: ()))(problem)
     if not choices or not (time_limit is None or time_limit > 0.0):

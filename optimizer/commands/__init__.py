@@ -1,1 +1,1 @@
-"""The commands of `specopt`, one per file. Each imports other modules when it runs."""
+"""The commands of `specopt`, one per file. Each command imports other modules only when it runs."""

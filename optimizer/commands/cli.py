@@ -1,6 +1,6 @@
-"""The `specopt` command.
+"""The `specopt` command line.
 
-Commands import other modules when they run, so that `specopt --help` responds immediately.
+Commands import other modules only when they run, so that `specopt --help` responds immediately.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ app = typer.Typer(
         " internal error, 74 the output cannot be written (disk full). 130 interrupted, 143"
         " terminated, 129 hung up: the best plan so far is written."
     ),
-    rich_markup_mode=None,  # plain help: importing rich would double the time of `specopt --help`
+    rich_markup_mode=None,  # plain help: importing rich would double the startup time of --help
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
 LOUDNESS = ("-v", "-vv", "--verbose", "-q", "--quiet")
-"""Options that every command accepts, at any position."""
+"""Options that every command accepts in any position."""
 
 
 def main() -> None:
@@ -57,7 +57,7 @@ def main() -> None:
     with interruptible():
         try:
             code = run(sys.argv[1:])
-        except Exception:  # a defect: otherwise the exit code would be that of "no plan found"
+        except Exception:  # a defect; otherwise the exit code would be that of "no plan found"
             for text in traceback.format_exc().splitlines():
                 complain(text)
             code = INTERNAL
@@ -67,21 +67,22 @@ def main() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run one command and return its exit code; every failure is reported as one message on
-    stderr.
+    """Run one command and return its exit code.
+
+    Every failure is reported as one message on stderr.
     """
     try:
         with showing_kernels(), _showing_refuted_proofs():
             code = app(_loudness_first(arguments), prog_name="specopt", standalone_mode=False)
-        # errors of a full disk or a closed pipe must occur before the exit code is chosen
+        # errors from a full disk or a closed pipe must occur before the exit code is chosen
         sys.stdout.flush()
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
     except (
         SystemExit,
         BrokenPipeError,
-    ) as ended:  # the reader has ended; typer and rich turn this into a SystemExit
-        if isinstance(ended, SystemExit) and not ended.code:  # completions for a shell
+    ) as ended:  # the reader closed the pipe; typer and rich turn this into a SystemExit
+        if isinstance(ended, SystemExit) and not ended.code:  # shell completion
             return FOUND
         discard(sys.stdout)
         return UNREAD
@@ -100,7 +101,7 @@ def run(arguments: Sequence[str]) -> int:
             return _fail(f"{name}: this name is too long for a file", BAD_INPUT)
         return _fail(f"cannot write the output ({error.strerror or error})", UNWRITTEN)
     except Exception as error:
-        explain = getattr(error, "format_message", None)  # bad usage, as typer reports it
+        explain = getattr(error, "format_message", None)  # usage errors of typer have this method
         if explain is None:
             raise
         context = getattr(error, "ctx", None)
@@ -112,7 +113,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _loudness_first(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with -q and -v moved before the command."""
+    """Return the arguments with the -q and -v options moved before the command."""
     given = list(arguments)
     options = given[: given.index("--")] if "--" in given else given
     loud = [one for one in options if one in LOUDNESS]
@@ -151,7 +152,7 @@ def root(
 
 @contextlib.contextmanager
 def _showing_refuted_proofs() -> Iterator[None]:
-    """Report every `RefutedProof` in one line; other warnings are shown as usual."""
+    """Report each `RefutedProof` warning in one line; other warnings are shown as usual."""
     with warnings.catch_warnings():
         shown = warnings.showwarning
 
@@ -194,12 +195,14 @@ COMMANDS = (
     "warmup",
     "demo",
 )
-"""Commands in the order of `specopt --help`. Each is a function in a module of the same name; a
-closing `_` is dropped, and underscores become hyphens.
+"""Commands in the order of `specopt --help`.
+
+Each command is a function in a module of the same name. A trailing `_` is dropped, and underscores
+become hyphens.
 """
 
 HELP = {"generate": generate.WithFamilies}
-"""Classes of commands with additional help."""
+"""Command classes that add text to the help of a command."""
 
 for command in COMMANDS:
     name = command.rstrip("_").replace("_", "-")

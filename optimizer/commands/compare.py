@@ -1,4 +1,4 @@
-"""`specopt compare`."""
+"""The command `specopt compare`."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from specopt.models.errors import InvalidInput, MissingDependency
 from specopt.models.fields import printable
 
 PLAIN_SECONDS = 10.0
-"""Minimum number of seconds between two lines of progress where stderr is not a terminal."""
+"""Minimum time between two progress lines if stderr is not a terminal, in seconds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Compare:
-    """Arguments and options of `compare`."""
+    """Arguments and options of `specopt compare`."""
 
     sources: list[str] = argument(
         "INSTANCES...", "Problem files, folders, families (KIND/FAMILY), kinds, or library."
@@ -81,7 +81,7 @@ class Compare:
 def compare(given: Compare) -> int:
     """Run methods on instances and summarise the results.
 
-    Reports gaps, proofs, times and wins. A run that was killed resumes where it stopped.
+    The summary contains gaps, proofs, times and wins. A comparison that was killed can be resumed.
     """
     if given.table:
         _write_table(given)
@@ -120,7 +120,7 @@ def compare(given: Compare) -> int:
     else:
         from specopt.comparison.report import print_comparison_summary
 
-        # by content, because a file may be given twice
+        # compared by content, because a file may be specified twice
         run = {record.problem_sha256 for record in comparison}
         left_out = [name for name, problem in problems.items() if problem.sha256 not in run]
         print_comparison_summary(comparison, console(), left_out)
@@ -154,7 +154,7 @@ def _write_table(given: Compare) -> None:
 
 
 def _judge_again(folders: list[str], as_json: bool) -> int:
-    """Judge all plans of some folders again; the exit code is 1 if a number differs."""
+    """Judge all plans in some folders again. Return exit code 1 if a number differs."""
     found = [one for folder in folders for one in judged_again(opened(folder))]
     wrong = [one for one in found if one[1]]
     if as_json:
@@ -190,9 +190,7 @@ def _judge_again(folders: list[str], as_json: bool) -> int:
 
 
 def _write(comparison: Comparison, folder: Path) -> list[str]:
-    """Write the table and the picture, and return their names; report a missing library in one
-    line.
-    """
+    """Write the table and the picture, and return their names; report missing libraries."""
     written = []
     for name, write in (
         ("comparison.parquet", comparison.to_parquet),

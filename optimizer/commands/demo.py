@@ -1,5 +1,5 @@
-"""`specopt demo`: solve the setting of paper 1, compare with the baselines, and draw the
-pipeline.
+"""The command `specopt demo`: solve the setting of paper 1, compare the result with the baselines,
+and draw the pipeline.
 """
 
 from __future__ import annotations
@@ -64,8 +64,9 @@ def demo(
 
 
 def comparison_rows(problem: ServingLatencyProblem, best: Result) -> list[Entry]:
-    """Return the best result, those of all other methods, and the paper's baselines without
-    pipeline or draft model.
+    """Return the best result, the results of all other methods, and the baselines of the paper.
+
+    The baselines serve the tasks without a pipeline or without a draft model.
     """
     from specopt.views.result import Entry
 
@@ -89,7 +90,7 @@ def comparison_rows(problem: ServingLatencyProblem, best: Result) -> list[Entry]
 
 
 def _solve(problem: ServingLatencyProblem, method: str) -> Result:
-    """Solve a problem; on Ctrl-C, end the demo instead of continuing with the next method."""
+    """Solve a problem. On Ctrl-C, end the demo instead of continuing with the next method."""
     result = solve(problem, method)
     if result.termination == "interrupted":
         raise KeyboardInterrupt
@@ -97,7 +98,7 @@ def _solve(problem: ServingLatencyProblem, method: str) -> Result:
 
 
 def _judged_on(problem: ServingLatencyProblem, result: Result) -> Result:
-    """Return a result with the objective of its plan for another problem."""
+    """Return a copy of a result, with its plan evaluated on another problem."""
     assert result.plan is not None
     report = verify(problem, result.plan)
     assert report.feasible, "the mechanism changes no constraint"
@@ -147,6 +148,6 @@ def _draw(
 
 
 def _say(text: str) -> None:
-    """Show the current activity on a terminal; an empty text erases it."""
+    """Show the current activity if stderr is a terminal; an empty text erases the line."""
     if sys.stderr.isatty():
         write_error(f"\r\x1b[2K{text}")

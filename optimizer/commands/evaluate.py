@@ -1,4 +1,4 @@
-"""`specopt evaluate`."""
+"""The command `specopt evaluate`."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def evaluate(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> int:
-    """Judge a plan from the problem's data alone. Exit code 0: feasible, 1: violated, 2: not a
-    result of this problem.
+    """Judge a plan using only the data of its problem.
 
-    With intervals, the worst case and the mean over samples are reported, too; the exit code is 1
-    if the worst case violates the problem.
+    Exit codes: 0 feasible, 1 violated, 2 not a result of this problem. With intervals, the worst
+    case and the mean over samples are also reported; the exit code is 1 if the worst case violates
+    the problem.
     """
     from specopt.api.claims import without_refuted_claims
     from specopt.api.robustness import robustness

@@ -1,4 +1,4 @@
-"""`specopt export`: write files for other programs."""
+"""The command `specopt export`, which writes files for other programs."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class FilesToo(TyperGroup):
     """A command group that also accepts `specopt export FILE --as lp`, without a command name."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Return the command to run: `formulation` if the first argument is a file."""
+        """Return the command to run: `formulation` if the first argument is a JSON file."""
         if args and args[0] not in self.commands and args[0].endswith(".json"):
             args = ["formulation", *args]
         return super().resolve_command(ctx, args)
@@ -75,7 +75,7 @@ Config = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Table:
-    """Arguments and options of the export for an engine."""
+    """Arguments and options for exporting a configuration for an engine."""
 
     context: typer.Context
     runtime: Path = required(
@@ -127,9 +127,9 @@ class Table:
 
 @from_fields
 def table(given: Table) -> None:
-    """Compute the draft lengths with the highest goodput per batch size.
+    """Compute the draft length with the highest goodput for each batch size.
 
-    Writes them as a configuration of the engine.
+    The result is written as a configuration for the engine.
     """
     from specopt.engines import ENGINES
     from specopt.instances.acceptance import read_acceptance
@@ -158,11 +158,12 @@ def show_speculation_table(
     output: Path | None,
     beside: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Write and print a table as an engine's configuration; JSON output includes the caller's
-    additional entries.
+    """Write and print a table as the configuration of an engine.
+
+    JSON output includes the additional entries in `beside`.
     """
     config, advice = engine.written(found.schedule(), version)
-    # the notes of engines with a single length already contain this
+    # the notes of engines with a single draft length already say this
     if config is not None and not engine.single:
         advice = (*_below_none(found.schedule()), *advice)
     if output is not None:
@@ -170,7 +171,7 @@ def show_speculation_table(
     if as_json:
         data = found.to_dict()
         data["notes"] += advice
-        own = config or {}  # its fields are also separate entries, which are easy to copy
+        own = config or {}  # repeated as separate entries, which are easy to copy
         hand_over(to_json({**own, "engine": engine.name, "config": config, **data, **beside}))
         return
     from specopt.views.speculation_table import print_speculation_table
@@ -204,13 +205,14 @@ for name in (
     "sglang",
     "tensorrt-llm",
     "llama.cpp",
-):  # the names in engines.ENGINES, so that help does not load it
+):  # the names in engines.ENGINES, repeated so that help does not import that module
     export.command(name)(table)
 
 
 def _pair(path: Path, draft: Path | None) -> object:
-    """Return the runtimes of a file; combine a single fit of the verify model with that of the
-    draft model.
+    """Return the runtimes in a file.
+
+    A single fit of the verify model is combined with the fit of the draft model.
     """
     data = read_json(path)
     if isinstance(data, Mapping) and "form" in data:
@@ -224,8 +226,9 @@ def _pair(path: Path, draft: Path | None) -> object:
 
 
 def _with_models(data: object, path: Path, configs: Mapping[str, Path | None]) -> object:
-    """Return runtimes with the models of the options added; refuse models that the file already
-    contains.
+    """Return runtimes with the models specified by options added.
+
+    Models that the file already contains are refused.
     """
     if not isinstance(data, Mapping):
         return data

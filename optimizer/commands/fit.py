@@ -1,4 +1,4 @@
-"""`specopt fit`."""
+"""The command `specopt fit`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ Config = Annotated[
 
 @dataclass(frozen=True, kw_only=True)
 class Fit:
-    """Arguments and options of `fit`."""
+    """Arguments and options of `specopt fit`."""
 
     table: Path = argument("TABLE", "A CSV file of measured passes, with a header.")
     x: list[str] = required(
@@ -152,7 +152,7 @@ def _quantiles(given: Fit) -> list[str]:
 
 
 def _check(given: Fit) -> None:
-    """Refuse options that contradict each other or have no effect."""
+    """Reject options that contradict each other or have no effect."""
     if given.x_unit not in (None, "tokens", "flops"):
         raise InvalidInput(f"--x-unit: expected tokens or flops, got {given.x_unit!r}")
     if given.logits not in ("last", "all"):
@@ -184,7 +184,7 @@ def _check(given: Fit) -> None:
 
 
 def _parts(given: Fit) -> dict[str, tuple[list[str], Path | None]]:
-    """Return filter and model of each fit; a single fit has an empty name."""
+    """Return the row filter and the model config of each fit; the name of a single fit is empty."""
     draft, verify = given.draft, given.verify
     if bool(draft) != bool(verify):
         raise InvalidInput("--draft and --verify belong together; give both or neither")
@@ -202,7 +202,7 @@ def _parts(given: Fit) -> dict[str, tuple[list[str], Path | None]]:
 
 
 def _repeats(values: Sequence[str]) -> tuple[int, dict[Any, int]]:
-    """Return the factor of all times, and the factors by name."""
+    """Return the factor applied to all times, and the factors by name."""
     named: dict[Any, int] = {}
     for value in values:
         name, equals, text = (part.strip() for part in value.rpartition("="))

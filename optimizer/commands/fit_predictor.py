@@ -1,4 +1,4 @@
-"""`specopt fit-predictor`."""
+"""The command `specopt fit-predictor`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from specopt.commands.shared import (
 
 @dataclass(frozen=True, kw_only=True)
 class FitPredictor:
-    """Arguments and options of `fit-predictor`."""
+    """Arguments and options of `specopt fit-predictor`."""
 
     log: Path = argument(
         "LOG",
@@ -49,8 +49,8 @@ class FitPredictor:
 def fit_predictor(given: FitPredictor) -> None:
     """Fit a rejection predictor to logged drafts, and find out when to stop drafting.
 
-    Writes a draft-stopping problem. The rules are compared on rounds that were not used for the
-    fit.
+    The command writes a draft-stopping problem. Stopping rules are compared on rounds that were
+    not used for the fit.
     """
     from specopt.api.solve import solve
     from specopt.instances.reading.draft_table import read_draft_log

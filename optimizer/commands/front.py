@@ -1,4 +1,4 @@
-"""`specopt front`."""
+"""The command `specopt front`."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def front(
     as_json: AsJson = False,
     output: Output = None,
 ) -> int:
-    """Show the optimum along a field, certified at every point.
+    """Show the optimum for several values of a field, each with a certificate.
 
-    The output is a picture if its name ends in .png, .pdf or .svg, else JSON.
+    The output is a picture if its file name ends in .png, .pdf or .svg; otherwise, it is JSON.
     """
     from specopt import front as along
     from specopt.api.arguments import json_or_text, method_of
@@ -52,7 +52,7 @@ def front(
     check_target(output, file)
     draws = output is not None and output.suffix[1:].lower() in FORMS
     if draws:
-        renderer()  # a missing library is reported before the solves
+        renderer()  # reports a missing library before the problems are solved
     problem = read_problem(file)
     chosen = method_of(problem, method, option or ()) if method is not None or option else None
     points = [json_or_text(part.strip()) for part in values.split(",") if part.strip()]

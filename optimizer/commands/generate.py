@@ -1,4 +1,4 @@
-"""`specopt generate`."""
+"""The command `specopt generate`."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from specopt.commands.shared import (
 
 
 class WithFamilies(TyperCommand):
-    """A command whose help ends with the families, which are loaded on demand."""
+    """A command whose help ends with a list of the problem families, which are loaded on demand."""
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """Write the name and a description of every family."""
+        """Write the name and description of every family."""
         from specopt.api.generate import FAMILIES
 
         with formatter.section("Families"):

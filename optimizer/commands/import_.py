@@ -1,4 +1,4 @@
-"""`specopt import`."""
+"""The command `specopt import`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from specopt.models.errors import InvalidInput
 
 @dataclass(frozen=True, kw_only=True)
 class Import:
-    """Arguments and options of `import`."""
+    """Arguments and options of `specopt import`."""
 
     trace: Path = argument("TRACE", "A file of requests: CSV or JSON lines.")
     kind: str = required(

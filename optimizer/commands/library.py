@@ -1,4 +1,4 @@
-"""`specopt library`: the instances of the package and their best known results."""
+"""The command `specopt library`: the shipped instances and their best known results."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def list_(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the instances with the best known results."""
+    """List the instances with their best known results."""
     from specopt.kinds import kind_of
     from specopt.views.library import entry, print_instances
 
@@ -78,7 +78,10 @@ def submit(
     ],
     output: Output = None,
 ) -> None:
-    """Judge a result; -o writes its line of the library if it is better than the best known one."""
+    """Compare a result with the best known result of an instance.
+
+    If the result is better, -o writes the updated line of the library.
+    """
     import datetime
 
     check_target(output, result)

@@ -1,4 +1,4 @@
-"""`specopt measure`."""
+"""The command `specopt measure`."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from specopt.models.errors import InvalidInput
 
 @dataclass(frozen=True, kw_only=True)
 class Measure:
-    """Arguments and options of `measure`."""
+    """Arguments and options of `specopt measure`."""
 
     config: list[Path] = argument("CONFIG...", "Hugging Face config.json files.")
     output: Path = required("TABLE", "Write the CSV table to this file.", "-o", "--output")
-    # typer accepts several values of an option only by repetition; one list is shorter
+    # with typer, an option accepts several values only if it is repeated; a list is shorter
     batch: str = option("N,...", "Batch sizes.", default="1,2,4,8")
     new_tokens: str = option("N,...", "New tokens per sequence of a pass.", default="1,4,16,64,256")
     cached_tokens: str = option(
@@ -77,7 +77,7 @@ def measure(given: Measure) -> int:
 
 
 def numbers_of(option: str, text: str) -> tuple[int, ...]:
-    """Return the integers of an option that contains several, separated by commas."""
+    """Parse the text of an option as integers separated by commas."""
     words = [word.strip() for word in text.split(",")]
     if not all(word.isascii() and word.isdecimal() and len(word) < 10 for word in words):
         raise InvalidInput(f"{option}: expected integers separated by commas, got {text!r}")

@@ -1,4 +1,4 @@
-"""`specopt methods`."""
+"""The command `specopt methods`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def methods(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the methods: their conditions, guarantees and complexity."""
+    """List the methods with their conditions, guarantees and complexity."""
     from specopt.api.solve import methods as methods_of
     from specopt.kinds import kind_of
     from specopt.views.methods import method_entry, print_methods

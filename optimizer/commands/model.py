@@ -1,4 +1,4 @@
-"""`specopt model`."""
+"""The command `specopt model`."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ def model(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what a model costs, exactly and by the papers.
+    """Show the costs of a model, counted exactly and by the formulas of the papers.
 
-    Parameters, bytes and FLOPs.
+    The costs are parameters, bytes and FLOPs.
     """
     from specopt.instances.checkpoints.model_config import read_model_config
 

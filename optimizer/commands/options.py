@@ -1,4 +1,4 @@
-"""Arguments and options of a command as the fields of a dataclass."""
+"""Declaration of the arguments and options of a command as the fields of a dataclass."""
 
 from __future__ import annotations
 
@@ -14,22 +14,25 @@ T = TypeVar("T")
 
 
 def option(metavar: str | None, text: str, *names: str, default: Any = None, **more: Any) -> Any:
-    """Declare a field that is an option; by default, it has the name of the field."""
+    """Declare a dataclass field that is an option.
+
+    By default, the option is named after the field.
+    """
     return _declared(option_info(metavar, text, *names, **more), default)
 
 
 def required(metavar: str, text: str, *names: str) -> Any:
-    """Declare a field that is an option without a default."""
+    """Declare a dataclass field that is an option without a default."""
     return option(metavar, text, *names, default=MISSING)
 
 
 def flag(text: str) -> Any:
-    """Declare a field that is an option without a value."""
+    """Declare a dataclass field that is a flag: an option without a value."""
     return option(None, text, default=False)
 
 
 def argument(metavar: str, text: str, default: Any = MISSING) -> Any:
-    """Declare a field that is an argument."""
+    """Declare a dataclass field that is a positional argument."""
     return _declared(argument_info(metavar, text), default)
 
 
@@ -38,9 +41,7 @@ def _declared(info: Any, default: Any) -> Any:
 
 
 def from_fields(command: Callable[[Any], T]) -> Callable[..., T]:
-    """Return a command with one argument or option for each field of its only parameter, a
-    dataclass.
-    """
+    """Convert a function with a dataclass parameter to a command with one option per field."""
     [holder] = inspect.signature(command, eval_str=True).parameters.values()
     hints = get_type_hints(holder.annotation, include_extras=True)
     parameters = []
@@ -48,7 +49,7 @@ def from_fields(command: Callable[[Any], T]) -> Callable[..., T]:
         hint = hints[one.name]
         if info := one.metadata.get("info"):
             info.parser = _parser(hint)
-            if hint is bool and info.default is ...:  # without it, typer adds a negative option
+            if hint is bool and info.default is ...:  # otherwise, typer adds a negative option
                 info.default = f"--{one.name.replace('_', '-')}"
             hint = Annotated[hint, info]
         default = inspect.Parameter.empty if one.default is MISSING else one.default
@@ -68,7 +69,7 @@ def from_fields(command: Callable[[Any], T]) -> Callable[..., T]:
 
 
 def _parser(hint: Any) -> Callable[[str], Any] | None:
-    """Return the parser of numbers of a type, or None."""
+    """Return the function that parses numbers of a type, or None if the type is not numeric."""
     found = (
         _PARSERS.get(part) if not get_args(part) else _parser(part)
         for part in get_args(hint) or (hint,)
@@ -80,7 +81,7 @@ _PARSERS = {int: count, float: number}
 
 
 def filled(call: Callable[..., T], options: Any, **others: Any) -> T:
-    """Call a function or class with the options whose names are its parameters, and with others."""
+    """Call a function or class with those options that match its parameters, and with `others`."""
     shared = {one.name for one in fields(options)} & set(
         inspect.signature(call).parameters
     ) - others.keys()

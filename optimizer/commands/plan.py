@@ -1,5 +1,5 @@
-"""`specopt plan`: make a judged plan or an engine's configuration from two configs and measured
-passes.
+"""The command `specopt plan`: make a judged plan or an engine configuration from two model configs
+and measured passes.
 """
 
 from __future__ import annotations
@@ -44,12 +44,13 @@ if TYPE_CHECKING:
     from specopt.solvers.speculation_table.table import SpeculationTable
 
 RATE = 0.7
-"""Acceptance rate assumed for an engine's plan if no acceptance is given. It is raised to the
-break-even if speculation does not pay off below that.
+"""Acceptance rate assumed for an engine if no acceptance is specified.
+
+The rate is raised to the break-even rate if speculation does not pay off at this rate.
 """
 
 PRICED = (0.5, 0.9)
-"""Typical range of acceptance rates."""
+"""Typical range of acceptance rates, for which speedups are reported."""
 
 TASKS = 100
 
@@ -67,7 +68,7 @@ FLEET = ("device_runtimes", "clients", "tpot", "price", "power")
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """Arguments and options of `plan`."""
+    """Arguments and options of `specopt plan`."""
 
     draft: Path = required("CONFIG", "Hugging Face config.json of the draft model.")
     verify: Path = required("CONFIG", "Hugging Face config.json of the verify model.")
@@ -122,7 +123,7 @@ def plan(given: Plan) -> int:
     """Make a judged plan from models, runtimes and a link, and list its assumptions.
 
     For a KIND, the output is a result file, as for solve; for an ENGINE, it is a configuration.
-    Values without an option are taken from a published setting and listed as assumed.
+    Values that no option specifies are taken from a published setting and listed as assumed.
     """
     from specopt.api.generate import from_deployment
     from specopt.engines import ENGINES
@@ -210,9 +211,7 @@ def _deployment(given: Plan) -> Deployment:
 
 
 def _numbers(option: str, text: str | None, names: str, least: int) -> tuple[float, ...] | None:
-    """Return the numbers >= 0 in the text of an option, at least `least` of them; None without a
-    text.
-    """
+    """Parse the text of an option as at least `least` numbers >= 0; None stays None."""
     parts = [] if text is None else text.split(",")
     try:
         found = tuple(map(float, parts))
@@ -241,7 +240,7 @@ def _replaced(proposal: Proposal, values: Sequence[str]) -> Proposal:
 
 
 def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> int:
-    """Solve the problem of a proposal, judge the result, and print both."""
+    """Solve the problem of a proposal, judge the result, and print the proposal and the result."""
     from importlib import import_module
 
     from specopt.api.solve import solve
@@ -285,7 +284,7 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> i
 
 
 def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
-    """Compute an engine's draft lengths per batch size, and print the data they are based on."""
+    """Compute the draft length of an engine for each batch size; print the data that were used."""
     from specopt.api.placing import advise
     from specopt.console.terminal import sentence
     from specopt.instances.placement.from_deployment import placement
@@ -362,7 +361,7 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
 
 
 def _times(known: Deployment) -> tuple[Runtimes, list[Value]]:
-    """Return the runtimes of steps, and the values on which they are based."""
+    """Return the runtimes of steps, and the values on which the runtimes are based."""
     from specopt.instances.runtimes.measured import FORM
     from specopt.solvers.speculation_table.runtimes import Runtimes
 
@@ -395,7 +394,7 @@ def _times(known: Deployment) -> tuple[Runtimes, list[Value]]:
 def _unknown(
     times: Runtimes, made: Callable[[Acceptance], SpeculationTable], multiple: int
 ) -> tuple[Acceptance, Value, dict[str, Any]]:
-    """Return an assumed range of acceptance and its effect on a plan, as text and as data."""
+    """Return an assumed acceptance and its effect on a plan, as text and as data."""
     from specopt.models.position_acceptance import PositionAcceptance
     from specopt.solvers.speculation_table.table import break_even
 
@@ -413,7 +412,7 @@ def _unknown(
 
 
 def _predicted(config: Path) -> int:
-    """Return the number of tokens that the heads of a config predict; 1 if it has none."""
+    """Return how many tokens the prediction heads of a config predict; 1 without heads."""
     from specopt.models.files import read_json
 
     data = read_json(config)
@@ -432,7 +431,7 @@ def _predicted(config: Path) -> int:
 def _basis(
     values: Sequence[Value], unused: Sequence[str], advice: Sequence[str]
 ) -> Mapping[str, Any]:
-    """Return the values that a plan is based on, as JSON-like data."""
+    """Return the values that a plan is based on, as JSON-compatible data."""
     return {
         "values": [dataclasses.asdict(one) for one in values],
         "unused": list(unused),

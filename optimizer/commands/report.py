@@ -1,4 +1,4 @@
-"""`specopt report`."""
+"""The command `specopt report`."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ def report(
         ),
     ] = None,
 ) -> None:
-    """Write one self-contained HTML page: charts, tables, and a description of what is proven.
+    """Write a self-contained HTML page with charts, tables and certificates.
 
-    If the problem of a result is found, its plan is judged again and drawn. Text and pictures need
-    no scripts.
+    If the problem of a result is found, its plan is judged again and drawn. Text and pictures
+    require no scripts.
     """
     from specopt.kinds.chart import MISSING
     from specopt.models.files import write_text

@@ -1,4 +1,4 @@
-"""`specopt schema`."""
+"""The command `specopt schema`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def schema(
 ) -> None:
     """Print the JSON Schema of a kind of problem, or a table of its fields.
 
-    Editors complete and check problem files whose "$schema" is the file written with -o.
+    Editors can complete and check problem files whose "$schema" refers to the file written with -o.
     """
     from specopt.kinds import kind_of
     from specopt.models.files import json_text

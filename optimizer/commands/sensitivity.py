@@ -1,4 +1,4 @@
-"""`specopt sensitivity`."""
+"""The command `specopt sensitivity`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sensitivity(
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> int:
-    """Show the value of one more unit of each resource.
+    """Show the effect of one more unit of each resource.
 
     The problem is solved again for each resource.
     """

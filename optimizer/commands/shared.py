@@ -1,4 +1,4 @@
-"""Exit codes, options, and functions for reading and writing files that commands share."""
+"""Exit codes, options, and file reading and writing shared by the commands."""
 
 from __future__ import annotations
 
@@ -36,11 +36,14 @@ if TYPE_CHECKING:
 
 FOUND, NOT_FOUND, BAD_INPUT, INTERNAL, UNWRITTEN = 0, 1, 2, 70, 74
 UNREAD = 141
-"""Exit code if the reader of stdout has ended, as `head` does; shells use it for other programs."""
+"""Exit code if the reader of stdout has closed the pipe, as `head` does.
+
+Shells report this code for other programs in the same situation.
+"""
 
 
-def number(text: str | float) -> float:  # typer parses the default, too
-    """Return the number in the text of an option."""
+def number(text: str | float) -> float:  # typer also parses the default
+    """Parse the text of an option as a number."""
     try:
         return float(text)
     except ValueError:
@@ -48,15 +51,16 @@ def number(text: str | float) -> float:  # typer parses the default, too
 
 
 def count(text: str | int) -> int:
-    """Return the non-negative integer in the text of an option."""
+    """Parse the text of an option as a non-negative integer."""
     if not str(text).isdecimal():
         raise typer.BadParameter(f"expected an integer >= 0, got {text!r}")
     return int(text)
 
 
 def interval(option: str, text: str | None) -> tuple[float, float] | None:
-    """Return the interval in the text of an option: LOW:HIGH, or one number; None without a
-    text.
+    """Parse the text of an option as an interval: LOW:HIGH, or a single number.
+
+    The result is None if the text is None.
     """
     if text is None:
         return None
@@ -68,14 +72,15 @@ def interval(option: str, text: str | None) -> tuple[float, float] | None:
 
 
 def option_info(metavar: str | None, text: str, *names: str, **more: Any) -> Any:
-    """Return the metadata of a parameter that is an option; by default, it has the name of the
-    parameter.
+    """Return the typer metadata of an option.
+
+    By default, the option is named after the parameter.
     """
     return typer.Option(*names, metavar=metavar, help=text, **more)
 
 
 def argument_info(metavar: str, text: str) -> Any:
-    """Return the metadata of a parameter that is an argument."""
+    """Return the typer metadata of a positional argument."""
     return typer.Argument(metavar=metavar, help=text)
 
 
@@ -84,7 +89,7 @@ AsJson = Annotated[bool, option_info(None, "Print JSON on stdout.", "--json")]
 
 
 def _alone_on_stdout(context: typer.Context, target: Path | None) -> Path | None:
-    """Send the command's output to stderr if its file is stdout."""
+    """Redirect the other output of a command to stderr if its output file is stdout."""
     if target is not None and is_stdout(target):
         context.with_resource(contextlib.redirect_stdout(sys.stderr))
     return target
@@ -135,12 +140,12 @@ RuntimesFile = Annotated[
 
 
 def read_problem(path: Path) -> Problem:
-    """Read a problem file, or standard input for `-`."""
+    """Read a problem from a file, or from standard input if the path is `-`."""
     return load(_from_stdin(path), Problem)  # type: ignore[type-abstract]
 
 
 def read_result(path: Path) -> Result:
-    """Read a result file, or standard input for `-`."""
+    """Read a result from a file, or from standard input if the path is `-`."""
     return load(_from_stdin(path), Result)
 
 
@@ -149,23 +154,23 @@ def _from_stdin(path: Path) -> Path:
 
 
 def measured(problem: Problem, runtimes: Path | None) -> Problem:
-    """Return a problem with the runtimes of a file, if a file is given."""
+    """Return a problem with the runtimes from a file, or unchanged if there is no file."""
     if runtimes is None:
         return problem
     return with_runtimes(problem, read_json(runtimes), str(runtimes))
 
 
 def write(obj: Problem | Result, path: Path | None) -> None:
-    """Write a problem or result if a path is given."""
+    """Write a problem or result to a path; do nothing if the path is None."""
     if path is not None:
         save(obj, path)
 
 
 def problem_file(problem: Path | None, result: Path | None) -> str | None:
-    """Return the path of a problem's file, relative to the folder of a result's file.
+    """Return the path of the problem file relative to the folder of the result file.
 
-    It is None if one of them is not a file, or if the path cannot be written in JSON because it is
-    not Unicode.
+    The path is None if either is not a regular file, or if the path is not valid Unicode and
+    therefore cannot be written as JSON.
     """
     if problem is None or result is None or not (problem.is_file() and is_replaced(result)):
         return None
@@ -174,7 +179,7 @@ def problem_file(problem: Path | None, result: Path | None) -> str | None:
 
 
 def hand_over(text: str, path: Path | None = None) -> None:
-    """Print a text that ends a line, or write it to a file and report this."""
+    """Print a text with a final newline, or write it to a file and report the file name."""
     text = text.removesuffix("\n") + "\n"
     if path is None:
         typer.echo(text, nl=False, file=stdout())
@@ -184,21 +189,21 @@ def hand_over(text: str, path: Path | None = None) -> None:
 
 
 def say_written(*paths: Path | None) -> None:
-    """Report the files that were written; None is skipped."""
+    """Report the files that were written, skipping paths that are None."""
     for path in paths:
         if path is not None:
             say(f"written to {path}")
 
 
 def exit_code(result: Result) -> int:
-    """Return the exit code of a command that solved a problem."""
+    """Return the exit code of a command that has solved a problem."""
     if result.termination == "interrupted":
         return INTERRUPTED
     return FOUND if result.plan is not None else NOT_FOUND
 
 
 def check_target(target: Path | None, *sources: Path | None) -> None:
-    """Refuse a target that cannot be written or is one of the sources, before the work is done."""
+    """Reject a target that cannot be written or is one of the sources, before any work."""
     if target is not None and target.is_dir():
         raise InvalidInput(f"{target}: cannot be written (is a directory)")
     if target is None or not is_replaced(target):
@@ -214,7 +219,7 @@ def check_target(target: Path | None, *sources: Path | None) -> None:
 
 
 def check_picture(target: Path | None) -> None:
-    """Refuse a picture in an unknown format, before the work is done."""
+    """Reject a picture file in an unknown format, before any work is done."""
     if target is not None and target.suffix[1:].lower() not in FORMS:
         raise InvalidInput(
             f"--picture: expected a file named .png, .pdf or .svg, got {str(target)!r}"
@@ -222,7 +227,7 @@ def check_picture(target: Path | None) -> None:
 
 
 def read_decoder(config: Path) -> Decoder:
-    """Read a Hugging Face config.json and return the exact cost model of its decoder."""
+    """Read a Hugging Face config.json and return the exact cost model of the decoder."""
     found = read_model_config(config)
     if found.projected:
         raise InvalidInput(
@@ -233,12 +238,12 @@ def read_decoder(config: Path) -> Decoder:
 
 
 def console() -> Console:
-    """Return the console that prints readable output."""
-    from specopt.console import terminal  # rich takes time to import
+    """Return the console for human-readable output."""
+    from specopt.console import terminal  # deferred, because importing rich is slow
 
     return terminal.console()
 
 
 def print_json(data: Any) -> None:
-    """Print JSON on stdout."""
+    """Print data as JSON on stdout."""
     hand_over(json_text(data, indent=1))

@@ -1,4 +1,4 @@
-"""`specopt simulate`."""
+"""The command `specopt simulate`."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ WORKLOADS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Simulate:
-    """Arguments and options of `simulate`."""
+    """Arguments and options of `specopt simulate`."""
 
     source: str = argument("FILE|KIND", "A problem file (JSON), or a kind with --policy.")
     result: Path | None = argument(
@@ -70,10 +70,10 @@ class Simulate:
 def simulate(given: Simulate) -> None:
     """Simulate a plan with random acceptances, or a policy on a workload.
 
-    FILE RESULT: the real latency of a serving-latency or continuous-serving plan, or the tokens per
-    second of a draft-control plan, next to the number of the model. KIND --policy P --workload
-    FAMILY: the long-run performance of a policy. FILE --policy P: the same on the tasks of a
-    problem.
+    With FILE RESULT, report the actual latency of a serving-latency or continuous-serving plan, or
+    the tokens per second of a draft-control plan, next to the value of the model. With KIND
+    --policy P --workload FAMILY, report the long-run performance of a policy. With FILE --policy P,
+    report the performance of a policy on the tasks of a problem.
     """
     from specopt import simulate as play
     from specopt.api.simulate import simulator_of
@@ -135,7 +135,7 @@ def simulate(given: Simulate) -> None:
 def _policy_on_workload(
     kind: str, policy: str | None, workload: str | None, param: Sequence[str], seed: int
 ) -> tuple[Any, str, dict[str, Any]]:
-    """Return the workload, the policy and the options of the simulator."""
+    """Return the workload, the name of the policy, and the options of the simulator."""
     from specopt.api.plugins import POLICIES, plugged
     from specopt.api.simulate import SIMULATORS
     from specopt.models.arguments import one_of
@@ -158,7 +158,7 @@ def _policy_on_workload(
 def _parameters(
     simulator: Simulator, family: Family | None, param: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the given parameters of the family, and the given options of the simulator."""
+    """Split parameters into parameters of the workload family and options of the simulator."""
     from specopt.api.arguments import pairs_of, typed
 
     own = {} if family is None else family.plain

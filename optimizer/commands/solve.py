@@ -1,4 +1,4 @@
-"""`specopt solve`."""
+"""The command `specopt solve`."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ def solve(
 ) -> int:
     """Solve problems and show or save the results.
 
-    With several files, the output is a folder with one result per file, of the same name. The time
-    limit applies to each file. The exit code is the largest of all files.
+    With several files, the output is a folder that contains one result per file, with the same file
+    name. The time limit applies to each file. The exit code is the largest exit code of all files.
     """
     if not memory_limit > 0.0:
         raise InvalidInput(f"--memory-limit: expected gigabytes > 0, got {memory_limit:g}")
@@ -84,7 +84,7 @@ def solve(
 
 
 def _targets(files: Sequence[Path], folder: Path | None) -> list[Path | None]:
-    """Return the result file of each problem file, in a folder that is created."""
+    """Return the result file for each problem file, and create the output folder."""
     if folder is None:
         return [None] * len(files)
     targets = [folder / f"{'stdin' if file == Path('-') else file.stem}.json" for file in files]

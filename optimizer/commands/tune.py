@@ -1,5 +1,5 @@
-"""`specopt tune`: compute a speculation table from measured throughput, and choose the points to
-measure next.
+"""The command `specopt tune`: compute a speculation table from measured throughput, and choose the
+points to measure next.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ if TYPE_CHECKING:
     from specopt.models.sweep import Point, Sweep
     from specopt.solvers.speculation_table.tuning.goal import Goal
 
-_LONGEST = 5  # maximum draft length with --drive, if --max-length is not given
+_LONGEST = 5  # maximum draft length with --drive if --max-length is not specified
 
 
 @dataclass(frozen=True, kw_only=True)
 class Tune:
-    """Arguments and options of `tune`."""
+    """Arguments and options of `specopt tune`."""
 
     sweep: list[str] = argument(
         "SWEEP...",
@@ -112,8 +112,8 @@ class Tune:
 def tune(given: Tune) -> None:
     """Choose draft lengths per batch size from measured throughput.
 
-    Prints the table for an engine, its gain with bands from held-out measurements, and whether to
-    disable speculation.
+    The command prints the table for an engine, its gain with uncertainty bands from held-out
+    measurements, and advice on whether to disable speculation.
     """
     from specopt.engines import ENGINES
     from specopt.instances.sweeps import parse_source, read_sweeps
@@ -175,8 +175,9 @@ def tune(given: Tune) -> None:
 
 
 def _first_points(given: Tune, sweep: Sweep, goal: Goal) -> list[dict[str, Any]]:
-    """Return the points to measure before options can be compared. They contain the drafter if
-    there are several.
+    """Return the points to measure before setups can be compared.
+
+    Each point contains the name of the drafter if there are several drafters.
     """
     from specopt.solvers.speculation_table.tuning.options import named
     from specopt.solvers.speculation_table.tuning.tuner import Tuner
@@ -242,7 +243,7 @@ def _goal(given: Tune, sweep: Sweep, engine: Engine) -> Goal:
 
 
 def _room(given: Tune, sweep: Sweep) -> tuple[int, int]:
-    """Return the numbers of requests that fit into memory without and with the drafter."""
+    """Return how many requests fit into memory without the drafter, and how many fit with it."""
     from specopt.instances.checkpoints.model_config import read_model_config
     from specopt.instances.deployment.deployment import room
 
@@ -261,7 +262,7 @@ def _room(given: Tune, sweep: Sweep) -> tuple[int, int]:
 
 
 def _costs(given: Tune, data: dict[str, Any]) -> list[str]:
-    """Add the cost of a million tokens to the rows, and return a note on it."""
+    """Add the cost per million tokens to each row, and return a note about the cost."""
     if given.price is None or given.per == "joule":
         return []
     for row in [*data["predictions"], *data.get("capacity", ())]:

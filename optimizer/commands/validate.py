@@ -1,4 +1,4 @@
-"""`specopt validate`: compare a prediction with measurements of the user's server."""
+"""The command `specopt validate`: compare a prediction with measurements of the user's server."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
     from specopt.solvers.speculation_table.held import OfSweep, Prediction
 
 MAX_PROMPTS = 512
-"""Number of prompts that are made from a trace."""
+"""Maximum number of prompts made from a trace."""
 
 MAX_LOADS = 4096
-"""Maximum number of concurrent requests; each is a thread."""
+"""Maximum number of concurrent requests, each of which uses a thread."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Validate:
-    """Arguments and options of `validate`."""
+    """Arguments and options of `specopt validate`."""
 
     source: list[str] = argument(
         "PLAN|SWEEP...",
@@ -107,11 +107,12 @@ class Validate:
 
 @from_fields
 def validate(given: Validate) -> int:
-    """Compare a prediction with your own server, and correct the data that it is based on.
+    """Compare a prediction with your own server, and correct the underlying data.
 
-    Runs the predicted loads on an OpenAI-compatible server and reads acceptance from its /metrics.
-    Prints predicted and measured throughput, the ranking of the options, and the largest errors.
-    The output is the corrected sweep or the corrected runtimes, for tune or plan.
+    The command runs the predicted loads on an OpenAI-compatible server and reads the acceptance
+    from the /metrics of the server. It prints predicted and measured throughput, the ranking of the
+    options, and the largest errors. The output is the corrected sweep for tune, or the corrected
+    runtimes for plan.
     """
     from specopt.measuring.record import Record
     from specopt.models.files import json_text, write_text
@@ -163,7 +164,7 @@ def validate(given: Validate) -> int:
 
 
 def _load(given: Validate, prediction: Prediction, client: Client, record: Record) -> None:
-    """Run the loads that are missing from the record."""
+    """Run the predicted loads that are not yet in the record."""
     from specopt.measuring.external import External
     from specopt.measuring.record import drive
     from specopt.models.arguments import integer
@@ -199,7 +200,7 @@ def _load(given: Validate, prediction: Prediction, client: Client, record: Recor
 
 
 def _prediction(given: Validate) -> Prediction:
-    """Return the prediction: from runtimes and acceptance, or from a sweep."""
+    """Return the prediction to validate, from runtimes and acceptance or from a sweep."""
     from specopt.instances.acceptance import read_acceptance
     from specopt.instances.checkpoints.model_config import read_model_config
     from specopt.instances.deployment.passes import Passes
@@ -221,7 +222,7 @@ def _prediction(given: Validate) -> Prediction:
 
 
 def _plan(source: str) -> OfSweep | None:
-    """Return the predictions in a result of `tune`, or None for any other file."""
+    """Return the predictions in an output file of `tune`, or None for any other file."""
     from specopt.instances.reading.json_documents import json_documents
     from specopt.solvers.speculation_table.held import planned
 
@@ -236,9 +237,7 @@ def _plan(source: str) -> OfSweep | None:
 
 
 def _client(given: Validate) -> Client:
-    """Return a client with the user's prompts, or with synthetic ones of the same lengths as the
-    trace.
-    """
+    """Return a client with the user's prompts, or with synthetic prompts of the trace's lengths."""
     from specopt.instances.traces import read_trace
     from specopt.measuring.client import MANY, PROMPTS, Client
 

@@ -1,3 +1,3 @@
-"""Comparison of methods on instances, in parallel and resumable: cells, processes, records and
-summaries.
+"""Comparison of methods on instances, run in parallel and resumable: cells, worker processes,
+records and summaries.
 """

@@ -1,4 +1,4 @@
-"""Judge the plans of saved results again."""
+"""Repeated judging of the plans in saved results."""
 
 from __future__ import annotations
 
@@ -15,8 +15,7 @@ from specopt.models.problem import TOLERANCE
 
 
 def judged_again(store: Store) -> list[tuple[Record, list[str]]]:
-    """Judge every plan in a folder from its problem's data alone, and compare the numbers with the
-    record.
+    """Judge every plan in a folder using only the data of its problem, and compare with the record.
 
     Each record is returned with one sentence for each number that differs. Records without a plan
     are not judged.

@@ -1,5 +1,6 @@
-"""Cells of a comparison, each a method on an instance with its limits, and records of their
-results.
+"""Cells of a comparison, and records of their results.
+
+A cell is a method applied to an instance within given limits.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from specopt.models.result import Status
 from specopt.solvers.method import Method
 
 FAILED = "failed"
-"""Status of a cell without a result."""
+"""Status of a cell that produced no result."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """Fields that cells and records share.
+    """Fields shared by cells and records.
 
     Parameters
     ----------
@@ -48,7 +49,7 @@ class Run:
     scale
         Data of the problem on which its gaps depend.
     label
-        Name of the method with all options that differ from their defaults.
+        Name of the method, followed by the options that differ from their defaults.
     sources
         Version and digests of the code on which the result depends; see `sources_of`.
     """
@@ -68,14 +69,14 @@ class Run:
 
 @dataclass(frozen=True, kw_only=True)
 class Cell(Run):
-    """A method on an instance.
+    """A method to be run on an instance.
 
     Parameters
     ----------
     problem
-        The problem in its JSON form.
+        Problem as JSON-compatible data.
     pickled
-        The pickled method, as text, which the worker runs.
+        Method to run, pickled and encoded as text.
     """
 
     problem: dict[str, Any]
@@ -92,7 +93,7 @@ class Cell(Run):
         seed: int,
         sources: dict[str, str],
     ) -> Cell:
-        """Return the cell of a problem and a method.
+        """Return the cell that runs a method on a problem.
 
         Raises
         ------
@@ -109,7 +110,7 @@ class Cell(Run):
             label=label_of(method),
             pickled=pickled(method, f"methods: {method.name}"),
             sources=sources,
-            # equal keys for 2 and 2.0
+            # converted to float, so that 2 and 2.0 give equal keys
             time_limit=None if time_limit is None else float(time_limit),
             gap_limit=float(gap),
             seed=seed,
@@ -118,8 +119,10 @@ class Cell(Run):
 
     @property
     def key(self) -> str:
-        """Key of the cell, which depends on problem, method, sources and limits, but not on the
-        instance's name.
+        """Key of the cell.
+
+        The key depends on the problem, method, sources, limits and seed, but not on the name of the
+        instance.
         """
         parts = [
             self.problem_sha256,
@@ -134,7 +137,7 @@ class Cell(Run):
 
 
 def label_of(method: Method) -> str:
-    """Return a method's name with all options that differ from their defaults."""
+    """Return the name of a method followed by the options that differ from their defaults."""
     changed = [f for f in fields(method) if getattr(method, f.name) != f.default]
     return method.name + "".join(
         f" {f.name}={getattr(method, f.name)}" for f in sorted(changed, key=lambda f: f.name)
@@ -142,12 +145,12 @@ def label_of(method: Method) -> str:
 
 
 def pickled(value: Method, where: str) -> str:
-    """Return a method as text: by its import path, or by value if it has none, as in a notebook.
+    """Return a method as text: pickled by import path, or by value if defined in a notebook.
 
     Raises
     ------
     InvalidInput
-        If the method cannot be pickled; the message begins with `where`.
+        If the method cannot be pickled. The message begins with `where`.
     """
     import cloudpickle
 
@@ -158,7 +161,7 @@ def pickled(value: Method, where: str) -> str:
 
 
 def unpickled(text: str) -> Any:
-    """Return the method in a text."""
+    """Return the method encoded in a text by `pickled`."""
     return pickle.loads(base64.b64decode(text))
 
 
@@ -181,20 +184,21 @@ class Record(Run):
     gap
         Gap of the result; None if the cell failed.
     seconds
-        Time of the solve; None if the cell failed.
+        Duration of the solve, in seconds; None if the cell failed.
     wall_seconds
-        Time of the cell, including its process.
+        Duration of the cell, including the start of its process, in seconds.
     error
-        Reason of a failure, or the claims that are refuted by the result's numbers.
+        Reason for a failure, or the claims that the numbers of the result refute.
     started
-        Start of the solve (UTC).
+        Start time of the solve (UTC).
     host
         Name of the machine.
     versions
-        Versions of the libraries.
+        Versions of the libraries that were used.
     plan
-        Plan of the result, for judging it again; None if the cell failed, and in records of earlier
-        versions. The problem is stored by its digest, in the folder or in the instance library.
+        Plan of the result, so that it can be judged again; None if the cell failed or the record
+        was written by an earlier version. The problem is stored separately under its digest, in
+        the folder or in the instance library.
     stats
         Counters of the result; empty if the cell failed.
     """
@@ -216,26 +220,24 @@ class Record(Run):
 
     @classmethod
     def of(cls, cell: Cell, **found: Any) -> Record:
-        """Return the record of a cell."""
+        """Return the record of a cell with the given results."""
         return cls(
             key=cell.key, **{one.name: getattr(cell, one.name) for one in fields(Run)}, **found
         )
 
     @property
     def failed(self) -> bool:
-        """Whether the cell has no result."""
+        """Whether the cell produced no result."""
         return self.status == FAILED
 
     @property
     def infeasible(self) -> bool:
-        """Whether the result is a proof that no plan is feasible, which is an answer like a
-        plan.
-        """
+        """Whether the result proves that no plan is feasible; such a proof counts as an answer."""
         return self.status == "infeasible"
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Values that identify the cell, whatever sources it was run with."""
+        """Values that identify the cell, independent of the sources with which it was run."""
         options = json.dumps(self.options, sort_keys=True)
         return (
             self.problem_sha256,
@@ -247,12 +249,12 @@ class Record(Run):
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the record as JSON-like data."""
+        """Return the record as JSON-compatible data."""
         return asdict(self)
 
     @classmethod
     def from_dict(cls, data: object) -> Record:
-        """Return the record in JSON-like data; unknown keys of later versions are ignored.
+        """Return the record stored in JSON-compatible data; keys of later versions are ignored.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Run methods on problems: send cells to an executor, save records, and return a table."""
+"""The function `compare`: send cells to an executor, save the records, and return a table."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from specopt.models.reading import StrPath
 from specopt.solvers.method import Method
 
 MAX_WAITING = 1000
-"""Maximum number of cells in the queue of an executor."""
+"""Maximum number of cells that wait in the queue of an executor."""
 
 
 @dataclass(frozen=True)
@@ -36,15 +36,15 @@ class CompareProgress:
     Parameters
     ----------
     done
-        Number of cells that have ended.
+        Number of cells that have finished.
     failed
         Number of cells that failed.
     total
-        Number of all cells.
+        Total number of cells.
     seconds
-        Time since the start.
+        Time since the start of the comparison, in seconds.
     seconds_left
-        Estimated remaining time, or None if unknown.
+        Estimated remaining time in seconds, or None if unknown.
     """
 
     done: int
@@ -70,40 +70,41 @@ def compare(
 ) -> Comparison:
     """Run every method on every problem that it can solve, and return a table of results.
 
-    Each cell runs in a worker process with one thread. A method that exceeds its time limit is
-    killed. A crash is recorded as a failure. With a folder, every record is saved immediately, and
-    cells that are already in the folder are not run again: the same call resumes a comparison that
-    was killed. A failure of the executor itself is listed in the table but not saved, so that the
-    next call runs the cell again.
+    Each cell, which is one method applied to one problem, runs in a worker process with one
+    thread. A method that exceeds its time limit is killed. A crash is recorded as a failure. With
+    a folder, every record is saved immediately, and cells that are already in the folder are not
+    run again, so that the same call resumes a comparison that was killed. A failure of the
+    executor itself is listed in the table but not saved, so that the next call runs the cell again.
 
     Parameters
     ----------
     methods
-        Names, methods with their options, or functions from a problem to a plan; None for every
-        method that can solve the problem.
+        Names of methods, methods with their options, or functions that map a problem to a plan;
+        None for every method that can solve the problem.
     problems
         Problems by name, or a sequence; problems without a name are numbered.
     time_limit
-        Time limit of every cell, in seconds. None limits the work of `auto`, as in `specopt.solve`,
-        so that no result depends on the machine; other methods then run until they end.
+        Time limit per cell, in seconds. None limits the work of `auto` instead, as in
+        `specopt.solve`, so that no result depends on the machine; other methods then run until
+        they finish.
     gap
         As in `specopt.solve`.
     seeds
-        Seeds; each gives one cell per method and problem.
+        Seeds. Every method is run on every problem once per seed.
     jobs
         Number of parallel cells of the local executor; None for the number of processors.
     executor
-        Any `concurrent.futures.Executor`, or ``"local"``, ``"dask://HOST:PORT"``, ``"ray"``.
+        Any `concurrent.futures.Executor`, or ``"local"``, ``"dask://HOST:PORT"`` or ``"ray"``.
     folder
-        Folder in which records are saved.
+        Folder in which records are saved; None to save nothing.
     shard
-        Pair (i, n), which runs only every n-th cell, starting with the i-th, i = 1, ..., n. In this
-        way n machines can share a comparison and a folder.
+        Pair (i, n) that selects only every n-th cell, starting with the i-th, i = 1, ..., n. In
+        this way, n machines can share a comparison and a folder.
     grace_seconds
-        Time by which a method may exceed its limit before it is killed.
+        Time by which a method may exceed its limit before it is killed, in seconds.
     callback
-        Function that is called after every cell; it stops the comparison by returning True. Running
-        cells are then abandoned.
+        Function called after every cell. The comparison stops if the function returns True;
+        running cells are then abandoned.
 
     Raises
     ------
@@ -168,15 +169,16 @@ def compare(
 
 
 def _seconds_left(records: Sequence[Record], seconds: float) -> float:
-    """Return the expected seconds per remaining cell, without the compilation of kernels."""
+    """Return the expected duration per remaining cell in seconds, without kernel compilation."""
     wall = sum(record.wall_seconds for record in records)
     preparing = sum(record.stats.get("preparing_seconds", 0.0) for record in records)
     return seconds * (1.0 - preparing / wall if wall > preparing else 1.0) / len(records)
 
 
 def _record_of(future: Future[Record], cell: Cell) -> tuple[Record, bool]:
-    """Return the record of a cell, and whether to save it: failures of the executor are not
-    saved.
+    """Return the record of a cell, and whether to save the record.
+
+    Failures of the executor itself are not saved.
     """
     try:
         return future.result(), True
@@ -191,7 +193,7 @@ def _submitted(submit: Submit, cell: Cell) -> Future[Record]:
     Raises
     ------
     InvalidInput
-        If the executor accepts no more cells, because it is broken or was shut down.
+        If the executor is broken or was shut down, and therefore accepts no more cells.
     """
     try:
         return submit(cell)
@@ -212,14 +214,14 @@ def cells_of(
 ) -> list[Cell]:
     """Return the cells of a comparison, instance by instance, without duplicates.
 
-    A method is skipped for problems that it cannot solve, but must be for the kind of at least one
-    problem.
+    A method is skipped for problems that it cannot solve, but its kind must be the kind of at
+    least one problem.
 
     Raises
     ------
     InvalidInput
-        If there is no cell, a method is for no problem, or two methods for one kind have the same
-        name.
+        If there are no cells, a method applies to none of the problems, or two methods for the
+        same kind have the same name.
     """
     by_name = _named(problems)
     if not by_name:

@@ -1,4 +1,4 @@
-"""Methods on the command line: a name, and options after a colon."""
+"""Methods specified on the command line by a name, optionally followed by a colon and options."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from specopt.solvers.method import Method
 def methods_of(
     texts: Sequence[str] | None, problems: Iterable[Problem]
 ) -> list[str | Method] | None:
-    """Return the methods that ``NAME`` or ``NAME:option=value,...`` denote; None for all methods.
+    """Parse texts of the form ``NAME`` or ``NAME:option=value,...`` as methods; None means all.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def named(name: str, kinds: Collection[type[Problem]], where: str) -> list[type[
     Raises
     ------
     InvalidInput
-        If no kind has such a method; the message begins with `where`.
+        If no kind has such a method. The message begins with `where`.
     """
     found = [method for kind in kinds if (method := method_named(kind.kind, name)) is not None]
     if not found:

@@ -1,9 +1,9 @@
-"""Paired comparison of methods on common cells: Wilcoxon's signed-rank test with Holm's correction,
-and bootstrap intervals.
+"""Paired comparison of methods on common cells, using Wilcoxon's signed-rank test with Holm's
+correction, and bootstrap intervals.
 
-The test compares the relative distance of a plan to the best known plan of its problem, which has
-the same scale for problems of any size. The mean over the seeds of a problem is one observation,
-because seeds of one problem are not independent.
+The test compares the relative distance of each plan to the best known plan of its problem. This
+distance has the same scale for problems of any size. The mean over the seeds of a problem counts as
+one observation, because seeds of the same problem are not independent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class PairedTest:
-    """Comparison of two methods on common problems for which both have plans.
+    """Comparison of two methods on the problems for which both have plans.
 
     Parameters
     ----------
@@ -37,20 +37,23 @@ class PairedTest:
     problems
         Number of problems.
     first_infinite
-        Number of problems on which only the first method is infinitely far from the best plan, for
-        example with a utility of minus infinity. The test ranks them last.
+        Number of problems on which only the first method is infinitely far from the best plan,
+        for example with a utility of minus infinity. The test ranks these problems last.
     second_infinite
-        The same number for the second method.
+        Number of problems on which only the second method is infinitely far from the best plan.
     mean_difference
-        Mean difference of the distances to the best plan, first minus second: negative if the first
-        method is better. Infinite differences are excluded. None if no finite one exists.
+        Mean difference of the distances to the best plan, first method minus second. A negative
+        value means that the first method is better. Infinite differences are excluded; None if
+        all differences are infinite.
     low
-        Lower end of its 95 % bootstrap interval (percentiles); None for fewer than two problems.
+        Lower end of the 95 % bootstrap interval of the mean difference (percentiles); None for
+        fewer than two problems.
     high
-        Upper end of this interval.
+        Upper end of the same interval.
     p_value
-        Two-sided p-value of Wilcoxon's signed-rank test that neither method is better, after Holm's
-        correction for all pairs of the kind; 1 if the methods are equal on all problems.
+        Two-sided p-value of Wilcoxon's signed-rank test of the hypothesis that neither method is
+        better, after Holm's correction for all pairs of the kind; 1 if the methods are equal on
+        all problems.
     """
 
     kind: str
@@ -66,7 +69,7 @@ class PairedTest:
 
 
 def paired_tests(comparison: Comparison) -> list[PairedTest]:
-    """Return the tests for all pairs of methods, by kind of problem."""
+    """Return the tests of all pairs of methods, for each kind of problem."""
     expect_comparison(comparison)
     found = []
     for kind in comparison.kinds:
@@ -119,14 +122,14 @@ def _differences(comparison: Comparison, pairs: Sequence[tuple[Record, Record]])
         first = comparison.excess(one)
         second = comparison.excess(other)
         if first is not None and second is not None:
-            difference = 0.0 if first == second else first - second  # also if both are infinite
+            difference = 0.0 if first == second else first - second  # covers two infinite values
             by_problem.setdefault(one.problem_sha256, []).append(difference)
     means = np.array([_mean(values) for values in by_problem.values()])
     return np.where(np.abs(means) > WITHIN, means, 0.0)  # rounding does not distinguish methods
 
 
 def _mean(values: list[float]) -> float:
-    """Return the mean over seeds, or 0 if each method is infinitely bad with some seed."""
+    """Return the mean over seeds, or 0 if each method is infinitely bad for some seed."""
     return 0.0 if {np.inf, -np.inf} <= set(values) else float(np.mean(values))
 
 

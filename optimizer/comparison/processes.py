@@ -1,7 +1,7 @@
-"""Processes of a comparison: workers, and executors that run cells elsewhere.
+"""Processes of a comparison: local workers, and executors that run cells elsewhere.
 
-A worker is a process that answers requests over a pipe. It is started with its first request and is
-reused for the next one unless it was killed.
+A worker is a process that answers requests over a pipe. The process starts with its first request
+and is reused for the next request unless it was killed.
 """
 
 from __future__ import annotations
@@ -31,46 +31,48 @@ from specopt.models.extras import library
 ONE_THREAD = dict.fromkeys(
     ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
 )
-"""Environment of workers that restricts libraries to one thread."""
+"""Environment variables that restrict the libraries of a worker to one thread."""
 
 START_SECONDS = 600.0
-"""Time allowed for starting a worker and compiling kernels, which happens once per machine."""
+"""Time limit for starting a worker and compiling kernels, in seconds. Kernels are compiled once per
+machine.
+"""
 
 GRACE_SECONDS = 5.0
-"""Time in seconds by which a method may exceed its limit before it is killed."""
+"""Time by which a method may exceed its limit before it is killed, in seconds."""
 
 Submit = Callable[[Cell], "Future[Record]"]
 
 
 class TimedOut(Exception):
-    """A worker did not answer in time, and was killed."""
+    """A worker did not answer in time and was killed."""
 
 
 class Crashed(Exception):
-    """A worker ended without an answer."""
+    """A worker ended without sending an answer."""
 
 
 class Worker:
-    """A process that answers requests; `specopt.comparison.worker.serve` is its other side."""
+    """A process that answers requests by running `specopt.comparison.worker.serve`."""
 
     command: ClassVar[tuple[str, ...]] = (sys.executable, "-P", "-m", "specopt.comparison.worker")
-    """Command line of the process; the descriptor of its end of the pipe is appended."""
+    """Command line of the process, to which the descriptor of its end of the pipe is appended."""
 
     def __init__(self) -> None:
         self.process: subprocess.Popen[bytes] | None = None
-        self.ended = False  # permanently: a thread must not start the process again
-        self.sources: dict[str, dict[str, str]] = {}  # sources loaded by the process, by method
+        self.ended = False  # if set, no thread may start the process again
+        self.sources: dict[str, dict[str, str]] = {}  # loaded by the process, by method
         self._open = contextlib.ExitStack()
 
     def ask(self, request: Any, seconds: float | None) -> Any:
-        """Return the answer to a request.
+        """Send a request to the process and return the answer.
 
         Parameters
         ----------
         request
             Any value that can be pickled and that the process understands.
         seconds
-            Time limit after the process is ready, in seconds; None for no limit.
+            Time limit that starts when the process is ready, in seconds; None for no limit.
 
         Raises
         ------
@@ -96,15 +98,16 @@ class Worker:
             raise
 
     def kill(self) -> None:
-        """Kill the process and its children; a thread that waits for an answer gets an
-        exception.
+        """Kill the process and its children.
+
+        A thread that is waiting for an answer receives an exception.
         """
         if (process := self.process) is not None:
             with contextlib.suppress(OSError):
                 os.killpg(process.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Kill the process, if there is one, and wait for its end."""
+        """Kill the process, if it exists, and wait until it has ended."""
         self.kill()
         if self.process is not None:
             self.process.wait()
@@ -124,7 +127,8 @@ class Worker:
                 stderr=self._errors,
                 pass_fds=(theirs.fileno(),),
                 env={**os.environ, **ONE_THREAD},
-                # Ctrl-C is handled by the parent; a separate group can be killed as a whole
+                # the parent handles Ctrl-C; a session of its own allows the process group to be
+                # killed
                 start_new_session=True,
             )
         if self.ended:
@@ -140,8 +144,9 @@ class Worker:
 
 
 class Workers:
-    """Workers that threads share; their number is the number of threads that ask at the same
-    time.
+    """Workers shared by several threads.
+
+    There are as many workers as threads that wait for an answer at the same time.
     """
 
     def __init__(self) -> None:
@@ -152,7 +157,7 @@ class Workers:
 
     @contextmanager
     def one(self) -> Iterator[Worker]:
-        """Lend a worker; a worker that is lent after the end does not start its process."""
+        """Lend a worker to the caller. After `kill`, a lent worker does not start its process."""
         with self._lock:
             if not self._idle:
                 self._idle.append(Worker())
@@ -165,7 +170,7 @@ class Workers:
             self._idle.append(worker)
 
     def kill(self) -> None:
-        """Kill the processes; a thread that waits for one gets an exception."""
+        """Kill all processes. Threads that are waiting for an answer receive an exception."""
         with self._lock:
             self._ended = True
             for worker in self._all:
@@ -173,14 +178,17 @@ class Workers:
                 worker.kill()
 
     def close(self) -> None:
-        """Kill the processes and wait for their end; no thread may be waiting for an answer."""
+        """Kill all processes and wait until they have ended.
+
+        No thread may be waiting for an answer.
+        """
         self.kill()
         for worker in self._all:
             worker.close()
 
 
 _shared = Workers()
-"""Workers for cells that other executors run in this process."""
+"""Workers for cells that executors run in this process."""
 
 atexit.register(_shared.close)
 
@@ -188,9 +196,10 @@ atexit.register(_shared.close)
 def run_cell(
     cell: Cell, grace_seconds: float = GRACE_SECONDS, workers: Workers | None = None
 ) -> Record:
-    """Solve a cell in a worker process with one thread, and return its record in every case.
+    """Solve a cell in a worker process with one thread, and return a record even on failure.
 
-    The worker is killed if it takes longer than 1.05 times the time limit plus the grace period.
+    The worker is killed if solving takes longer than 1.05 times the time limit plus the grace
+    period.
     """
     started = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     limit = None if cell.time_limit is None else 1.05 * cell.time_limit + grace_seconds
@@ -199,7 +208,7 @@ def run_cell(
     try:
         with (workers or _shared).one() as worker:
             if worker.sources.setdefault(cell.pickled, cell.sources) != cell.sources:
-                worker.close()  # it has loaded code that was edited since
+                worker.close()  # its process has loaded code that was edited since then
                 worker.sources = {cell.pickled: cell.sources}
             found = worker.ask((cell, path), limit)
     except TimedOut:
@@ -215,28 +224,28 @@ def run_cell(
 def submitting(
     executor: Executor | str, jobs: int | None, grace_seconds: float
 ) -> Iterator[Submit]:
-    """Open an executor, yield the function that sends a cell to it, and close the executor.
+    """Open an executor, yield a function that sends cells to it, and finally close the executor.
 
     Parameters
     ----------
     executor
-        ``local`` for worker processes on this machine, ``dask://HOST:PORT`` for the scheduler of a
-        Dask cluster, ``ray`` for the Ray cluster of ``RAY_ADDRESS`` or this machine, or any
-        executor, which is not closed.
+        ``local`` for worker processes on this machine, ``dask://HOST:PORT`` for the scheduler of
+        a Dask cluster, ``ray`` for the Ray cluster at ``RAY_ADDRESS`` or on this machine, or any
+        executor object, which is not closed.
     jobs
         Number of parallel cells with ``local``; None for the number of processors.
     grace_seconds
-        Time by which a method may exceed its limit before it is killed.
+        Time by which a method may exceed its limit before it is killed, in seconds.
 
     Raises
     ------
     InvalidInput
-        If the executor is unknown, or no cluster answers.
+        If the executor is unknown, or no scheduler answers.
     MissingDependency
         If Dask or Ray is not installed.
     """
     if executor == "local":
-        workers = Workers()  # only for this comparison; another one in this process has its own
+        workers = Workers()  # not shared with other comparisons in this process
         threads = ThreadPoolExecutor(jobs or os.cpu_count() or 1, "specopt-compare")
         try:
             yield lambda cell: threads.submit(run_cell, cell, grace_seconds, workers)

@@ -1,12 +1,12 @@
 """Performance profiles (Dolan and More 2002): the share of cells that a method solves within a
-factor of the best.
+factor of the best result.
 
-Left: share of cells whose plan is within a gap to the best bound. A gap below 0.0001 % is rounding,
-and is drawn at this value. Right: share of cells that a method solves within a factor of the
-fastest method's time. A cell is solved by a plan within 1 % of the best bound (of the best plan if
-there is no bound), or by a proof that no plan exists. All methods have the same test set: the cells
-that at least one of them accepted. A method without a result for an instance, because it refused it
-or failed, has not solved it.
+The left chart shows the share of cells whose plan is within a given gap to the best bound. A gap
+below 0.0001 % is due to rounding, and is drawn at this value. The right chart shows the share of
+cells that a method solves within a given factor of the fastest method's time. A cell is solved by a
+plan within 1 % of the best bound (of the best plan if there is no bound), or by a proof that no
+plan exists. All methods have the same test set, which consists of the cells that at least one of
+them accepted. A method that refused an instance or failed has not solved it.
 """
 
 from __future__ import annotations
@@ -25,14 +25,17 @@ from specopt.kinds.chart import TOOLTIP, Chart, Picture, layer, looks, quantity
 from specopt.models.fields import Floats
 
 SOLVED = 0.01
-"""Maximum relative gap of a solved cell in the time profile."""
+"""Maximum relative gap at which a cell counts as solved in the time profile."""
 
 MAX_GAP, MIN_SECONDS = 1e3, 1e-4
-"""Largest gap that is drawn, and time to which shorter times are raised, in seconds."""
+"""Largest gap that is drawn, and minimum time in seconds to which shorter times are raised."""
 
 
 def gap_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
-    """Return the sorted gaps of all cells by method; infinite without a plan or bound."""
+    """Return the sorted gaps of all cells by method.
+
+    The gap is infinite without a plan or bound.
+    """
     return _sorted(
         [
             {label: _gap(comparison, one) for label, one in cell.items()}
@@ -42,8 +45,9 @@ def gap_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
 
 
 def time_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
-    """Return the sorted ratios of all cells' times to the fastest method's, by method; infinite if
-    unsolved.
+    """Return the sorted ratios of each method's times to the times of the fastest method.
+
+    The ratio of an unsolved cell is infinite.
     """
 
     def ratios(cell: Mapping[str, Record]) -> dict[str, float]:
@@ -66,7 +70,7 @@ def _sorted(cells: Sequence[Mapping[str, float]]) -> dict[str, Floats]:
 
 
 def profile_figure(comparison: Comparison) -> Picture:
-    """Return both profiles, one row per kind of problem."""
+    """Return both profiles as charts, with one row per kind of problem."""
     expect_comparison(comparison)
     charts = [
         replace(chart, title=f"{kind}: {chart.title}")
@@ -77,7 +81,10 @@ def profile_figure(comparison: Comparison) -> Picture:
 
 
 def profile_charts(comparison: Comparison, kind: str) -> tuple[Chart, Chart]:
-    """Return both profiles of a kind; methods of several kinds have one style in all of them."""
+    """Return both profiles of a kind.
+
+    Methods that occur in several kinds keep the same line style.
+    """
     least, widest = 100.0 * MIN_GAP, 100.0 * MAX_GAP
     counts = Counter(label for one in comparison.kinds for label in gap_profile(comparison, one))
     common = sorted(label for label, count in counts.items() if count > 1)

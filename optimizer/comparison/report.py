@@ -1,4 +1,4 @@
-"""A comparison as text: a table per kind of problem, wins by family, and failures."""
+"""A comparison as text: one table per kind of problem, wins by family, and failures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from specopt.comparison.tables import TEST_SETS, shown, tables_of
 from specopt.console.terminal import sentence, table_of
 
 MAX_FAILURES = 10
-"""Maximum number of failures, and of unused instances, that are listed."""
+"""Maximum number of failures to list, and of instances that no method solved."""
 
 
 def print_comparison_summary(

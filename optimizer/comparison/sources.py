@@ -1,10 +1,10 @@
-"""Code on which a result depends: digests of the sources of its method, its kind's kernels, and its
-judge.
+"""Digests of the code on which a result depends: the sources of its method, of the kernels of its
+kind, and of its judge.
 
 The digest of a module covers its text and the texts of all modules that it imports from specopt,
-its own package and neighbouring files, including imports inside functions. Edits elsewhere leave
-the digest unchanged. Imports by names that are known only at run time are not detected; kernels are
-therefore found by their kind.
+from its own package and from neighbouring files, including imports inside functions. Edits
+elsewhere do not change the digest. Imports of names that are known only at run time are not
+detected; kernels are therefore found through their kind.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from specopt.solvers.kernels.compiling import modules_of
 from specopt.solvers.method import Method
 
 INSTALLED = ("site-packages", "dist-packages")
-"""Folders whose files are not related to each other."""
+"""Installation folders, in which neighbouring files are unrelated."""
 
 
 def sources_of(method: type[Method]) -> dict[str, str]:
-    """Return version and digests of the code on which a result of a method depends."""
+    """Return the version and the digests of the code on which a result of a method depends."""
     kind = method.solves.kind.replace("-", "_")
     modules = [cls.__module__ for cls in method.__mro__ if issubclass(cls, Method)]
     texts = [text_of([method])] if _file(method.__module__) is None else []
@@ -40,7 +40,7 @@ def sources_of(method: type[Method]) -> dict[str, str]:
 
 @cache
 def version_of(module: str) -> str:
-    """Return the name and version of the distribution of a module, or an empty text."""
+    """Return the name and version of the distribution that contains a module, or an empty text."""
     top = module.partition(".")[0]
     names = ["specopt"] if top == "specopt" else packages_distributions().get(top, [])
     return ", ".join(f"{name} {version(name)}" for name in sorted(set(names)))
@@ -65,7 +65,7 @@ def _digest(modules: Iterable[str], texts: Iterable[str] = ()) -> str:
 
 
 def _file(name: str) -> Path | None:
-    """Return the file of a module, or None if it has none or does not exist."""
+    """Return the file of a module, or None if the module has no file or does not exist."""
     path = getattr(sys.modules.get(name), "__file__", None)
     if path is None and name not in sys.modules:
         try:
@@ -77,9 +77,9 @@ def _file(name: str) -> Path | None:
 
 
 def _imported(name: str, file: Path) -> Iterator[str]:
-    """Yield the modules that a module imports, and the imported names that may be modules."""
+    """Yield the modules that a module imports, and imported names that may be modules."""
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
-    stub = file.with_suffix(".pyi")  # names that a package loads when they are first used
+    stub = file.with_suffix(".pyi")  # lists names that a package loads on first use
     files = (file, stub) if stub.is_file() else (file,)
     for base, parts in (one for path in files for one in _imports(path, path.stat().st_mtime_ns)):
         module = (
@@ -93,8 +93,9 @@ def _imported(name: str, file: Path) -> Iterator[str]:
 
 @cache
 def _imports(file: Path, changed: int) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Return the imports in a file that was last changed at a given time: modules and imported
-    names.
+    """Return the imports in a file as pairs of a module and the imported names.
+
+    `changed` is the modification time of the file, so that the cache notices edits.
     """
     if file.suffix not in (".py", ".pyi"):
         return ()

@@ -1,11 +1,12 @@
-"""Records on disk: append-only, one file per writer, one line per record, flushed immediately.
+"""Storage of records on disk: append-only files, one per writer, with one record per line, flushed
+immediately.
 
-A writer that is killed loses the running cells, and leaves at most an incomplete last line, which
-readers skip. Writers never share a file, so that any number of them can use one folder. Readers
-read all files and use the first record of a cell. A folder is input: an invalid line is reported
-and ignored, and its cell is run again. Nothing is ever removed: records of earlier sources remain
-as history. The folder also contains every problem that is not in the instance library, once, as
-`problems/DIGEST.json`.
+A writer that is killed loses only the running cells, and leaves at most one incomplete last line,
+which readers skip. Writers never share a file, so that any number of writers can use the same
+folder. Readers read all files and use the first record of each cell. The content of a folder is not
+trusted: an invalid line is reported and ignored, and its cell is run again. Nothing is ever
+removed; records of earlier sources remain as history. The folder also contains each problem that is
+not in the instance library, once, as `problems/DIGEST.json`.
 """
 
 from __future__ import annotations
@@ -37,24 +38,24 @@ PATTERN = "records-*.jsonl"
 
 
 class Store:
-    """The records in a folder.
+    """Records stored in a folder.
 
     Parameters
     ----------
     folder
-        Path of the folder, which is created if necessary.
+        Path of the folder, which is created if it does not exist.
 
     Raises
     ------
     InvalidInput
-        If the folder cannot be made or read.
+        If the folder cannot be created or read.
     """
 
     def __init__(self, folder: StrPath) -> None:
         self.folder = Path(folder)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-        except (OSError, ValueError) as error:  # ValueError: a zero byte in the path
+        except (OSError, ValueError) as error:  # ValueError: a null byte in the path
             raise InvalidInput(
                 f"{folder}: cannot be made ({getattr(error, 'strerror', None) or error})"
             ) from None
@@ -65,8 +66,9 @@ class Store:
         )
 
     def records(self) -> dict[str, Record]:
-        """Return every record by the key of its cell; afterwards, `damaged` lists the invalid
-        lines.
+        """Return every record by the key of its cell.
+
+        Afterwards, `damaged` lists the invalid lines.
         """
         found: dict[str, Record] = {}
         self.damaged = []
@@ -81,7 +83,7 @@ class Store:
                 f"{self.folder}: cannot be read ({error.strerror or error})"
             ) from None
         for path, text in texts.items():
-            *lines, _ = text.split(b"\n")  # a last line without an end is incomplete
+            *lines, _ = text.split(b"\n")  # a last line without a newline is incomplete
             for number, line in enumerate(lines, start=1):
                 try:
                     record = Record.from_dict(msgspec.json.decode(line))
@@ -97,8 +99,9 @@ class Store:
             logger.warning("%s; ignored, its cell is run again", damaged)
 
     def open(self) -> int:
-        """Open the file of this writer once, so that an unwritable folder is refused before the
-        work.
+        """Open the file of this writer if it is not open yet, and return its descriptor.
+
+        Calling this method early rejects an unwritable folder before any work is done.
 
         Raises
         ------
@@ -113,12 +116,12 @@ class Store:
         return self._file
 
     def append(self, record: Record) -> None:
-        """Write a record to disk.
+        """Append a record to the file of this writer and flush the file to disk.
 
         Raises
         ------
         InvalidInput
-            If it cannot be written; readers skip an incomplete record.
+            If the record cannot be written. Readers skip an incomplete record.
         """
         line = json.dumps(record.to_dict(), allow_nan=False).encode() + b"\n"
         file = self.open()
@@ -130,12 +133,12 @@ class Store:
             raise unwritten(self._path, error) from None
 
     def keep(self, digest: str, problem: Mapping[str, Any]) -> None:
-        """Write a problem, unless it is already in the folder or in the instance library.
+        """Save a problem, unless it is already in the folder or in the instance library.
 
         Raises
         ------
         InvalidInput
-            If it cannot be written.
+            If the problem cannot be written.
         """
         path = self._problem(digest)
         if not path.exists() and digest not in _library():
@@ -143,12 +146,12 @@ class Store:
             write_text(path, to_json(problem) + "\n")
 
     def problem(self, record: Record) -> Problem:
-        """Return the problem of a record, from the folder or the instance library.
+        """Return the problem of a record, from the folder or from the instance library.
 
         Raises
         ------
         InvalidInput
-            If neither contains it.
+            If neither contains the problem, or the file contains another problem.
         """
         path = self._problem(record.problem_sha256)
         name = _library().get(record.problem_sha256)
@@ -170,7 +173,7 @@ class Store:
         return self.folder / "problems" / f"{digest}.json"
 
     def close(self) -> None:
-        """Close the file, and remove it if it is empty."""
+        """Close the file of this writer, and remove the file if it is empty."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
@@ -179,12 +182,12 @@ class Store:
 
 
 def merged(folders: Sequence[StrPath]) -> Comparison:
-    """Return the newest record of every cell in some folders.
+    """Return the newest record of every cell in several folders.
 
     Raises
     ------
     InvalidInput
-        If a folder has no records, or methods of two distributions have the same name.
+        If a folder has no records, or methods from two distributions have the same name.
     """
     records = [record for folder in folders for record in opened(folder).records().values()]
     owners: dict[tuple[str, str], str] = {}
@@ -200,12 +203,12 @@ def merged(folders: Sequence[StrPath]) -> Comparison:
 
 
 def opened(folder: StrPath) -> Store:
-    """Return a folder of results, and log its invalid lines.
+    """Open a folder of results, and log its invalid lines.
 
     Raises
     ------
     InvalidInput
-        If it has no records.
+        If the folder has no records.
     """
     store = Store(folder) if Path(folder).is_dir() else None
     if store is None or not store.records():

@@ -1,12 +1,12 @@
-"""Summaries of a comparison by method (gaps, proofs, wins, times, failures), and by family.
+"""Summaries of a comparison by method (gaps, proofs, wins, times and failures) and by family.
 
-Averages of all methods are over the same cells: the common ones, which every compared method of the
-kind accepted. Shares of all cells are given in addition; a method that refuses a problem, fails or
-has no plan does not solve its cell.
+The averages of all methods are taken over the same cells: the common cells, which every compared
+method of the kind accepted. Shares of all cells are reported in addition. A method that refuses a
+problem, fails or has no plan does not solve the cell.
 
-Failures and cells without a plan are never dropped: they win and prove nothing, and their time is
-the time limit. A proof that no plan is feasible is an answer like an optimal plan: it wins, it is
-proven, and its time is the time of the proof.
+Failures and cells without a plan are never dropped: such a cell is neither won nor proven, and its
+time is the time limit. A proof that no plan is feasible counts like an optimal plan: the cell is
+won and proven, and its time is the duration of the proof.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ from specopt.comparison.cell import Record
 from specopt.comparison.table import Comparison, expect_comparison
 
 SHIFT_SECONDS = 0.01
-"""Shift of the shifted geometric mean, in seconds; much shorter times hardly change the mean."""
+"""Shift of the shifted geometric mean, in seconds.
+
+Times much shorter than the shift hardly change the mean.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class MethodSummary:
-    """One method, on the cells that it shares with all others of its kind, and on all cells.
+    """Summary of one method, over the cells common to all methods of its kind and over all cells.
 
     Parameters
     ----------
@@ -35,34 +38,36 @@ class MethodSummary:
     label
         Name of the method with its options.
     cells
-        Number of common cells, which every method of the kind accepted.
+        Number of common cells, that is, cells that every method of the kind accepted.
     proven
-        Share of the common cells whose plan is optimal by the best bound of any method, or that are
-        proven infeasible.
+        Share of the common cells with a plan that is optimal by the best bound of any method, or
+        with a proof of infeasibility.
     wins
         Share of the common cells in which no method has a better plan, or which the method proves
         infeasible.
     mean_gap
-        Mean gap to the best bound of any method, over the common cells with a bound in which every
-        method has a plan (excluding methods without any plan); None without such cells.
+        Mean gap to the best bound of any method, over the common cells with a bound in which
+        every method has a plan (excluding methods without any plan); None if there are no such
+        cells.
     largest_gap
         Largest gap over the same cells.
     seconds
-        Shifted geometric mean of the time over the common cells; the time limit replaces the time
-        of a cell without an answer.
+        Shifted geometric mean of the solution time over the common cells, in seconds. A cell
+        without an answer counts with its time limit.
     all_cells
         Number of cells that at least one method accepted.
     refused
-        Number of these cells that this method refused.
+        Number of the cells in `all_cells` that this method refused.
     failed
         Number of cells in which this method crashed or was killed.
     without_plan
         Number of cells in which this method ended without a plan and without a proof of
         infeasibility.
     all_proven
-        Share as `proven`, of all cells: refused and failed cells are unsolved.
+        Share of all cells that are proven, as defined for `proven`. Refused and failed cells
+        count as not proven.
     all_wins
-        Share as `wins`, of all cells.
+        Share of all cells that are won, as defined for `wins`.
     """
 
     kind: str
@@ -82,9 +87,10 @@ class MethodSummary:
 
 
 def summaries(comparison: Comparison) -> list[MethodSummary]:
-    """Return a summary per kind of problem and method, sorted by wins.
+    """Return one summary per kind of problem and method, sorted by wins.
 
-    Averages are over the common cells (see `Comparison.common`), and None without common cells.
+    Averages are taken over the common cells (see `Comparison.common`), and are None if there are
+    no common cells.
     """
     expect_comparison(comparison)
     found = []
@@ -149,20 +155,23 @@ def who_wins(comparison: Comparison) -> dict[str, dict[str, float]]:
 
 
 def family_of(record: Record) -> str:
-    """Return the family of a record's instance: the part of its name before the last slash, or else
-    its kind.
+    """Return the family of the instance of a record.
+
+    The family is the part of the instance name before the last slash, or the kind if there is no
+    slash.
     """
     return record.instance.rpartition("/")[0] or record.kind
 
 
 def answered(record: Record) -> bool:
-    """Return whether a record has a plan, or a proof that no plan exists."""
+    """Return whether a record contains a plan or a proof that no plan exists."""
     return record.objective is not None or record.infeasible
 
 
 def time_of(record: Record) -> float:
-    """Return the seconds of a record; without an answer, its time limit or its duration, whichever
-    is longer.
+    """Return the solution time of a record, in seconds.
+
+    Without an answer, this is the time limit or the actual duration, whichever is longer.
     """
     if record.seconds is not None and answered(record):
         return record.seconds

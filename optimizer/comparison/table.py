@@ -1,4 +1,4 @@
-"""Table of a comparison: records, gaps to the best bound of any method, and files."""
+"""The table of a comparison: records, gaps to the best bound of any method, and export to files."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ from specopt.models.reading import StrPath
 from specopt.models.result import Status
 
 WITHIN = 1e-9
-"""Relative distance to the best objective up to which a plan is also called the best."""
+"""Relative distance to the best objective up to which a plan also counts as the best."""
 
 MIN_GAP = 1e-6
-"""Gaps below this value are rounding errors: pictures and leaderboards show 0."""
+"""Gap below which charts and leaderboards show 0, because smaller gaps are rounding errors."""
 
 _NESTED = ("options", "versions", "scale", "sources", "stats")
-"""Fields of records that tables contain as JSON."""
+"""Fields of records that tables store as JSON text."""
 
 _COMPARED = ("best_objective", "best_bound", "gap_to_best_bound", "excess_over_best")
-"""Additional columns of tables."""
+"""Columns that tables contain in addition to the fields of records."""
 
 
 def expect_comparison(value: object) -> None:
-    """Check that a value is the result of `compare`."""
+    """Raise InvalidInput unless a value is a result of `compare`."""
     if not isinstance(value, Comparison):
         raise InvalidInput(f"comparison: expected the result of compare, got {describe(value)}")
 
 
 def newest(records: Iterable[Record]) -> list[Record]:
-    """Return the newest record of every cell; records of earlier sources are history."""
+    """Return the newest record of every cell. Older records of the same cell are dropped."""
     return list(
         {
             record.identity: record for record in sorted(records, key=lambda record: record.started)
@@ -51,15 +51,15 @@ def newest(records: Iterable[Record]) -> list[Record]:
 
 
 class Comparison(Shown):
-    """Records of a comparison, with the best results of each problem.
+    """Records of a comparison, with the best results for each problem.
 
     Parameters
     ----------
     records
         Records in any order.
     known
-        Best known objective and bound of problems from elsewhere, by `problem_sha256`; None if
-        unknown. Default: those of the instance library.
+        Best objective and bound of each problem known from elsewhere, by `problem_sha256`, each
+        None if unknown. Default: the values in the instance library.
     """
 
     def __init__(
@@ -101,8 +101,10 @@ class Comparison(Shown):
         return list(dict.fromkeys(record.kind for record in self))
 
     def cells(self, kind: str) -> list[dict[str, Record]]:
-        """Return the cells of a kind: the records of one problem, seed and limits, by the method's
-        label.
+        """Return the cells of a kind.
+
+        A cell contains the records for the same problem, seed and limits, by the label of the
+        method.
         """
         found: dict[tuple[Any, ...], dict[str, Record]] = {}
         for record in self.records:
@@ -113,8 +115,9 @@ class Comparison(Shown):
 
     @staticmethod
     def common(cells: Iterable[dict[str, Record]]) -> list[dict[str, Record]]:
-        """Return the cells that were accepted by every method that accepted at least half of them,
-        without records of other methods.
+        """Return the cells accepted by every method that accepted at least half of all cells.
+
+        Records of other methods are removed.
         """
         cells = list(cells)
         taken = Counter(label for cell in cells for label in cell)
@@ -134,44 +137,47 @@ class Comparison(Shown):
         )
 
     def best(self, record: Record) -> tuple[float | None, float | None]:
-        """Return the best objective and the best bound of the record's problem, of any method or
-        known.
+        """Return the best objective and the best bound for the problem of a record.
+
+        Both are the best of all methods and of the known values.
         """
         return self._best[record.problem_sha256]
 
     def gap(self, record: Record) -> float | None:
-        """Return the relative distance of a record's objective to the best bound, or None if one of
-        them is missing.
+        """Return the relative distance of a record's objective to the best bound.
+
+        The gap is None if the objective or the bound is missing.
         """
         return _distance(record, self.best(record)[1])
 
     def excess(self, record: Record) -> float | None:
-        """Return the relative distance of a record's objective to the best objective, or None
-        without a plan.
+        """Return the relative distance of a record's objective to the best objective.
+
+        The distance is None if the record has no plan.
         """
         return _distance(record, self.best(record)[0])
 
     def proven(self, record: Record) -> bool:
-        """Return whether a record's plan is optimal by the best bound of any method, within the
-        format's tolerance.
+        """Return whether a plan is optimal by the best bound of any method, within the tolerance.
 
         A proof that no plan is feasible also returns True.
         """
         return record.infeasible or _within(self.gap(record))
 
     def wins(self, record: Record) -> bool:
-        """Return whether no method has a better plan for the record's problem, or the record proves
-        that no plan exists.
+        """Return whether no method has a better plan for the problem of a record.
+
+        A proof that no plan exists also returns True.
         """
         return record.infeasible or _within(self.excess(record))
 
     def plot(self) -> Picture:
-        """Return the profiles of the methods: shares of solved problems over time and gap."""
+        """Return the performance profiles: shares of solved problems against gap and time."""
         picture: Picture = late("picture")(self)
         return picture
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one flat row per record, all with the same keys."""
+        """Return one flat dictionary per record, all with the same keys."""
         rows = []
         for record in self.records:
             row = record.to_dict()
@@ -185,7 +191,7 @@ class Comparison(Shown):
         return rows
 
     def to_arrow(self) -> Any:
-        """Return the table as an Arrow table."""
+        """Return the rows as an Arrow table."""
         arrow = pyarrow()
         types = {"float": arrow.float64(), "int": arrow.int64()}
         hints = {one.name: str(one.type) for one in fields(Record) if one.name != "plan"}
@@ -196,7 +202,7 @@ class Comparison(Shown):
         return arrow.Table.from_pylist(self.rows(), schema=arrow.schema(columns))
 
     def to_parquet(self, path: StrPath) -> None:
-        """Write the table as Parquet, all or nothing.
+        """Write the table as a Parquet file; a failed write leaves no partial file.
 
         Raises
         ------
@@ -212,16 +218,16 @@ class Comparison(Shown):
 
 
 def without_refuted(record: Record, best: float | None, size: float = 0.0) -> Record:
-    """Return a record without the claims that are refuted by the best plan; `error` lists these.
+    """Return a record without the claims that the best plan refutes, which `error` then lists.
 
     Parameters
     ----------
     record
-        The record as it was read.
+        Record as it was read.
     best
-        Objective of the best plan of its problem; None if there is no plan.
+        Objective of the best plan for the problem; None if there is no plan.
     size
-        Size of the terms of the objective, from the judge's report.
+        Magnitude of the terms of the objective, from the report of the judge.
     """
     if record.failed:
         return replace(record, objective=None, bound=None, gap=None)
@@ -262,15 +268,16 @@ def _within(distance: float | None) -> bool:
 def _better(
     record: Record, one: float | None, other: float | None, *, rising: bool = False
 ) -> float | None:
-    """Return the better of two objectives of a record's problem, or of two bounds (`rising`)."""
+    """Return the better of two objectives of a problem, or of two bounds if `rising` is set."""
     least = (kind_of(record.kind).problem.sense_of(record.scale) == "minimize") != rising
     found = [value for value in (one, other) if value is not None]
     return min(found, default=None) if least else max(found, default=None)
 
 
 def _distance(record: Record, reference: float | None) -> float | None:
-    """Return the relative distance of a record's objective to a value, or None if one of them is
-    missing.
+    """Return the relative distance of a record's objective to a reference value.
+
+    The distance is None if the objective or the reference is missing.
     """
     if record.objective is None or reference is None:
         return None

@@ -1,4 +1,6 @@
-"""Tables of a comparison: methods by kind of problem, and paired tests, also in Markdown."""
+"""Tables of a comparison: methods by kind of problem, and paired tests. Tables can be written in
+Markdown.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +19,13 @@ TEST_SETS = (
 )
 
 Tables = dict[str, list[dict[str, Any]]]
-"""Rows of tables, by the titles of the tables."""
+"""Rows of tables, by table title."""
 
 
 def tables_of(comparison: Comparison) -> Tables:
-    """Return a table per kind of problem, by title; columns of common cells come before those of
-    all cells.
+    """Return one table per kind of problem, by title.
+
+    Columns for common cells precede the columns for all cells.
     """
     rows: dict[str, list[dict[str, Any]]] = {}
     for row in summaries(comparison):
@@ -52,7 +55,7 @@ def _columns(row: MethodSummary) -> dict[str, Any]:
 
 
 def shown(value: object) -> str:
-    """Return the text of a table's cell."""
+    """Format the value of a table cell."""
     return "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
@@ -61,7 +64,7 @@ def _percent(share: float | None) -> float | None:
 
 
 def pairs_of_methods(comparison: Comparison) -> Tables:
-    """Return the rows of all paired tests, by the title of their table."""
+    """Return the rows of all paired tests, by table title."""
     found: Tables = {}
     for test in paired_tests(comparison):
         row = {
@@ -72,7 +75,7 @@ def pairs_of_methods(comparison: Comparison) -> Tables:
 
 
 def markdown(tables: Tables) -> str:
-    """Return tables in Markdown."""
+    """Format tables as Markdown."""
     parts = []
     for title, (first, *others) in tables.items():
         rule = ["---"] + ["--:"] * (len(first) - 1)
@@ -83,6 +86,6 @@ def markdown(tables: Tables) -> str:
 
 
 def plain(text: str) -> str:
-    """Return a text in which Markdown has no special characters."""
+    """Escape the characters of a text that are special in Markdown."""
     text = "".join(char if char.isprintable() else " " for char in text)
     return "".join(f"\\{char}" if char in "\\`*_[]<>|" else char for char in text)

@@ -1,7 +1,7 @@
-"""The worker process, which solves cells: requests and answers are pickled values in a pipe.
+"""The worker process, which solves cells. Requests and answers are pickled values sent over a pipe.
 
-Run it as ``python -P -m specopt.comparison.worker PIPE``. It ends when its parent ends. The output
-of libraries goes to a file of the parent.
+Run it as ``python -P -m specopt.comparison.worker PIPE``. The process ends when its parent ends.
+The output of libraries is written to a file of the parent.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ Request = tuple[Cell, list[str]]
 
 
 def serve(answer: Callable[[Any], Any], prepare: Callable[[Any], object] = lambda _: None) -> None:
-    """Answer requests until the parent ends.
+    """Answer requests until the parent process ends.
 
     Parameters
     ----------
     answer
         Function that returns the answer to a request.
     prepare
-        Function of the request that is called before its time begins. Afterwards the parent is
-        informed that the process is ready.
+        Function called with each request before its time limit starts. When it returns, the
+        parent is informed that the process is ready.
     """
     pipe = Connection(int(sys.argv[-1]))
     os.set_inheritable(pipe.fileno(), False)
-    for number in SIGNALS:  # a batch system sends them to every process; the parent handles them
+    for number in SIGNALS:  # batch systems send these to every process; the parent handles them
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     keep_highs_to_one_thread()
@@ -58,7 +58,7 @@ def serve(answer: Callable[[Any], Any], prepare: Callable[[Any], object] = lambd
 
 
 def load(request: Request) -> None:
-    """Load kernels and modules for a cell, so that this is not part of any method's time."""
+    """Load the kernels and modules for a cell, so that loading does not count as solution time."""
     cell, path = request
     load_kernels(cell.kind)
     with contextlib.suppress(Exception, SystemExit):  # the answer reports the failure
@@ -66,7 +66,7 @@ def load(request: Request) -> None:
 
 
 def answer(request: Request) -> dict[str, Any]:
-    """Solve a cell and return its record's fields; a failure is also returned as an answer."""
+    """Solve a cell and return the fields of its record. A failure is also returned as an answer."""
     cell, path = request
     try:
         method, sources = method_of(cell.pickled, tuple(path))
@@ -97,7 +97,7 @@ def answer(request: Request) -> dict[str, Any]:
     )
     kept = json.dumps(
         {name: found[name] for name in names}, default=repr
-    )  # stats may contain any value
+    )  # default=repr, because stats may contain any value
     return dict(json.loads(kept, parse_constant=lambda _: None)) | {
         "error": result.stats.get("refuted")
     }
@@ -105,17 +105,16 @@ def answer(request: Request) -> dict[str, Any]:
 
 @cache
 def method_of(text: str, path: tuple[str, ...]) -> tuple[Method, dict[str, str] | None]:
-    """Return a method that was sent to this process, and the digests of its sources in this
-    process.
+    """Return a method that was sent to this process, with the digests of its local sources.
 
-    The digests are None if the method was pickled by value, without a file.
+    The digests are None if the method was pickled by value and therefore has no file.
 
     Parameters
     ----------
     text
-        The pickled method.
+        Method as encoded by `pickled`.
     path
-        Folders that are appended to the search path of modules.
+        Folders to append to the module search path.
     """
     sys.path.extend(folder for folder in path if folder not in sys.path)
     method: Method = unpickled(text)
@@ -126,7 +125,7 @@ def method_of(text: str, path: tuple[str, ...]) -> tuple[Method, dict[str, str] 
 
 
 def keep_highs_to_one_thread() -> None:
-    """Run HiGHS with one thread, which also applies to its later runs in this process."""
+    """Restrict HiGHS to one thread, in this and all later runs in this process."""
     from specopt.solvers.highs import Highs
 
     model = Highs()
@@ -136,13 +135,13 @@ def keep_highs_to_one_thread() -> None:
 
 @cache
 def load_kernels(kind: str) -> None:
-    """Compile the kernels of a kind, so that this is not part of any method's time."""
+    """Compile the kernels of a kind, so that compilation does not count as solution time."""
     for found in kernels_of(kind.replace("-", "_")):
         found.prepare()
 
 
 def _end_with(parent: int) -> None:
-    """End this process as soon as its parent has ended."""
+    """End this process soon after its parent has ended."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)

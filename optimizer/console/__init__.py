@@ -1,1 +1,1 @@
-"""Output of the command, its progress on stderr, and its end on Ctrl-C."""
+"""Output of the command, progress on stderr, and termination on Ctrl-C."""

@@ -1,8 +1,8 @@
-"""Handlers of Ctrl-C, SIGTERM and SIGHUP.
+"""Handlers for Ctrl-C, SIGTERM and SIGHUP.
 
-The signals raise an exception while a command works. While it starts and exits, they end the
-process without a traceback. The package imports this module first, so that the handlers are active
-while the other modules are imported.
+While a command is working, these signals raise an exception. While a command is starting or
+exiting, they end the process without a traceback. The package imports this module first, so that
+the handlers are active while the other modules are imported.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ INTERRUPTED = 130
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _first: int | None = None
-"""The signal that interrupted the command."""
+"""Signal that interrupted the command; None if there was none."""
 
 
 def end(number: int | None = None, _: FrameType | None = None) -> NoReturn:
-    """End the process at once; there is nothing to save."""
+    """End the process immediately, because there is nothing to save."""
     with contextlib.suppress(OSError):
         os.write(2, b"specopt: interrupted\n")
     os._exit(128 + (_first or number or signal.SIGINT))
 
 
 def leave() -> NoReturn:
-    """Flush stdout and end an interrupted process at once, without waiting for its threads."""
+    """Flush stdout and end an interrupted process immediately, without waiting for its threads."""
     with contextlib.suppress(OSError):
         sys.stdout.flush()
     os._exit(128 + (_first or signal.SIGINT))
@@ -49,11 +49,9 @@ def _interrupt(number: int, _: FrameType | None) -> NoReturn:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Make the signals raise KeyboardInterrupt in the enclosed code, and end the process
-    afterwards.
+    """Make the signals raise KeyboardInterrupt in the enclosed code, and exit afterwards.
 
-    A signal that the process ignored from the start, for example because of nohup, is still
-    ignored.
+    A signal that the process ignored from the start, for example because of nohup, remains ignored.
     """
     try:
         _handle(_interrupt)
@@ -70,27 +68,27 @@ def _handle(by: Callable[[int, FrameType | None], NoReturn]) -> None:
 
 
 AFTER_SECONDS = 0.01
-"""Seconds after which a Ctrl-C that was lost in a callback is raised again."""
+"""Delay before a Ctrl-C that was lost in a callback is raised again, in seconds."""
 
 
 def _is_command() -> bool:
-    """Return whether this process is the command: the script `specopt` or `python -m specopt`."""
+    """Return whether this process runs the command, `specopt` or `python -m specopt`."""
     words = sys.orig_argv
     module = words[words.index("-m") + 1 :][:1] if sys.argv[:1] == ["-m"] and "-m" in words else []
     return module == ["specopt"] or [os.path.basename(word) for word in sys.argv[:1]] == ["specopt"]
 
 
 def _unraisable(found: sys.UnraisableHookArgs) -> None:
-    """Raise a Ctrl-C again that arrived in a callback of Numba, where Python can only print it.
+    """Raise a Ctrl-C again if it arrived in a Numba callback, where Python can only print it.
 
-    Objects of LLVM whose construction a Ctrl-C interrupted lack attributes, and fail in their
-    `__del__`; these failures are not printed.
+    LLVM objects whose construction was interrupted by Ctrl-C lack attributes, so that their
+    `__del__` fails. These failures are not printed.
     """
     if issubclass(found.exc_type, KeyboardInterrupt):
         again = _first or signal.SIGINT
         later = threading.Timer(
             AFTER_SECONDS, _thread.interrupt_main, [again]
-        )  # without a delay, it would be raised in this function
+        )  # without a delay, the signal would be raised inside this function
         later.daemon = True
         later.start()
         return

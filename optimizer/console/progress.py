@@ -1,5 +1,5 @@
-"""Progress on stderr: one line that is updated on a terminal, a line every few seconds
-elsewhere.
+"""Progress on stderr: on a terminal, one line that is updated; otherwise, a new line every few
+seconds.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ from specopt.solvers.kernels.cache import NO_CACHE, folder
 from specopt.solvers.kernels.compiling import listeners
 
 FIRST_SECONDS = 0.5
-"""Seconds after which progress is printed; shorter work prints none."""
+"""Time after which progress is first printed, in seconds. Shorter work prints no progress."""
 
 TERMINAL_INTERVAL_SECONDS = 0.1
-"""Minimum number of seconds between two updates on a terminal."""
+"""Minimum time between two updates on a terminal, in seconds."""
 
 PLAIN_INTERVAL_SECONDS = 2.0
-"""Minimum number of seconds between two lines where stderr is not a terminal."""
+"""Minimum time between two lines if stderr is not a terminal, in seconds."""
 
 MAX_RATIO = 2.0
-"""Ratio of the larger to the smaller of objective and bound above which progress shows no bound."""
+"""Maximum ratio between objective and bound, the larger to the smaller, at which progress shows the
+bound.
+"""
 
 _ERASE = "\r\x1b[2K"
 _lock = threading.Lock()
 _last = -1e9
 _live = False
-_shown: set[str] = set()  # modules of kernels
+_shown: set[str] = set()  # kernel modules that were already reported
 
 
 def print_progress(progress: Progress) -> None:
-    """Print the progress of a solve, if it does not come too early or too soon after the last
-    line.
-    """
+    """Print the progress of a solve, unless it has just begun or was printed a moment ago."""
     print_step(progress.seconds, progress_line(progress))
 
 
@@ -49,11 +49,11 @@ def print_step(seconds: float, text: str, plain_seconds: float = PLAIN_INTERVAL_
     Parameters
     ----------
     seconds
-        Seconds since the work began.
+        Time since the work began, in seconds.
     text
         Text to print.
     plain_seconds
-        Minimum number of seconds between two lines where stderr is not a terminal.
+        Minimum time between two lines if stderr is not a terminal, in seconds.
     """
     global _last, _live
     terminal = sys.stderr.isatty()
@@ -69,7 +69,7 @@ def print_step(seconds: float, text: str, plain_seconds: float = PLAIN_INTERVAL_
 
 
 def end_progress() -> None:
-    """Erase the progress line, if there is one, so that the next output starts on an empty line."""
+    """Erase the progress line, if there is one, so that other output starts on an empty line."""
     global _last, _live
     with _lock:
         _last = -1e9
@@ -79,7 +79,7 @@ def end_progress() -> None:
 
 
 def progress_line(progress: Progress) -> str:
-    """Return one line with seconds, objective, bound and gap, as far as they are known.
+    """Return one line with the elapsed time and the known values of objective, bound and gap.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def progress_line(progress: Progress) -> str:
 
 
 def _is_far(progress: Progress) -> bool:
-    """Return whether the bound is too far from the objective to be worth printing."""
+    """Return whether the bound is too far from the objective to be informative."""
     if progress.gap is None or progress.objective is None or progress.bound is None:
         return False
     above = progress.bound > progress.objective
@@ -112,7 +112,7 @@ def _is_far(progress: Progress) -> bool:
 
 @contextmanager
 def showing_kernels() -> Iterator[None]:
-    """Report on stderr which kernels the enclosed work compiles; nested calls report them once."""
+    """Report on stderr which kernels the enclosed work compiles; nested calls report nothing."""
     if _show_kernels in listeners:
         yield
         return
@@ -124,8 +124,9 @@ def showing_kernels() -> Iterator[None]:
 
 
 def _show_kernels(module: str) -> None:
-    """Report that kernels of a module are being compiled: on a terminal until they are compiled,
-    elsewhere once.
+    """Report that the kernels of a module are being compiled.
+
+    On a terminal, the report is shown until the compilation ends; elsewhere, it is printed once.
     """
     global _live
     with _lock:

@@ -1,5 +1,6 @@
-"""Stdout is reserved for the answer of a command; other output of Python or compiled code goes to
-stderr.
+"""Control of stdout, which is reserved for the answer of a command.
+
+Other output of Python or compiled code is sent to stderr.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ _answer: TextIO | None = None
 def take_stdout() -> None:
     """Redirect descriptor 1 to stderr, and `sys.stdout` to a duplicate of the original descriptor.
 
-    No other process inherits the duplicate. Output to a stream that was closed before the start is
-    discarded.
+    Other processes do not inherit the duplicate. Output to a stream that was already closed when
+    the process started is discarded.
     """
     global _taken
     if _taken is not None:
@@ -28,7 +29,7 @@ def take_stdout() -> None:
             setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115 - open until the process ends
     _taken = before = (
         sys.stdout
-    )  # a reference is kept, because its deletion would close descriptor 1
+    )  # a reference is kept, because deleting the stream would close descriptor 1
     kept = os.dup(before.fileno())
     os.dup2(sys.stderr.fileno(), 1)
     sys.stdout = open(  # noqa: SIM115
@@ -43,7 +44,7 @@ def take_stdout() -> None:
 
 @contextmanager
 def answering() -> Iterator[None]:
-    """Send the output of the enclosed command to stderr, except what it writes to `stdout()`."""
+    """Send the output of the enclosed command to stderr, except output to `stdout()`."""
     global _answer
     outer, _answer = _answer, sys.stdout
     try:

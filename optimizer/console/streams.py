@@ -1,4 +1,4 @@
-"""Output to standard streams, which may be closed or broken, or whose reader may have ended."""
+"""Output to standard streams, which may be closed, broken, or no longer read."""
 
 from __future__ import annotations
 
@@ -11,9 +11,7 @@ from specopt.models.fields import printable
 
 
 def discard(stream: TextIO) -> None:
-    """Redirect a stream to the null device, so that its buffered output does not fail again at
-    exit.
-    """
+    """Redirect a stream to the null device, so that flushing at exit does not fail again."""
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
     except (OSError, ValueError):
@@ -25,7 +23,7 @@ quiet = False
 
 
 def say(text: str) -> None:
-    """Write one line to stderr, unless `quiet` is set; control characters in it are escaped."""
+    """Write one line to stderr, unless `quiet` is set. Control characters are escaped."""
     if not quiet:
         complain(text)
 
@@ -36,16 +34,18 @@ def complain(text: str) -> None:
 
 
 class Handler(logging.Handler):
-    """A handler that writes each record of the log to stderr as one line."""
+    """A log handler that writes each record to stderr as one line."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write a record."""
+        """Write a log record to stderr."""
         complain(f"{record.levelname.lower()}: {record.getMessage()}")
 
 
 def set_loudness(more: int, less: bool) -> None:
-    """Set the verbosity: only failures (`less`), or also log records of level info (`more` 1) or
-    debug (2).
+    """Set the verbosity.
+
+    If `less` is set, only failures are reported. Otherwise, log records are also reported: of level
+    info and above if `more` is 1, and of level debug and above if it is 2.
     """
     global quiet
     quiet = less
@@ -59,7 +59,7 @@ def set_loudness(more: int, less: bool) -> None:
 
 
 def write_error(text: str) -> None:
-    """Write to stderr; discard the text if stderr cannot be written."""
+    """Write to stderr; discard the text if writing fails."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()

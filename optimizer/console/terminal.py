@@ -1,7 +1,7 @@
-"""Parts that all views for the terminal share: console, titles, lines, tables and percentages.
+"""Building blocks shared by all terminal views: console, titles, lines, tables and percentages.
 
-Views print plain text and `Text`. Nothing in a file, a name or a message is interpreted as markup
-or reaches the terminal as a control sequence.
+Views print plain text and `Text` objects. Nothing in a file, name or message is interpreted as
+markup or reaches the terminal as a control sequence.
 """
 
 from __future__ import annotations
@@ -19,16 +19,22 @@ from specopt.models.fields import escaped, printable
 from specopt.models.result import Status
 
 MAX_ROWS = 40
-"""Number of rows of a table that are printed; the number of the others follows the table."""
+"""Maximum number of printed rows of a table.
+
+The number of omitted rows is printed below the table.
+"""
 
 PLAIN_WIDTH = 100
-"""Width, in columns, to which text is wrapped where the output is not a terminal."""
+"""Width to which text is wrapped if the output is not a terminal, in columns."""
 
 UNLIMITED = 1_000_000
-"""Width, in columns, of tables where the output is not a terminal: no cell is cut."""
+"""Width of tables if the output is not a terminal, in columns.
+
+No cell is truncated at this width.
+"""
 
 LABEL = 15
-"""Width, in columns, of the labels of lines."""
+"""Width of the labels that precede lines, in columns."""
 
 COLOURS = {
     Status.OPTIMAL: "green",
@@ -39,24 +45,24 @@ COLOURS = {
 
 
 class _Terminal(Console):
-    """A console that interprets no text as markup, because text may come from any file."""
+    """A console that interprets no text as markup, because the text may come from any file."""
 
     def __init__(self, file: IO[str]) -> None:
         width = None if file.isatty() else PLAIN_WIDTH
         super().__init__(file=file, highlight=False, markup=False, emoji=False, width=width)
 
     def print(self, *objects: Any, **options: Any) -> None:
-        """Print objects; only a terminal crops lines that are too long."""
+        """Print objects. Long lines are cropped only on a terminal."""
         super().print(*objects, crop=self.file.isatty(), **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Return a text to print, escaped before it is measured."""
+        """Return a text to print. The text is escaped before its width is measured."""
         return super().render_str(_printable(text), **options)
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
-        """Return the segments to print, escaped, including those of a `Text`."""
+        """Yield the segments to print, with all text escaped, including `Text` objects."""
         for text, style, control in super().render(renderable, options):
             yield Segment(text if control else _printable(text), style, control)
 
@@ -66,16 +72,16 @@ def _printable(text: str) -> str:
 
 
 class _Table(Table):
-    """A table whose cells are single lines and are cut on a terminal only."""
+    """A table whose cells are single lines, truncated only on a terminal."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Yield the rows of the table."""
+        """Yield the rendered rows of the table."""
         if not console.file.isatty():
             options = options.update(max_width=UNLIMITED)
         yield from super().__rich_console__(console, options)
 
     def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
-        """Add a row."""
+        """Add a row whose texts are escaped."""
         super().add_row(
             *(printable(cell) if isinstance(cell, str) else cell for cell in cells), **options
         )
@@ -93,17 +99,17 @@ def title(out: Console, text: str, emphasis: str, colour: str = "cyan", after: s
 
 
 def line(out: Console, label: str, text: str, width: int = LABEL) -> None:
-    """Print a label and its text."""
+    """Print a label followed by a text."""
     sentence(out, f"  {printable(label):<{width}} {text}")
 
 
 def sentence(out: Console, text: str, style: str = "") -> None:
-    """Print one line; control characters in it are escaped."""
+    """Print one line. Control characters are escaped."""
     out.print(Text(printable(text), style=style), soft_wrap=True)
 
 
 def table(*headers: str, left: int = 0, gap: int = 2) -> Table:
-    """Return an empty table: the first `left` columns are flush left, the others flush right."""
+    """Return an empty table with `left` left-aligned columns; the rest are right-aligned."""
     view = _Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for position, header in enumerate(headers):
         view.add_column(header, justify="left" if position < left else "right", no_wrap=True)
@@ -111,14 +117,14 @@ def table(*headers: str, left: int = 0, gap: int = 2) -> Table:
 
 
 def cell(value: object) -> str:
-    """Return a value as the text of a cell."""
+    """Format a value as the text of a table cell."""
     if isinstance(value, list):
         return "-".join(map(cell, value))
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def table_of(rows: Sequence[Mapping[str, Any]], shown: Callable[[Any], str] = cell) -> Table:
-    """Return rows as a table whose headers are their keys; columns of text are flush left."""
+    """Return a table of rows, with their keys as headers. Text columns are left-aligned."""
     view = table()
     for name in rows[0]:
         is_text = all(isinstance(row[name], str) for row in rows)
@@ -129,7 +135,7 @@ def table_of(rows: Sequence[Mapping[str, Any]], shown: Callable[[Any], str] = ce
 
 
 def cut(out: Console, count: int, rows: str) -> None:
-    """Print how many rows of a table were left out, if any."""
+    """Print how many rows of a table were omitted, if any."""
     if count > MAX_ROWS:
         out.print(f"  ... and {count - MAX_ROWS:,} more {rows}")
 

@@ -1,4 +1,4 @@
-"""Configurations of serving engines. One file per engine contains its keys and its rules."""
+"""Configurations for serving engines. One file per engine contains its keys and rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The properties of a serving engine as one value."""
+"""The properties of a serving engine, collected in one object."""
 
 from __future__ import annotations
 
@@ -11,31 +11,32 @@ from specopt.solvers.speculation_table.prices import USUAL, Prices
 from specopt.solvers.speculation_table.schedule import Schedule
 
 Config = dict[str, Any]
-"""JSON-like data with the engine's own keys."""
+"""JSON-compatible data with the configuration keys of the engine."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Engine:
-    """The form in which an engine accepts draft lengths per batch size.
+    """Description of how an engine accepts draft lengths per batch size.
 
     Parameters
     ----------
     name
-        Name on the command line.
+        Name of the engine on the command line.
     config
-        Function of a schedule and the engine's version that returns the configuration, or None if
-        the engine should not speculate. It raises `InvalidInput` if the engine has no option for
-        the schedule.
+        Function of a schedule and the version of the engine that returns the configuration, or
+        None if the engine should not speculate. The function raises `InvalidInput` if the engine
+        has no option for the schedule.
     notes
-        Function of a schedule, the engine's version and the configuration that returns notes for
-        the operator.
+        Function of a schedule, the version of the engine and the configuration that returns notes
+        for the operator.
     option
-        The engine's option that turns speculation on.
+        Option of the engine that enables speculation.
     batch
-        The engine's option that limits the batch.
+        Option of the engine that limits the batch size.
     setup
-        Function of a drafter and its mode that returns the engine's options for them, in addition
-        to the draft lengths, or None if the engine has no option for this mode or for trees.
+        Function of a drafter and its mode that returns the corresponding options of the engine,
+        in addition to the draft lengths, or None if the engine has no option for this mode or for
+        token trees.
     single
         Whether the engine accepts only one draft length for all batch sizes.
     prices
@@ -56,8 +57,8 @@ class Engine:
     ) -> tuple[Config | None, tuple[str, ...]]:
         """Return the configuration for a schedule, drafter and mode, and notes for the operator.
 
-        There is no configuration if speculation does not pay, or if the engine has no options for
-        the choice; a note then contains the settings to write by hand.
+        The configuration is None if speculation does not pay off, or if the engine has no options
+        for the choice. A note then contains the settings to enter by hand.
         """
         found, own = self.config(schedule, version), self.setup(setup)
         if found is None:
@@ -69,15 +70,13 @@ class Engine:
 
 
 def method(setup: Setup, known: Sequence[str]) -> str | None:
-    """Return the longest name of an engine's methods with which the name of a drafter begins, or
-    None if there is no such method.
-    """
+    """Return the longest method name with which a drafter's name begins, or None."""
     name = setup.drafter.lower().replace("-", "_")
     return max((one for one in known if name.startswith(one.lower())), key=len, default=None)
 
 
 def leave_out(option: str, schedule: Schedule) -> str:
-    """Return the note that speculation does not pay off, with the best speed-up."""
+    """Return a note that speculation does not pay off, with the best speed-up reached."""
     single = schedule.best_single()
     reached = (
         f": the best draft length, {single[0]}, reaches {single[1]:.3f}x of no speculation"
@@ -91,7 +90,7 @@ def leave_out(option: str, schedule: Schedule) -> str:
 
 
 def by_hand(engine: str, schedule: Schedule, setup: Setup) -> str:
-    """Return the note with the settings that are not written as an engine's configuration."""
+    """Return a note with the settings that cannot be written as a configuration of the engine."""
     lengths = (f"{drafts} at batch sizes {low} to {high}" for low, high, drafts in schedule.ranges)
     trees = f", top-k {setup.topk}" if setup.topk > 1 else ""
     return (
@@ -102,8 +101,9 @@ def by_hand(engine: str, schedule: Schedule, setup: Setup) -> str:
 
 
 def tail(schedule: Schedule) -> str:
-    """Return the note on batches larger than those of the schedule, for engines that use the last
-    draft length for them.
+    """Return a note about batches larger than those of the schedule.
+
+    The note applies to engines that use the last draft length for such batches.
     """
     return (
         f"batches beyond {schedule.largest_batch} carry the last draft length,"
@@ -112,7 +112,7 @@ def tail(schedule: Schedule) -> str:
 
 
 def other_rules(known: str, version: str | None) -> tuple[str, ...]:
-    """Return the note on a version whose rules may differ from those of the known version."""
+    """Return a note if the rules of a version may differ from those of the known version."""
     if version is None or version == known:
         return ()
     return (f"the rules are those of {known}; {version} may have others: check its documentation",)

@@ -1,4 +1,4 @@
-"""llama.cpp: flags of its server, with one draft length for all batch sizes."""
+"""llama.cpp: flags of its server, which accept one draft length for all batch sizes."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _CONFIDENCE = re.compile(r"p[-_ ]?min[-_ =:]*(0|1|[01]?\.\d+)", re.IGNORECASE)
 
 
 def config(schedule: Schedule, version: str | None) -> Config | None:
-    """Return the flags with their values.
+    """Return the server flags and their values.
 
     Raises
     ------
     InvalidInput
-        If there are several lengths, and the speed-ups that determine the best one are missing.
+        If the schedule has several lengths but no speed-ups, which determine the best length.
     """
     length = single_length(schedule)
     return None if length is None else {MOST: length, LEAST: 0, CONFIDENCE: 0.0}
 
 
 def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str, ...]:
-    """Return notes on the configuration for the operator."""
+    """Return notes for the operator about the configuration."""
     length = config[MOST]
     known = [
         *other_rules(RULES, version),
@@ -55,7 +55,7 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
 
 
 def single_length(schedule: Schedule) -> int | None:
-    """Return the draft length for all batch sizes, or None if no length pays off."""
+    """Return one draft length for all batch sizes, or None if no length pays off."""
     if not schedule.speculates:
         return None
     if len(schedule.ranges) == 1:
@@ -69,7 +69,10 @@ def single_length(schedule: Schedule) -> int | None:
 
 
 def setup(drafts: Setup) -> Config | None:
-    """Return the option for the drafter's name and for the confidence below which it stops."""
+    """Return the flags for the drafter and for the confidence below which drafting stops.
+
+    The result is None if the server has no flag for the setup.
+    """
     found: Config = {"--spec-type": drafts.drafter} if drafts.drafter else {}
     stops = _CONFIDENCE.fullmatch(drafts.mode)
     if drafts.topk > 1 or not (stops or drafts.mode == "fixed"):

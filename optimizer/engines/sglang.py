@@ -1,4 +1,4 @@
-"""SGLang: its server arguments, with the content of ``--speculative-adaptive-config``."""
+"""SGLang: server arguments, including the content of ``--speculative-adaptive-config``."""
 
 from __future__ import annotations
 
@@ -11,14 +11,12 @@ PRICES = Prices(IDLE, FREE)
 RULES = "0.5.23"
 ALGORITHMS = ("EAGLE", "EAGLE3", "NEXTN", "STANDALONE", "NGRAM")
 FIXED = ("STANDALONE", "NGRAM")
-"""Algorithms whose draft length does not adapt."""
+"""Algorithms that cannot adapt their draft length."""
 ADAPTIVE = "speculative_adaptive_config"
 
 
 def config(schedule: Schedule, version: str | None) -> Config | None:
-    """Return the server arguments. They are adaptive only if the draft length depends on the batch
-    size.
-    """
+    """Return the server arguments; they are adaptive only if draft lengths vary with batch size."""
     if not schedule.speculates:
         return None
     fixed = {
@@ -28,13 +26,13 @@ def config(schedule: Schedule, version: str | None) -> Config | None:
     }
     if len(schedule.ranges) == 1:
         return fixed
-    # a single candidate fixes the length
+    # a list with one candidate fixes the length
     steps = {str(low): {"candidate_steps": [drafts]} for low, _, drafts in schedule.ranges}
     return {**fixed, "speculative_adaptive": True, ADAPTIVE: {"strategy": "ema", **steps}}
 
 
 def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str, ...]:
-    """Return notes on the configuration for the operator."""
+    """Return notes for the operator about the configuration."""
     flags = " ".join(
         f"--{key.replace('_', '-')} {'FILE' if key == ADAPTIVE else value}".removesuffix(" True")
         for key, value in config.items()
@@ -57,8 +55,10 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
 
 
 def setup(drafts: Setup) -> Config | None:
-    """Return the options for the algorithm, if the drafter's name contains it, for trees, and for
-    adaptive lengths.
+    """Return the options for the algorithm, for token trees and for adaptive lengths.
+
+    The algorithm is set if the name of the drafter begins with the name of an algorithm. The result
+    is None if SGLang has no options for the setup.
     """
     known = method(drafts, (*ALGORITHMS, "MTP"))
     found: Config = {"speculative_algorithm": "NEXTN" if known == "MTP" else known} if known else {}

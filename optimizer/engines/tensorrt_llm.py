@@ -1,9 +1,9 @@
-"""TensorRT-LLM: ``draft_len_schedule`` of its ``speculative_config``, whose keys changed their
-meaning at 1.3.0rc8.
+"""TensorRT-LLM: the ``draft_len_schedule`` in its ``speculative_config``, whose keys changed their
+meaning in 1.3.0rc8.
 
-Until 1.3.0rc7, including 1.2.x, a key is the smallest batch size that uses its length, and key 1 is
-required. From 1.3.0rc8 of 17 March 2026 (pull request 10860), a key is the largest batch size that
-uses its length, and the engine drafts nothing above the last key. In both cases, the smallest key
+Up to 1.3.0rc7, including 1.2.x, a key is the smallest batch size that uses its length, and key 1 is
+required. Since 1.3.0rc8 of 17 March 2026 (pull request 10860), a key is the largest batch size that
+uses its length, and the engine does not draft above the last key. In both cases, the smallest key
 must have the longest drafts, ``max_draft_len``.
 """
 
@@ -22,18 +22,18 @@ FIRST = "1.2"
 TYPES = ("Eagle3", "Eagle", "MTP", "NGram", "DraftTarget")
 PRICES = Prices(
     IDLE, FREE, shortest=1
-)  # length 0 spoils acceptance for the rest of a request, or is raised to 1
+)  # length 0 reduces acceptance for the rest of a request, or is raised to 1
 SCHEDULE = "draft_len_schedule"
 _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:rc(\d+))?(?:\.post\d+)?")
 
 
 def config(schedule: Schedule, version: str | None) -> Config | None:
-    """Return the part of ``speculative_config`` for a version.
+    """Return the entries of ``speculative_config`` for a version.
 
     Raises
     ------
     InvalidInput
-        If the version is missing, malformed or too old, or longer drafts come after shorter ones.
+        If the version is missing, malformed or too old, or longer drafts follow shorter drafts.
     """
     upper = has_upper_bounds(version)
     if not schedule.speculates:
@@ -50,7 +50,7 @@ def config(schedule: Schedule, version: str | None) -> Config | None:
 
 
 def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str, ...]:
-    """Return notes on the configuration for the operator."""
+    """Return notes for the operator about the configuration."""
     upper = has_upper_bounds(version)
     meaning = "largest" if upper else "smallest"
     return (
@@ -70,12 +70,12 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
 
 
 def has_upper_bounds(version: str | None) -> bool:
-    """Return whether a version reads keys as the largest batch sizes.
+    """Return whether a version interprets keys as the largest batch sizes.
 
     Raises
     ------
     InvalidInput
-        If there is no version, it is malformed, or it is older than the schedule.
+        If the version is missing or malformed, or does not support the schedule.
     """
     if version is None:
         raise InvalidInput(
@@ -104,7 +104,10 @@ def _order(version: str) -> tuple[float, ...]:
 
 
 def setup(drafts: Setup) -> Config | None:
-    """Return the option for the decoding type, if the drafter's name contains it."""
+    """Return the decoding type with which the drafter's name begins, if any.
+
+    The result is None if TensorRT-LLM has no option for the setup.
+    """
     if drafts.mode != "fixed" or drafts.topk > 1:
         return None
     known = method(drafts, TYPES)

@@ -1,4 +1,4 @@
-"""vLLM: drafts per batch size, a part of its ``speculative_config``."""
+"""vLLM: the entry of its ``speculative_config`` that sets the number of drafts per batch size."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TABLE = "num_speculative_tokens_per_batch_size"
 
 
 def config(schedule: Schedule, version: str | None) -> Config | None:
-    """Return the entries to paste into ``speculative_config``."""
+    """Return the entries to add to ``speculative_config``, or None without speculation."""
     if not schedule.speculates:
         return None
     return {
@@ -22,7 +22,7 @@ def config(schedule: Schedule, version: str | None) -> Config | None:
 
 
 def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str, ...]:
-    """Return notes on the configuration for the operator."""
+    """Return notes for the operator about the configuration."""
     known = [tail(schedule)]
     if len(schedule.ranges) > 1:
         known += [
@@ -39,8 +39,10 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
 
 
 def setup(drafts: Setup) -> Config | None:
-    """Return the option for the method, if the drafter's name contains it, and for adaptive
-    verification, which only DSpark supports.
+    """Return the options for the method and for adaptive verification.
+
+    The method is set if the name of the drafter begins with the name of a method. Only DSpark
+    supports adaptive verification. The result is None if vLLM has no options for the setup.
     """
     known = method(drafts, METHODS)
     found: Config = {"method": known} if known else {}

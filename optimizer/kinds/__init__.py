@@ -1,4 +1,4 @@
-"""The kinds of problems; each is declared in its folder, and `NAMES` lists them."""
+"""The kinds of problems. Each kind is declared in its own folder, and `NAMES` lists the folders."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ NAMES = (
     "draft_stopping",
     "placement",
 )
-"""Folders of kinds, in the order in which the kinds are listed."""
+"""Folders of kinds, in the order in which kinds are listed."""
 
 KINDS: tuple[Kind, ...] = tuple(import_module(f"specopt.kinds.{name}").KIND for name in NAMES)
 
 
 def kinds() -> Iterator[Kind]:
-    """Yield all kinds; those of plug-ins come last and are loaded on demand."""
+    """Yield all kinds. Kinds of plug-ins come last and are loaded on demand."""
     yield from KINDS
     yield from late("plugged_kinds")()
 
 
 def names_with(part: str) -> str:
-    """Return the names of the kinds that declare a part, for a message."""
+    """Return the names of the kinds that declare an optional part, for use in a message."""
     return ", ".join(kind.name for kind in kinds() if getattr(kind, part) is not None)
 
 
 def kind_of(problem: Problem | type[Problem] | str) -> Kind:
-    """Return the kind of a problem, of a class of problems, or with a name.
+    """Return the kind that a problem, a problem class or a name specifies.
 
     Raises
     ------
     InvalidInput
         If the kind does not exist.
     BrokenPlugin
-        If it is a plug-in that cannot be used.
+        If the kind is a plug-in that cannot be used.
     """
     name = getattr(problem, "kind", problem)
     kind: Kind

@@ -1,4 +1,4 @@
-"""Answers of solvers, evaluated by the judge."""
+"""Handling of the answers of solvers: reading their plans and judging them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ Solver = Callable[[Any], Answer]
 
 
 class NotConformant(AssertionError):
-    """Exception for a method or solver that breaks a guarantee; the message names the guarantee.
+    """Exception for a method or solver that violates a guarantee, which the message names.
 
     Parameters
     ----------
     message
-        Name of the guarantee.
+        Description of the violated guarantee.
     problem
-        Problem on which the guarantee is broken.
+        Problem for which the guarantee is violated.
     """
 
     def __init__(self, message: str, problem: Problem | None = None) -> None:
@@ -31,19 +31,19 @@ class NotConformant(AssertionError):
 
 
 def plan_of_answer(answer: Answer, problem: Problem) -> Any:
-    """Return the plan in an answer: a plan, its JSON form, a result, or None."""
+    """Return the plan in an answer, which may be a plan, its JSON form, a result, or None."""
     plan = answer.plan if isinstance(answer, Result) else answer
     return problem.plan_type.from_dict(plan) if isinstance(plan, Mapping) else plan
 
 
 def planned(solver: Solver, problem: Problem) -> Plan | None:
-    """Return the feasible plan of a solver, or None if it returns none.
+    """Return the feasible plan found by a solver, or None if the solver does not find a plan.
 
     Raises
     ------
     NotConformant
-        If the solver fails, changes the problem, or does not return a feasible plan of this
-        problem.
+        If the solver fails, changes the problem, or returns anything other than a feasible plan
+        of this problem or None.
     """
     before = problem.to_dict()
     try:
@@ -67,7 +67,7 @@ def planned(solver: Solver, problem: Problem) -> Plan | None:
 
 
 def judged(solver: Solver, problem: Problem) -> float | None:
-    """Return the judge's objective of a solver's plan, or None without a plan."""
+    """Return the judge's objective for the plan of a solver, or None if there is no plan."""
     plan = planned(solver, problem)
     return None if plan is None else problem.evaluate(plan).objective
 

@@ -1,8 +1,9 @@
-"""Charts: Vega-Lite descriptions over rows, which pages, notebooks and picture files draw.
+"""Charts: Vega-Lite descriptions of rows of data, drawn on pages, in notebooks and in picture
+files.
 
-The keys of rows are displayed as headers of tables, titles of axes and names in tooltips. Colours
-are names of the palette, such as `var(--ink)`. Pages and notebooks use the reader's setting of
-light or dark colours; a file has one of them.
+Row keys are displayed as table headers, axis titles and names in tooltips. Colours are names from
+the palette, such as `var(--ink)`. Pages and notebooks follow the reader's choice of light or dark
+colours; a picture file uses one of the two.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ FORMS = ("png", "pdf", "svg")
 """Formats of picture files."""
 
 MAX_MARKS = 1500
-"""Maximum number of marks in a chart, so that browsers stay fast."""
+"""Maximum number of marks in a chart, chosen so that browsers remain responsive."""
 
 PALETTE = {
     "paper": ("#ffffff", "#12161c"),
@@ -49,13 +50,16 @@ PALETTE = {
     "series-6": ("#bf347b", "#f591bd"),
     "series-7": ("#616663", "#b3eac8"),
 }
-"""Light and dark variants of each colour."""
+"""Light and dark variant of each colour."""
 
 SERIES = 8
-"""Number of colours of lines; together with the dashes there are four times as many styles."""
+"""Number of line colours.
+
+Combined with the dash patterns, there are four times as many line styles.
+"""
 
 DASHES = ((1, 0), (6, 3), (6, 3, 2, 3), (2, 2))
-"""Lengths of dashes and gaps of lines, in pixels."""
+"""Dash patterns of lines: lengths of dashes and gaps, in pixels."""
 
 BASE = {
     "$schema": "https://vega.github.io/schema/vega-lite/v6.json",
@@ -91,11 +95,11 @@ BASE = {
         "customFormatTypes": False,
     },
 }
-"""Description that all charts share."""
+"""Settings shared by all charts."""
 
 
 def variables(selector: str) -> str:
-    """Return CSS that defines the palette for the elements of a selector."""
+    """Return CSS that defines the palette for the elements that match a selector."""
     light, dark = (
         " ".join(f"--{name}: {both[i]};" for name, both in PALETTE.items()) for i in (0, 1)
     )
@@ -107,19 +111,19 @@ def variables(selector: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Chart:
-    """A chart over rows.
+    """A chart of rows of data.
 
     Parameters
     ----------
     title
         Title of the chart.
     rows
-        Data, all with the same keys.
+        Data of the chart, as rows with the same keys.
     spec
-        Vega-Lite description without data and width: `mark` and `encoding`, or `layer`, and other
-        properties.
+        Vega-Lite description without data and width, which contains `mark` and `encoding`, or
+        `layer`, and other properties.
     note
-        Note for readers.
+        Note for readers, displayed with the chart.
     """
 
     title: str
@@ -128,8 +132,9 @@ class Chart:
     note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the Vega-Lite description with its data, rounded to six digits; NaN and infinity
-        are null.
+        """Return the Vega-Lite description with its data.
+
+        Numbers are rounded to six significant digits; NaN and infinity become null.
         """
         rows = [{name: _round(value) for name, value in row.items()} for row in self.rows]
         return {"description": self.title, "height": 260, **self.spec, "data": {"values": rows}}
@@ -140,7 +145,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Picture:
-    """Charts in a grid, for a notebook or a file.
+    """A grid of charts, for a notebook or a file.
 
     Parameters
     ----------
@@ -157,12 +162,12 @@ class Picture:
     width: int = 720
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the picture as Vega-Lite."""
+        """Return the picture as a Vega-Lite description."""
         looks = dict.fromkeys(("color", "strokeDash", "size"), "independent")
         parts = [
             {"title": chart.title, "width": self.width, **chart.to_dict()} for chart in self.charts
         ]
-        # Vega-Lite expects sliders in the grid
+        # Vega-Lite expects sliders at the level of the grid, not of a chart
         sliders = [one for part in parts for one in part.pop("params", ())]
         return {
             **BASE,
@@ -175,12 +180,12 @@ class Picture:
         }
 
     def save(self, path: StrPath, *, dark: bool = False) -> None:
-        """Write a PNG, PDF or SVG file, depending on the name's suffix, all or nothing.
+        """Write a PNG, PDF or SVG file, depending on the suffix; a failed write leaves no file.
 
         Raises
         ------
         InvalidInput
-            If the suffix is another one, or the file cannot be written.
+            If the suffix is not supported, or the file cannot be written.
         MissingDependency
             If vl-convert-python is not installed.
         """
@@ -198,7 +203,7 @@ class Picture:
 
 
 def draw(spec: Spec | str, form: str, **options: Any) -> Any:
-    """Return Vega-Lite drawn as "svg", "png" or "pdf".
+    """Draw a Vega-Lite description in the format "svg", "png" or "pdf".
 
     Raises
     ------
@@ -209,7 +214,7 @@ def draw(spec: Spec | str, form: str, **options: Any) -> Any:
 
 
 def renderer() -> Any:
-    """Return the library that draws charts.
+    """Return the library that renders charts.
 
     Raises
     ------
@@ -226,27 +231,25 @@ def _round(value: Any) -> Any:
 
 
 def time_unit(end: float) -> tuple[float, str]:
-    """Return the unit for an axis that ends at a given time in seconds, and its number per
-    second.
-    """
+    """Return the factor and name of a suitable time unit for an axis that ends at `end` seconds."""
     return (1.0, "s") if end >= 2.0 else (1e3, "ms") if end >= 2e-3 else (1e6, "µs")
 
 
 def quantity(name: str, **more: Any) -> dict[str, Any]:
-    """Return the encoding of a column of numbers."""
+    """Return the encoding of a numeric column."""
     return {"field": name, "type": "quantitative", **more}
 
 
 def category(name: str, **more: Any) -> dict[str, Any]:
-    """Return the encoding of a column of names, in the order of the rows."""
+    """Return the encoding of a column of names, shown in the order of the rows."""
     return {"field": name, "type": "nominal", "sort": None, **more}
 
 
 def looks(name: str, values: Sequence[Any], first: Sequence[Any] = ()) -> dict[str, Any]:
-    """Return the encoding of lines by colour and dashes.
+    """Return an encoding that distinguishes lines by colour and dash pattern.
 
-    Lines with similar colours have different dashes, and no two lines share both. Values in `first`
-    have the same style in all charts with the same `first`.
+    Lines with similar colours have different dash patterns, and no two lines share both. Values
+    in `first` have the same style in all charts with the same `first`.
     """
     order = list(dict.fromkeys((*first, *values)))
     places = [order.index(value) for value in values]
@@ -259,8 +262,9 @@ def looks(name: str, values: Sequence[Any], first: Sequence[Any] = ()) -> dict[s
 
 
 def rows_of(number: str, columns: Mapping[str, Any]) -> list[Row]:
-    """Return rows from columns, which are arrays, and the number of each row in a column
-    `number`.
+    """Convert columns, which are arrays, to rows.
+
+    The column `number` contains the index of each row.
     """
     values = zip(*(column.tolist() for column in columns.values()), strict=True)
     return [
@@ -269,7 +273,10 @@ def rows_of(number: str, columns: Mapping[str, Any]) -> list[Row]:
 
 
 def points(title: str, note: str, rows: Sequence[Row], **encoding: Any) -> Chart:
-    """Return a chart of points with a Vega-Lite encoding; a note reports rows that are left out."""
+    """Return a scatter plot with a Vega-Lite encoding.
+
+    The note states how many rows are omitted.
+    """
     left_out = f" The first {MAX_MARKS:,} of {len(rows):,}." if len(rows) > MAX_MARKS else ""
     mark = {"type": "point", "filled": True, "size": 60, "opacity": 0.75, "tooltip": TOOLTIP}
     return Chart(
@@ -278,16 +285,16 @@ def points(title: str, note: str, rows: Sequence[Row], **encoding: Any) -> Chart
 
 
 TOOLTIP = {"content": "data"}
-"""Tooltip of a mark: all values of its row."""
+"""Tooltip of a mark, which shows all values of its row."""
 
 
 def layer(mark: Spec | str, **encoding: Any) -> dict[str, Any]:
-    """Return a mark with its Vega-Lite encoding."""
+    """Return a chart layer that consists of a mark and its Vega-Lite encoding."""
     return {"mark": mark, "encoding": encoding}
 
 
 def weight(name: str, largest: int = 300) -> dict[str, Any]:
-    """Return the encoding of a column as the size of points."""
+    """Return an encoding that maps a column to the size of points."""
     return quantity(name, scale={"range": [largest / 10, largest]}, legend=None)
 
 
@@ -301,10 +308,11 @@ def gantt(
     end: float,
     **more: Any,
 ) -> Chart:
-    """Return bars in lanes over time.
+    """Return a chart of bars in lanes over time.
 
-    Rows have "begin (s)", "end (s)" and "seconds". The column `lane` is the lane of a bar. The axis
-    ends at `end` seconds, and `axis` is its title. `more` are layers on top of the bars.
+    Each row has the keys "begin (s)", "end (s)" and "seconds". The column `lane` assigns bars to
+    lanes. `axis` is the title of the time axis, which ends at `end` seconds. `more` contains
+    layers drawn on top of the bars.
     """
     scale, unit = time_unit(end)
     ticks = {"labelExpr": f"format(datum.value * {scale!r}, '~g')", "grid": False}
@@ -326,9 +334,7 @@ def timeline(
     axis: str,
     closest: int,
 ) -> Chart:
-    """Return bars in lanes over time, as `gantt`, with sliders that enlarge up to `closest`
-    times.
-    """
+    """Return bars in lanes over time, as `gantt`, with sliders that zoom in by up to `closest`."""
     end = max(row["end (s)"] for row in rows)
     start = f"place * ({end!r} - {end!r} / zoom)"
     ends = {
@@ -355,7 +361,7 @@ def timeline(
 def _bars(
     rows: Sequence[Row], lane: str, colour: Mapping[str, Any], x: Mapping[str, Any], wide: str
 ) -> dict[str, Any]:
-    # edges would hide very short bars
+    # outlines would hide very short bars
     bars = layer(
         {"type": "bar", "clip": True, "stroke": "var(--paper)", "tooltip": TOOLTIP},
         y=category(lane, title=None, axis={"domain": False, "ticks": False}),

@@ -1,4 +1,4 @@
-"""Hypothesis strategies that all kinds share."""
+"""Hypothesis strategies shared by all kinds."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ T = TypeVar("T")
 
 
 def lists_of(item: st.SearchStrategy[T], size: int) -> st.SearchStrategy[list[T]]:
-    """Return lists of a fixed size."""
+    """Return a strategy for lists of a fixed size."""
     return st.lists(item, min_size=size, max_size=size)

@@ -1,4 +1,4 @@
-"""The declaration of a kind of problem, and the values that it consists of."""
+"""Classes for declaring a kind of problem."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Perturbation:
-    """One more unit of one resource.
+    """A change that adds one unit to a resource.
 
     Parameters
     ----------
     field
-        Name of the problem's field that changes.
+        Name of the problem field that changes.
     unit
         Description of the added unit.
     apply
         Function of a problem that returns the new value of the field, or None if the problem does
-        not use it.
+        not use the field.
     """
 
     field: str
@@ -46,11 +46,11 @@ class Perturbation:
 
 
 FASTER = 0.99
-"""Factor of times that are reduced by one per cent."""
+"""Factor by which times are multiplied when they are reduced by one per cent."""
 
 
 def more(field: str, unit: str, change: Callable[[Any], Any]) -> Perturbation:
-    """Return the perturbation that changes a field, unless it is None or stays the same."""
+    """Return a perturbation that changes a field, unless the field is None or would not change."""
 
     def apply(problem: Any) -> Any:
         value = getattr(problem, field)
@@ -61,7 +61,7 @@ def more(field: str, unit: str, change: Callable[[Any], Any]) -> Perturbation:
 
 
 def of_each(field: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function that changes a field of every object of a tuple, unless it is None."""
+    """Return a function that changes a field of every object in a tuple, unless it is None."""
 
     def changed(one: Any) -> Any:
         value = getattr(one, field)
@@ -72,7 +72,7 @@ def of_each(field: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
 
 def faster(field: str, part: str) -> Perturbation:
-    """Return the perturbation that reduces the seconds of a field by one per cent."""
+    """Return a perturbation that reduces the times in a field by one per cent."""
     return more(field, f"{part} 1 % faster", lambda seconds: FASTER * seconds)
 
 
@@ -85,7 +85,7 @@ ROUNDS_OF_CLIENTS = (
         lambda rates: np.minimum(rates + 0.01, np.maximum(rates, 0.999)),
     ),
 )
-"""Perturbations of the kinds in which clients share the verified tokens of a round."""
+"""Perturbations for the kinds in which clients share the tokens verified in a round."""
 
 
 # --------------------------------------------------------------------------------- for `robustness`
@@ -95,30 +95,32 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Uncertainty:
-    """Uncertain acceptance rates, and possibly output lengths, in an interval.
+    """Description of how acceptance rates, and possibly output lengths, may vary within intervals.
 
     Parameters
     ----------
     vary
-        Function of a problem, a plan, acceptance rates and a factor of all output lengths. It
-        returns the changed problem, and the plan with its declared values updated. If the kind has
-        output lengths, the rates may be None, which leaves them unchanged.
+        Function of a problem, a plan, acceptance rates and a factor applied to all output
+        lengths. The function returns the changed problem, and the plan with its declared values
+        updated. If the kind has output lengths, the rates may be None, which leaves the rates of
+        the problem unchanged.
     shape
-        Function of a problem that returns the shape of its acceptance rates.
+        Function of a problem that returns the shape of its array of acceptance rates.
     zero
         Whether the acceptance rate 0 is allowed.
     one
         Whether the acceptance rate 1 is allowed.
     longest_output
-        Function of a problem that returns its longest output in tokens; None if the kind has no
+        Function of a problem that returns its longest output, in tokens; None if the kind has no
         output lengths.
     longer_is_worse
-        Function of a problem that returns whether longer outputs improve no plan, so that the
-        largest factor is the worst.
+        Function of a problem that returns whether longer outputs never improve a plan, so that
+        the largest factor is the worst case.
     worst
-        Function of a problem, a plan, the interval of rates and the factor. It returns candidates
-        for the worst rates, and whether they certainly contain the worst. None if the objective
-        improves with every rate, so that the lower end is the worst.
+        Function of a problem, a plan, the interval of rates and the factor. The function returns
+        candidates for the worst rates, and whether the candidates are certain to contain the
+        worst rates. None if the objective improves with every rate, so that the lower end of the
+        interval is the worst case.
     """
 
     vary: Callable[[Any, Any, Any, float], tuple[Problem, Plan]]
@@ -137,18 +139,18 @@ _COMMON = {"seed", "replications", "callback"}
 
 @dataclass(frozen=True, kw_only=True)
 class Simulator:
-    """A simulator of plans, or of policies on workloads.
+    """A simulator of plans or of policies on workloads.
 
     Parameters
     ----------
     world
-        Type of problem or workload on which plans or policies are simulated.
+        Type of the problems or workloads on which plans or policies are simulated.
     module
-        Module of the function `simulate`, loaded on demand.
+        Name of the module that contains the function `simulate`, loaded on demand.
     policies
         Names of the policies.
     workloads
-        Families of worlds for these policies.
+        Families of workloads for these policies.
     """
 
     world: type[Any]
@@ -158,15 +160,16 @@ class Simulator:
 
     @property
     def play(self) -> Callable[..., Simulation]:
-        """The function of a world and a plan or policy, with keywords for seed, replications,
-        callback and options.
+        """The function that simulates a plan or policy on a world.
+
+        The keywords are the seed, the number of replications, a callback and options.
         """
         found: Callable[..., Simulation] = import_module(self.module).simulate
         return found
 
     @property
     def options(self) -> tuple[str, ...]:
-        """Keywords that only this simulator has."""
+        """Names of the options that are specific to this simulator."""
         keywords = (
             p.name
             for p in inspect.signature(self.play).parameters.values()
@@ -176,13 +179,13 @@ class Simulator:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Types of the options that text can express."""
+        """Types of the options whose values can be written as text, by option name."""
         hints = get_type_hints(self.play)
         return {name: hints[name] for name in self.options if _is_plain(hints[name])}
 
 
 def _is_plain(hint: Any) -> bool:
-    """Return whether text can express a type."""
+    """Return whether values of a type can be written as text."""
     if get_origin(hint) is Literal or hint in (bool, int, float, str, NoneType):
         return True
     members = get_args(hint)
@@ -194,49 +197,54 @@ def _is_plain(hint: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """Declaration of a kind of problem. Everything that depends on the kind is declared here.
+    """Declaration of a kind of problem, which contains everything that is specific to the kind.
 
     Parameters
     ----------
     problem
         Class of the problems, which defines the name of the kind and the class of its plans.
     methods
-        Methods in the order in which they are listed. By default, `solve` uses the first one that
+        Methods in the order in which they are listed. By default, `solve` uses the first method
+        that can solve the problem.
         can solve the problem.
     families
-        Families of problems.
+        Families that generate problems.
     rows
-        Function of a plan that returns its rows for tables, all with the same keys: one per task,
+        Function of a plan that returns its table rows, all with the same keys: one row per task,
         request, client, chunk or state.
     formulation
-        Formulation of the problems for other solvers; None if there is none.
+        Formulation of the problems for other solvers; None if there is no formulation.
     view
-        Module whose `VIEW` prints and draws plans, loaded on demand; None for one line per field.
+        Name of the module whose `VIEW` prints and draws plans, loaded on demand; None to print
+        one line per field.
     strategies
-        Module whose `problems` and `plans` are Hypothesis strategies, loaded on demand; None if
-        there are none.
+        Name of the module whose `problems` and `plans` are Hypothesis strategies, loaded on
+        demand; None if there is no such module.
     relations
-        Module whose `RELATIONS` describe how optima change with a problem, loaded on demand; None
-        if there are none.
+        Name of the module whose `RELATIONS` describe how optima change when a problem is changed,
+        loaded on demand; None if there is no such module.
     choices
-        Function of a problem that returns, for each other choice that the problem could leave to
-        the plan, the fields to replace; None if there are none.
+        Function of a problem that returns the alternative choices that the problem excludes by
+        fixing some fields, each as a mapping of the fields to replace; None if there are no such
+        choices.
     perturbations
-        Resources that `sensitivity` increases, one at a time.
+        Changes that `sensitivity` makes, one at a time.
     uncertainty
-        Values that `robustness` varies; None if there are none.
+        Values that `robustness` varies; None if the kind has no uncertain values.
     simulator
-        Simulator for `simulate`; None if there is none.
+        Simulator used by `simulate`; None if there is no simulator.
     from_trace
-        Rules by which the requests of a trace become a problem; None if traces lack the data.
+        Rules for making a problem from the requests of a trace; None if traces lack the necessary
+        data.
     from_runtimes
-        Function of the runtimes in a file and their name for messages, which returns the fields of
-        a problem; None if problems have no runtimes.
+        Function of the runtimes in a file and of their name for messages that returns fields of a
+        problem; None if problems have no runtimes.
     from_deployment
-        Function of a deployment and a seed that returns a problem; None if deployments do not
-        determine one.
+        Function of a deployment and a seed that returns a proposed problem; None if problems
+        cannot be made from deployments.
     advice
-        Module whose `advise` gives advice for a problem made from a deployment with clients,
+        Name of the module whose `advise` gives advice on a problem made from a deployment with
+        clients, devices and costs; None if there is no such module.
         devices and costs; None if there is none.
     """
 
@@ -259,10 +267,10 @@ class Kind:
 
     @property
     def name(self) -> str:
-        """Name of the kind in files and on the command line."""
+        """The name of the kind in files and on the command line."""
         return self.problem.kind
 
     @property
     def plan(self) -> type[Plan]:
-        """Class of the plans."""
+        """The class of the plans."""
         return self.problem.plan_type

@@ -1,4 +1,6 @@
-"""Relations between optima of a problem and a changed copy, and functions that change problems."""
+"""Relations between the optimum of a problem and the optimum of a changed copy, and functions that
+change problems.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ def unchanged(problem: Any, objective: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Relation:
-    """A relation between the optima of a problem and a changed copy.
+    """A relation between the optimum of a problem and the optimum of a changed copy.
 
     Parameters
     ----------
@@ -33,15 +35,15 @@ class Relation:
     when
         Condition under which the relation holds.
     reason
-        Reason why it holds.
+        Reason why the relation holds.
     change
-        Function of the JSON form of a problem and a source of random numbers, which returns the
-        JSON form of the changed problem, or None if the condition does not hold.
+        Function of the JSON form of a problem and a source of random numbers. The function
+        returns the JSON form of the changed problem, or None if the condition does not hold.
     implied
-        Function of a problem and its optimum, which returns an objective that the optimum of the
-        changed problem reaches at least.
+        Function of a problem and its optimum that returns an objective. The optimum of the
+        changed problem is at least as good as this objective.
     equal
-        Whether the optimum of the changed problem is equal to this objective.
+        Whether the optimum of the changed problem equals this objective.
     """
 
     kind: str
@@ -60,18 +62,20 @@ class Relation:
     def check(
         self, solver: Solver, problem: Problem, *, seed: int = 0, tolerance: float = 1e-9
     ) -> bool:
-        """Check the relation with a solver that claims optima; return whether its condition holds.
+        """Check the relation using a solver that claims optimality.
+
+        Return whether the condition of the relation holds.
 
         Parameters
         ----------
         solver
-            Function from a problem to a plan or a result.
+            Function that maps a problem to a plan or a result.
         problem
             Problem to change.
         seed
-            Seed of the change.
+            Seed of the random change.
         tolerance
-            Relative distance of objectives that is rounding.
+            Relative difference of objectives that is attributed to rounding.
 
         Raises
         ------
@@ -114,9 +118,7 @@ UNITS = "every time is twice as long"
 
 
 def relations_of(problem: type[Problem]) -> Callable[..., Relation]:
-    """Return a function that declares a relation of a kind, from name, reason, change and
-    keywords.
-    """
+    """Return a function that declares a relation from its name, reason, change and keywords."""
 
     def declared(name: str, reason: str, change: Change, **more: Any) -> Relation:
         return Relation(kind=problem.kind, name=name, reason=reason, change=change, **more)
@@ -125,12 +127,15 @@ def relations_of(problem: type[Problem]) -> Callable[..., Relation]:
 
 
 def times(factor: float) -> Callable[[Problem, float], float]:
-    """Return a function that multiplies the objective."""
+    """Return a function that multiplies an objective by a factor."""
     return lambda problem, objective: factor * objective
 
 
 def permuted(*columns: str) -> Change:
-    """Change the order of columns; the first one must exist."""
+    """Return a change that permutes several columns in the same way.
+
+    The first column must exist.
+    """
 
     def change(data: Data, random: Random) -> Data:
         order = shuffled(data[columns[0]], random)
@@ -147,12 +152,15 @@ def permuted(*columns: str) -> Change:
 
 
 def shuffled(column: Sequence[Any], random: Random) -> list[int]:
-    """Return the positions of a column in random order."""
+    """Return the positions of the entries of a column in random order."""
     return random.sample(range(len(column)), len(column))
 
 
 def scaled(factors: Mapping[str, float]) -> Change:
-    """Multiply fields and all numbers inside them; nested fields may have their own factors."""
+    """Return a change that multiplies the given fields, and all numbers in them, by factors.
+
+    Nested fields may have their own factors.
+    """
 
     def times(value: Any, factor: float) -> Any:
         if isinstance(value, dict):
@@ -169,7 +177,10 @@ def scaled(factors: Mapping[str, float]) -> Change:
 def raised(
     field: str, change: Callable[[Any], Any], unless: Callable[[Data], bool] = lambda data: False
 ) -> Change:
-    """Change a field that is given, and every entry if it is a list."""
+    """Return a change that applies a function to a field, or to every entry if the field is a list.
+
+    The change does not apply if the field is missing or `unless` returns True.
+    """
 
     def raised(data: Data, random: Random) -> Data | None:
         value = data.get(field)
@@ -181,12 +192,15 @@ def raised(
 
 
 def one_more(field: str) -> Change:
-    """Add one to a field that is given, and to every entry if it is a list."""
+    """Return a change that adds one to a field, or to every entry if the field is a list."""
     return raised(field, lambda count: count + 1)
 
 
 def replaced(field: str, to: Any, among: Sequence[Any] | None = None) -> Change:
-    """Set a field if its value is one of `among`, or, if `among` is None, if the field is given."""
+    """Return a change that sets a field if its current value is in `among`.
+
+    If `among` is None, the change applies whenever the field is present.
+    """
 
     def change(data: Data, random: Random) -> Data | None:
         if (field not in data) if among is None else (data.get(field) not in among):
@@ -200,5 +214,5 @@ def replaced(field: str, to: Any, among: Sequence[Any] | None = None) -> Change:
 
 
 def likelier(rate: float) -> float:
-    """Return a larger acceptance rate."""
+    """Return an acceptance rate increased towards 0.999."""
     return rate + (0.999 - rate) / 4 if rate < 0.999 else rate

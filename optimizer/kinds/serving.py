@@ -1,4 +1,4 @@
-"""Parts that the declarations of both serving kinds share: mechanisms, perturbations, intervals."""
+"""Declarations shared by both serving kinds: mechanisms, perturbations and uncertainty."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from specopt.models.token_samples import TokenSamples
 
 
 def choices(problem: ServingData[Any]) -> list[dict[str, Any]]:
-    """Return the other mechanisms for which the problem has data; no mechanism without overlap is
-    faster.
+    """Return the alternative mechanisms for which a problem has data.
+
+    The mechanism without overlap is omitted, because it is never faster.
     """
     drafts = all(getattr(problem, name) is not None for name in DRAFTING_FIELDS)
     others = {
@@ -31,7 +32,7 @@ def choices(problem: ServingData[Any]) -> list[dict[str, Any]]:
 
 
 def row(plan: ServingPlan, task: int, batch: int, position: int, length: int) -> Row:
-    """Return the row of a task in a batch."""
+    """Return the table row of a task in a batch."""
     found = {
         "task": task,
         "batch": batch,
@@ -43,12 +44,12 @@ def row(plan: ServingPlan, task: int, batch: int, position: int, length: int) ->
 
 
 def longest_output(problem: ServingData[Any]) -> int:
-    """Return the longest output of a problem, in tokens."""
+    """Return the length of the longest possible output of a problem, in tokens."""
     return max(problem.max_output_tokens or 1, int(problem.output_tokens.max()))
 
 
 def _drafting(one: Perturbation) -> Perturbation:
-    """Return a perturbation that applies only where drafts are used."""
+    """Return a perturbation restricted to problems that use drafts."""
     return replace(
         one,
         apply=lambda problem: None if problem.mechanism == "autoregressive" else one.apply(problem),
@@ -85,7 +86,7 @@ PERTURBATIONS = (
 def vary(
     problem: ServingData[Any], plan: ServingPlan, rates: Any, scale: float
 ) -> tuple[ServingData[Any], ServingPlan]:
-    """Return the problem with all output lengths scaled and with the given rates, and the plan."""
+    """Return the problem with scaled output lengths and the given rates, and the unchanged plan."""
 
     def scaled(tokens: Any) -> Ints:
         return np.asarray(np.maximum(1, np.ceil(tokens * scale - 1e-9)), np.int64)
@@ -107,4 +108,4 @@ UNCERTAINTY: dict[str, Any] = {
     "zero": False,
     "longest_output": longest_output,
 }
-"""Arguments of `Uncertainty` that both kinds share."""
+"""Arguments of `Uncertainty` shared by both kinds."""

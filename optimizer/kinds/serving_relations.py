@@ -1,4 +1,4 @@
-"""Relations between optima of both serving kinds."""
+"""Relations between optima that hold for both serving kinds."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _SECONDS = ("draft_runtime", "verify_runtime")
 def serving_relations(
     problem: type[Problem], columns: tuple[str, ...] = (), seconds: tuple[str, ...] = ()
 ) -> tuple[Relation, ...]:
-    """Return the relations of a kind.
+    """Return the relations of a serving kind.
 
     Parameters
     ----------
     problem
-        Class of its problems.
+        Class of the problems.
     columns
-        Additional fields with an entry per task.
+        Names of additional fields with one entry per task.
     seconds
-        Additional fields that are times.
+        Names of additional fields that are durations.
     """
     keeps = relations_of(problem)
     scale = scaled(dict.fromkeys((*_SECONDS, *seconds), 2.0) | {"bandwidth_hz": 0.5})

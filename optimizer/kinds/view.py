@@ -1,4 +1,4 @@
-"""Views of kinds of problems: how plans are printed and drawn."""
+"""Views of kinds of problems, which define how plans are printed and drawn."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from specopt.kinds.chart import Chart
 from specopt.models.problem import Plan, Problem
 
 MAX_ITEMS = 20
-"""Maximum number of entries of a list that are printed."""
+"""Maximum number of list entries to print."""
 
 MAX_CHARACTERS = 240
-"""Maximum number of characters of a field that are printed."""
+"""Maximum number of characters to print per field."""
 
 
 def field_lines(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the names and texts of JSON-like fields; long texts are cut."""
+    """Return the names and texts of JSON-compatible fields. Long texts are truncated."""
     lines = []
     for name, value in fields.items():
         text = str(value)
@@ -38,23 +38,24 @@ def field_lines(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def print_fields(problem: Problem, plan: Plan, out: Console) -> None:
-    """Print a plan of any kind, with a line per field."""
+    """Print a plan of any kind, with one line per field."""
     for name, text in field_lines(plan.to_dict()):
         line(out, name, text)
 
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """Functions that print and draw plans of one kind of problem.
+    """Functions that print and draw the plans of one kind of problem.
 
     Parameters
     ----------
     print_plan
         Function that prints a plan of a problem.
     columns
-        Additional columns of tables of results, by header: functions from a plan to a text.
+        Functions that map a plan to a text, by the header of the additional table column.
     charts
-        Function of a problem and a plan that returns the charts of a page; None if there are none.
+        Function of a problem and a plan that returns the charts of a page; None if there are no
+        charts.
     """
 
     print_plan: Callable[[Any, Any, Console], None] = print_fields
@@ -63,7 +64,7 @@ class View:
 
 
 def view_of(kind: Problem | str) -> View:
-    """Return the view of a kind of problem, whose module is loaded on demand."""
+    """Return the view of a kind of problem; its module is loaded on demand."""
     module = kind_of(kind).view
     if module is None:
         return View()

@@ -1,1 +1,1 @@
-"""Runtimes measured on the machine at hand."""
+"""Measurement of runtimes on this machine and on running servers."""

@@ -1,8 +1,9 @@
 """A closed-loop client that measures the throughput and acceptance of an OpenAI-compatible server.
 
-Each worker sends its next request when the previous one is answered. The tokens of a request are
-assumed to be spread evenly over its duration. Only tokens in the period in which all workers are
-served are counted. The variation between parts of this period gives the uncertainty of the mean.
+Each worker sends its next request when the previous request has been answered. The tokens of a
+request are assumed to be spread evenly over its duration. Only tokens in the period in which all
+workers are being served are counted. The variation between parts of this period gives the
+uncertainty of the mean.
 """
 
 from __future__ import annotations
@@ -31,12 +32,14 @@ PROMPTS = tuple(
 MANY = 10**9
 
 MAX_LINE_BYTES = 2**20
-"""Maximum size of a line of an answer, because a server may send a line that never ends."""
+"""Maximum size of a line of an answer, in bytes, because a server may send a line that
+never ends.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Client:
-    """A client that loads a server with requests.
+    """A client that generates load on a server.
 
     Parameters
     ----------
@@ -45,17 +48,18 @@ class Client:
     model
         Name of the model; None for the first model of the server.
     prompts
-        Prompts of the requests, which are used in turn.
+        Prompts of the requests, used in turn.
     max_tokens
-        Numbers of tokens of the answers, which are used in turn.
+        Numbers of tokens per answer, used in turn.
     seconds
         Duration of a load, in seconds.
     requests
-        Maximum number of requests per load; each worker sends at least one.
+        Maximum number of requests per load. Each worker sends at least one request.
     patience
-        Time limit of a request in seconds, from its start to the end of its answer.
+        Time limit of a request from its start to the end of its answer, in seconds.
     failures
-        Maximum share of failed requests per load; each request is tried twice.
+        Maximum share of failed requests per load. A failed request is tried a second time before
+        it counts as failed.
     """
 
     endpoint: str
@@ -85,19 +89,19 @@ class Client:
         number("failures", self.failures, 0, 1)
 
     def models(self) -> list[str]:
-        """Return the names of the server's models; there is at least one."""
+        """Return the names of the models on the server, of which there is at least one."""
         with self._answer("GET", "/v1/models") as answer:
             if found := [str(entry["id"]) for entry in json.loads(answer.read())["data"]]:
                 return found
         raise ServerFailed(f"{self.endpoint}/v1/models: expected a model, got none")
 
     def run(self, concurrency: int) -> Load:
-        """Load the server and return the measured load.
+        """Run a load with the given number of concurrent requests, and return its measurements.
 
         Raises
         ------
         ServerFailed
-            If requests fail, or the server never serves all workers concurrently.
+            If too many requests fail, or the server never serves all workers concurrently.
         """
         model = self.model or self.models()[0]
         before, until = self.counted(), time.monotonic() + self.seconds
@@ -146,8 +150,10 @@ class Client:
         )
 
     def counted(self, before: Sequence[float] = ()) -> tuple[float, ...]:
-        """Return the increase in drafts, drafted tokens and accepted tokens by position, or nothing
-        if the server does not count drafts.
+        """Return the numbers of drafts, of drafted tokens, and of accepted tokens by position.
+
+        With `before`, these are the increases since that earlier reading. The result is empty if
+        the server does not count drafts.
         """
         with suppress(ServerFailed), self._answer("GET", "/metrics") as answer:
             if is_scrape(text := answer.read().decode(errors="replace")):
@@ -161,13 +167,15 @@ class Client:
         try:
             return self._request(model, number)
         except ServerFailed:
-            if time.monotonic() >= until:  # a server that hangs would take as long again
+            if time.monotonic() >= until:  # a second attempt would take as long as the first
                 raise
         return self._request(model, number)
 
     def _request(self, model: str, number: int) -> tuple[float, float, float, int]:
-        """Send a request; return the times of sending, of the first token and of the end, and the
-        number of tokens.
+        """Send a request.
+
+        Return the times at which the request was sent, the first token arrived and the answer
+        ended, and the number of tokens.
         """
         asked = {
             "model": model,
@@ -197,7 +205,7 @@ class Client:
     def _answer(
         self, verb: str, path: str, body: object = None
     ) -> Iterator[http.client.HTTPResponse]:
-        """Send a request and yield its answer; every failure is raised as `ServerFailed`."""
+        """Send a request and yield its answer. Every failure is raised as `ServerFailed`."""
         url, where = urlsplit(self.endpoint), f"{self.endpoint}{path}"
         kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
         connection = kind(url.netloc, timeout=self.patience)
@@ -214,7 +222,7 @@ class Client:
                             f"{where}: {answer.status} {answer.reason}: {' '.join(said.split())}"
                         )
                     yield answer
-                if time.monotonic() >= until:  # what ended may be cut short
+                if time.monotonic() >= until:  # the answer may be incomplete
                     raise TimeoutError
         except (
             OSError,

@@ -1,7 +1,8 @@
-"""Start, load and stop an engine automatically with every draft length that a tuner requests.
+"""Automatic measurement of an engine with every draft length that a tuner requests.
 
-Each load is added to the sweep as soon as it is measured. If a run is interrupted, the next run
-continues from the rows in the file.
+The engine is started, loaded and stopped for each draft length. Each load is added to the sweep as
+soon as it has been measured. If a run is interrupted, the next run continues from the rows in the
+file.
 """
 
 from __future__ import annotations
@@ -26,35 +27,38 @@ from specopt.solvers.speculation_table.tuning.tuner import Tuner
 
 PLACE = "{k}"
 HEADER = "concurrency,draft_length,output_tokens_per_second,mean_acceptance_length\n"
-_POLL = 0.2  # seconds between two looks at a server that starts
-_LEAVE = 30.0  # seconds that a server has to end by itself
+_POLL = 0.2  # interval between two checks whether a server has started, in seconds
+_LEAVE = 30.0  # time that a server is given to exit on its own, in seconds
 
 
 def drive(
     command: str, sweep: Path, client: Client, tuner: Tuner, start_seconds: float = 900.0
 ) -> int:
-    """Measure an engine until a tuner requests no more points; return the number of measured loads.
+    """Measure an engine until a tuner requests no more points.
+
+    Return the number of measured loads.
 
     Parameters
     ----------
     command
-        Command that starts the server; {k} stands for the draft length or none.
+        Command that starts the server, in which {k} stands for the draft length or none.
     sweep
         CSV file to which rows are added.
     client
-        Client that loads the server.
+        Client that generates the load.
     tuner
-        Tuner that requests the points. Rows that are already in the file are added to it first.
+        Tuner that requests the points. Rows that are already in the file are first passed to the
+        tuner.
     start_seconds
-        Maximum time for the start of the server, in seconds.
+        Maximum time for starting the server, in seconds.
 
     Raises
     ------
     InvalidInput
         If the command does not contain {k}.
     ServerFailed
-        If the server does not start, or fails under a load. The sweep contains all earlier
-        measurements.
+        If the server does not start, or fails under a load. Earlier measurements remain in the
+        sweep.
     """
     if PLACE not in command:
         raise InvalidInput(
@@ -88,13 +92,15 @@ def drive(
 def serving(
     words: Sequence[str], client: Client, start_seconds: float, name: str
 ) -> Iterator[None]:
-    """Start a server with a command, wait until it responds, and finally stop it with all its child
-    processes.
+    """Start a server with a command, and wait until the server responds.
+
+    After the enclosed code, the server and all its child processes are stopped.
 
     Raises
     ------
     ServerFailed
-        If the server does not start or fails; the message contains its name and last line.
+        If the server does not start or fails. The message contains its name and its last line of
+        output.
     """
     with contextlib.suppress(ServerFailed):
         client.models()
@@ -135,7 +141,7 @@ def _wait(server: subprocess.Popen[bytes], client: Client, start_seconds: float)
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:
-    """Stop a server and its child processes: terminate them, then kill them."""
+    """Stop a server and its child processes by SIGTERM, followed by SIGKILL."""
     for kind in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(server.pid, kind)

@@ -1,4 +1,4 @@
-"""Use GuideLLM 0.8 or `vllm bench serve`, if installed, to run one load and read its results."""
+"""Load generation with GuideLLM 0.8 or `vllm bench serve`, if installed."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from specopt.models.load import Load, name_of
 PROGRAMS = "guidellm", "vllm"
 
 FEWEST = 4
-"""Number of requests of a load per concurrent request."""
+"""Minimum number of requests of a load per concurrent request."""
 
 
 class External:
-    """An external program that loads a server.
+    """An external program that generates load on a server.
 
     Parameters
     ----------
     command
-        Name of the program, guidellm or vllm, followed by additional options of that program.
+        Name of the program, guidellm or vllm, followed by additional options for the program.
     client
         Client that specifies the server, the prompts, the lengths of answers and the limits.
     model
@@ -54,7 +54,9 @@ class External:
         self.client, self.model = client, model
 
     def run(self, concurrency: int, length: int | None, speed: float) -> Load:
-        """Load the server, given its expected throughput, and return the measured load.
+        """Run a load on the server and return the measured load.
+
+        The expected throughput `speed` determines the number of requests.
 
         Raises
         ------
@@ -114,8 +116,9 @@ class External:
     def _words(
         self, base: str, concurrency: int, tokens: int, count: int, asked: Path, result: Path
     ) -> list[str]:
-        """Return the arguments of the program. GuideLLM stops after its last prompt, or when its
-        time limit expires.
+        """Return the arguments of the program.
+
+        GuideLLM stops after its last prompt, or when its time limit expires.
         """
         if self.program == "vllm":
             return shlex.split(

@@ -1,4 +1,4 @@
-"""One forward pass of a decoder: its work and its memory."""
+"""A forward pass of a decoder: the work and the memory that it requires."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from specopt.models.errors import SpecoptError
 
 
 class OutOfMemory(SpecoptError):
-    """A pass did not fit into memory, although its estimate did."""
+    """Exception for a pass that does not fit into memory, although its estimate did."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForwardPass:
-    """One batched pass.
+    """A forward pass of a batch of sequences.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ class ForwardPass:
 
     @property
     def phase(self) -> str:
-        """Phase of serving: prefill (no cache), decode (one token after a cache) or verify (several
-        tokens after a cache).
+        """Serving phase of the pass: prefill (no cache), decode (one new token after a cache) or
+        verify (several new tokens after a cache).
         """
         if self.cached_tokens == 0:
             return "prefill"
@@ -41,28 +41,27 @@ class ForwardPass:
 
     @property
     def logit_positions(self) -> int:
-        """Number of scored positions per sequence: all in a verification, otherwise only the
-        last one.
-        """
+        """Number of scored positions per sequence: all in a verification, otherwise one."""
         return self.new_tokens if self.phase == "verify" else 1
 
     def flops_per_task(self, config: ModelConfig) -> int:
-        """Return the number of operations per sequence by the exact cost model."""
+        """Return the number of operations per sequence according to the exact cost model."""
         shape, new = config.exact, self.new_tokens
         pairs = new * (self.cached_tokens + new)
         flops = shape.flops_per_token * new + shape.flops_per_token_pair * pairs
         return flops + shape.flops_per_logit * self.logit_positions
 
     def memory_bytes(self, config: ModelConfig, value_bytes: int) -> int:
-        """Return an upper estimate of the memory of cache and activations, in bytes, for plain
-        kernels.
+        """Return an upper estimate of the memory for cache and activations, in bytes.
+
+        The estimate assumes plain attention kernels.
         """
         shape, new, total = config.exact, self.new_tokens, self.cached_tokens + self.new_tokens
         cache = 2 * shape.layers * shape.kv_heads * shape.head_dim * total
         attention = (2 * shape.heads + 4 * shape.kv_heads) * shape.head_dim
         wide = max(attention, (3 if shape.gated else 2) * shape.ffn)
         activations = new * (4 * shape.hidden + wide) + self.logit_positions * shape.vocabulary
-        scores = shape.heads * new * total * 4  # where no fused kernel is used, in single precision
+        scores = shape.heads * new * total * 4  # without a fused kernel, in single precision
         return self.batch * ((cache + activations) * value_bytes + scores)
 
     def __str__(self) -> str:

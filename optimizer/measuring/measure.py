@@ -1,6 +1,7 @@
 """Measured runtimes: forward passes of decoders with random weights, timed on the available device.
 
-Runtime models are fitted to the table. Only `measure` imports torch, when it is called.
+Runtime models are then fitted to the table of runtimes. Only the function `measure` imports torch,
+when it is called.
 """
 
 from __future__ import annotations
@@ -24,16 +25,16 @@ from specopt.models.files import csv_text
 
 DEVICES = ("auto", "cpu", "cuda")
 DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2}
-"""Data types of passes, and their bytes per value."""
+"""Data types of passes, with the number of bytes per value."""
 
 MEMORY_SHARE = 0.9
-"""Maximum share of the free memory for an estimate, because estimates exclude the memory of
-libraries.
+"""Maximum share of the free memory that a pass may need by its estimate. The estimate excludes the
+memory of libraries.
 """
 
 
 STEADY_RATIO = 1.5
-"""Rows whose 90 % quantile is more than this factor times the 10 % one were disturbed."""
+"""Ratio of the 90 % quantile to the 10 % quantile above which a row counts as disturbed."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,27 +44,27 @@ class Settings:
     Parameters
     ----------
     batch
-        Batch sizes. Every combination of batch size, new tokens and cached tokens is one row.
+        Batch sizes. Each combination of batch size, new tokens and cached tokens is one row.
     new_tokens
         Numbers of new tokens per sequence.
     cached_tokens
-        Numbers of cached tokens per sequence; a pass with 0 is a prefill.
+        Numbers of cached tokens per sequence; a pass with 0 cached tokens is a prefill.
     repeats
         Number of timed passes per row.
     warm_up
-        Number of untimed passes before them.
+        Number of untimed passes before the timed passes.
     dtype
-        One of `DTYPES`. None means float32 on a CPU, and on a GPU the type of the config or
-        bfloat16.
+        Data type, one of `DTYPES`. None means float32 on a CPU, and on a GPU the type in the
+        config, or bfloat16 if that type is not supported.
     device
-        One of `DEVICES`.
+        Device to measure, one of `DEVICES`.
     threads
         Number of CPU threads; None for the default of torch.
     seed
         Seed of weights, caches and tokens.
     graphs
-        Whether passes on a GPU are replayed as CUDA graphs, as in engines. Without graphs, the
-        launches of kernels dominate the time of a small model.
+        Whether passes on a GPU are replayed as CUDA graphs, as serving engines do. Without
+        graphs, kernel launches dominate the time of a small model.
 
     Raises
     ------
@@ -101,7 +102,7 @@ class Settings:
 
     @property
     def passes(self) -> tuple[ForwardPass, ...]:
-        """All combinations; the batch size varies fastest."""
+        """All combinations of batch size, new tokens and cached tokens; batch varies fastest."""
         return tuple(
             ForwardPass(batch=batch, new_tokens=new, cached_tokens=cached)
             for cached in self.cached_tokens
@@ -112,14 +113,14 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """Result of a measurement.
+    """Table of measured passes.
 
     Parameters
     ----------
     rows
-        Rows of the table: values by column.
+        Rows of the table, with values by column.
     skipped
-        Passes that were skipped, each with the reason.
+        Descriptions of the passes that were skipped, each with the reason.
     interrupted
         Whether the user stopped the measurement.
     """
@@ -136,7 +137,7 @@ class Measurement:
         return sum(row["seconds_p90"] > STEADY_RATIO * row["seconds_p10"] for row in self.rows)
 
     def to_csv(self) -> str:
-        """Return the table, at least one row, as CSV with a header."""
+        """Return the table as CSV with a header. There must be at least one row."""
         rows = (
             [f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row.values()]
             for row in self.rows
@@ -145,7 +146,7 @@ class Measurement:
 
 
 class Timer(Protocol):
-    """A timer of passes on a device: `specopt.measuring.torch_timer.TorchTimer`."""
+    """A timer of passes on a device, implemented by `specopt.measuring.torch_timer.TorchTimer`."""
 
     kind: str
     device_name: str
@@ -154,31 +155,32 @@ class Timer(Protocol):
     version: str
 
     def free_bytes(self) -> int | None:
-        """Return the free memory of the device, or None if it is unknown."""
+        """Return the free memory of the device in bytes, or None if it is unknown."""
 
     def load(self, config: ModelConfig, dtype: str) -> None:
-        """Create a decoder of this shape on the device."""
+        """Create a decoder with the shape of a config on the device."""
 
     def seconds(self, work: ForwardPass, *, repeats: int, warm_up: int) -> list[float]:
-        """Return the seconds of each pass."""
+        """Return the duration of each pass, in seconds."""
 
 
 def measure(
     configs: Sequence[ModelConfig], settings: Settings, *, verbose: bool = False
 ) -> Measurement:
-    """Time forward passes of decoders of these shapes.
+    """Time forward passes of decoders with the given shapes.
 
-    Passes that do not fit into memory are skipped and reported. After Ctrl-C, the rows measured so
-    far are returned.
+    Passes that do not fit into memory are skipped and reported. After Ctrl-C, the rows measured
+    so far are returned.
 
     Parameters
     ----------
     configs
-        Shapes, as `specopt.instances.checkpoints.model_config.read_model_config` returns them.
+        Model configs, as returned by
+        `specopt.instances.checkpoints.model_config.read_model_config`.
     settings
-        Passes, device and repeats.
+        Passes to time, device and number of repeats.
     verbose
-        Whether to show progress on stderr.
+        Whether to print progress to stderr.
 
     Raises
     ------
@@ -187,7 +189,7 @@ def measure(
     InvalidInput
         If the device is not available.
     Unsupported
-        If decoders of this shape are not supported.
+        If decoders of a given shape are not supported.
     """
     torch = library("torch", "measuring needs PyTorch: pip install 'specopt[measure]'")
     from specopt.measuring.torch_timer import TorchTimer
@@ -209,7 +211,7 @@ def measure_with(
     timer: Timer, configs: Sequence[ModelConfig], settings: Settings, *, verbose: bool = False
 ) -> Measurement:
     """Time forward passes with a given timer; see `measure`."""
-    _ = [config.exact for config in configs]  # refuse all other models before anything is timed
+    _ = [config.exact for config in configs]  # rejects unsupported models before any timing
     rows: list[dict[str, Any]] = []
     skipped: list[str] = []
     interrupted = False
@@ -273,10 +275,10 @@ def _row(
 ) -> dict[str, Any]:
     """Return a row of the table.
 
-    Lengths are tokens per sequence, and `logit_positions` scored positions per sequence.
-    `batch_flops` is F b of Eq. 17 (paper 1). The other columns `batch_...` are sums over the batch
+    Lengths are in tokens per sequence, and `logit_positions` counts scored positions per sequence.
+    `batch_flops` is F b of Eq. 17 (paper 1). The other `batch_...` columns are sums over the batch
     of L_new, (L_cached + L_new) L_new and L_cached, the features of Eq. 18 (paper 2). `launch` is
-    "graph" if passes were replayed, otherwise "eager"; the date is in UTC.
+    "graph" if passes were replayed, otherwise "eager". The date is in UTC.
     """
     low, median, high = np.quantile(seconds, [0.1, 0.5, 0.9]).tolist()
     flops, total = work.flops_per_task(config), work.cached_tokens + work.new_tokens

@@ -1,4 +1,4 @@
-"""Record of measured loads, which is saved after every load."""
+"""A record of measured loads, which is saved after every load."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from specopt.models.position_acceptance import PositionAcceptance
 
 @dataclass(frozen=True)
 class Record:
-    """Measured loads with the same `settings`, so that they are comparable."""
+    """Measured loads that are comparable, because they were run with the same `settings`."""
 
     settings: str
     loads: list[Seen] = field(default_factory=list)
 
     @classmethod
     def open(cls, path: Path, settings: str) -> Record:
-        """Return the record in a file, or an empty record if the file does not exist.
+        """Read the record in a file, or return an empty record if the file does not exist.
 
         Raises
         ------
         InvalidInput
-            If the file is not a record, or has other settings.
+            If the file is not a record, or the record has other settings.
         """
         found: Record = read(cls, read_json(path), str(path)) if path.exists() else cls(settings)
         if found.settings != settings:
@@ -65,20 +65,20 @@ def drive(
     record
         Record to which loads are added.
     path
-        File of the record.
+        File in which the record is saved.
     client
-        Client that loads the server.
+        Client that generates the load.
     length
-        Draft length of the server's configuration.
+        Draft length with which the server is configured.
     other
-        Program that loads the server instead of the client.
+        External program that generates the load instead of the client, or None.
     speeds
-        Expected throughput by load.
+        Expected throughput by number of concurrent requests.
 
     Raises
     ------
     ServerFailed
-        If the server fails under a load; the record contains all earlier loads.
+        If the server fails under a load. The record contains all earlier loads.
     """
     known = {one.concurrency for one in record.loads if one.configured == length}
     for load, speed in speeds.items():

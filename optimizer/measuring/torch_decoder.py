@@ -1,8 +1,8 @@
-"""A dense decoder with random weights in PyTorch, of any shape that
-`specopt.instances.checkpoints.model_config` reads.
+"""A dense decoder with random weights in PyTorch, with any shape that
+`specopt.instances.checkpoints.model_config` can read.
 
-It is used for timing only: it computes the same operations as a trained decoder of that shape, but
-its weights are random. This module requires torch.
+The decoder is used only for timing. It performs the same operations as a trained decoder of the
+same shape, but with random weights. This module requires torch.
 """
 
 from __future__ import annotations
@@ -21,17 +21,19 @@ WEIGHT_SPREAD = 0.02
 ROTARY_BASE = 10_000.0
 NORM_EPSILON = 1e-5
 
-Tensor = Any  # torch's types are not known where it is not installed
+Tensor = Any  # the types of torch are unknown if torch is not installed
 
 
 Weights = tuple[Tensor | None, Tensor | None]
-"""Weight and bias of a norm or a linear map."""
+"""Weight and bias of a normalisation or a linear map."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Layer:
-    """Weights of one layer. As in serving engines, queries, keys and values are one matrix, and
-    gate and up projection are another.
+    """Weights of one layer.
+
+    As in serving engines, the projections of queries, keys and values are combined in one matrix,
+    and the gate and up projections in another.
     """
 
     norms: tuple[Weights, ...]
@@ -43,12 +45,12 @@ class _Layer:
 
 
 class TorchDecoder:
-    """A decoder of a config's shape.
+    """A decoder with the shape of a model config.
 
     Parameters
     ----------
     config
-        Config of the model, whose shape the decoder has.
+        Model config that specifies the shape.
     device
         Device of the weights, as a `torch.device`.
     dtype
@@ -59,7 +61,7 @@ class TorchDecoder:
     Raises
     ------
     Unsupported
-        If embeddings have another dimension than layers.
+        If the dimension of the embeddings differs from the dimension of the layers.
     """
 
     def __init__(self, config: ModelConfig, *, device: Any, dtype: Any, seed: int = 0) -> None:
@@ -80,13 +82,14 @@ class TorchDecoder:
         self.activation = functional.silu if shape.gated else functional.gelu
 
     def new_cache(self, batch: int, length: int) -> list[tuple[Tensor, Tensor]]:
-        """Return random keys and values of each layer, for `length` cached tokens per sequence."""
+        """Return random keys and values per layer, with `length` cached tokens per sequence."""
         size = (batch, self.shape.kv_heads, length, self.shape.head_dim)
         return [(self._normal(size), self._normal(size)) for _ in self.layers]
 
     def rotation(self, length: int) -> tuple[Tensor, Tensor] | None:
-        """Return cosines and sines of the rotary positions below `length`; None if positions are
-        learned.
+        """Return the cosines and sines of the rotary positions below `length`.
+
+        The result is None if positions are learned.
         """
         if self.positions is not None:
             return None
@@ -98,8 +101,9 @@ class TorchDecoder:
         return angles.cos().to(self.dtype), angles.sin().to(self.dtype)
 
     def mask(self, new: int, cached: int, *, stored: bool | None = None) -> Tensor | None:
-        """Return the attention mask of new tokens after a cache; None if the causal kernels need no
-        mask.
+        """Return the attention mask of new tokens after a cache.
+
+        The result is None if the causal kernels need no mask.
 
         Parameters
         ----------
@@ -108,8 +112,9 @@ class TorchDecoder:
         cached
             Number of cached tokens per sequence.
         stored
-            True for a mask that is a tensor, for which GPUs have no fast kernels. False for torch's
-            causal bias, which a CPU expands in every layer. None for the faster one on the device.
+            Whether the mask is stored as a tensor, for which GPUs have no fast kernels. False means
+            torch's causal bias, which a CPU expands in every layer. None selects the faster of the
+            two for the device.
         """
         if new == 1 or cached == 0:
             return None
@@ -129,12 +134,11 @@ class TorchDecoder:
         rotation: tuple[Tensor, Tensor] | None,
         mask: Tensor | None,
     ) -> Tensor:
-        """Return the logits of the last positions of a pass, of shape (batch, `logits`,
-        vocabulary).
+        """Return the last logits of a pass, with shape (batch, `logits`, vocabulary).
 
         The tokens have shape (batch, m). The cache has room for the keys and values of `cached` + m
-        tokens, and those of the new tokens are written after the cached ones. `rotation` and
-        `mask` are the values that the methods of these names return for this pass.
+        tokens; the keys and values of the new tokens are written after the cached entries.
+        `rotation` and `mask` are the results of the methods with these names for this pass.
         """
         batch, new = tokens.shape
         shape, total = self.shape, cached + new
@@ -225,7 +229,7 @@ class TorchDecoder:
 
 
 def _rotated(x: Tensor, rotation: tuple[Tensor, Tensor], first: int) -> Tensor:
-    """Rotate the halves of each head by the angle of its position."""
+    """Rotate the two halves of each head by the angles of its position."""
     cosine, sine = (part[first : first + x.shape[2]] for part in rotation)
     half = cosine.shape[-1]
     left, right, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]

@@ -1,4 +1,4 @@
-"""Timer of forward passes of `TorchDecoder`: events on a GPU, the system clock on a CPU.
+"""Timer of forward passes of `TorchDecoder`, using events on a GPU and the system clock on a CPU.
 
 This module requires torch.
 """
@@ -21,18 +21,18 @@ from specopt.models.errors import InvalidInput
 from specopt.models.memory import free_memory
 
 COLD_PASSES = 20
-"""Number of additional warm-up passes after a decoder is loaded, because threads, libraries and
-clocks start slowly.
+"""Number of additional warm-up passes after a decoder is loaded. Threads, libraries and clocks need
+time to reach full speed.
 """
 
 
 class TorchTimer:
-    """Timer of passes on one device.
+    """Timer of forward passes on one device.
 
     Parameters
     ----------
     device
-        ``auto`` (a CUDA device if there is one), ``cpu`` or ``cuda``.
+        Device name: ``auto`` (a CUDA device if available), ``cpu`` or ``cuda``.
     threads
         Number of CPU threads; None for the default of torch.
     seed
@@ -43,7 +43,7 @@ class TorchTimer:
     Raises
     ------
     InvalidInput
-        If CUDA is not available.
+        If CUDA is requested but not available.
     """
 
     def __init__(self, *, device: str, threads: int | None, seed: int, graphs: bool = True) -> None:
@@ -62,7 +62,7 @@ class TorchTimer:
         self._cold = False
 
     def free_bytes(self) -> int | None:
-        """Return the free memory of the device, or None if it is unknown."""
+        """Return the free memory of the device in bytes, or None if it is unknown."""
         if self.kind == "cuda":
             torch.cuda.empty_cache()
             return int(torch.cuda.mem_get_info()[0])
@@ -70,12 +70,12 @@ class TorchTimer:
         return None if free == math.inf else int(free)
 
     def load(self, config: ModelConfig, dtype: str) -> None:
-        """Create a decoder of this shape on the device, and delete the previous one.
+        """Create a decoder with the shape of a config, and delete the previous decoder.
 
         Raises
         ------
         OutOfMemory
-            If its weights do not fit into memory.
+            If the weights of the decoder do not fit into memory.
         """
         self._decoder = None
         with _memory():
@@ -85,9 +85,10 @@ class TorchTimer:
         self._cold = True
 
     def seconds(self, work: ForwardPass, *, repeats: int, warm_up: int) -> list[float]:
-        """Return the times of `repeats` passes, in seconds, after `warm_up` untimed ones.
+        """Return the durations of `repeats` passes, in seconds, after `warm_up` untimed passes.
 
-        The first call after `load` runs `COLD_PASSES` more untimed passes, unless `warm_up` is 0.
+        The first call after `load` runs `COLD_PASSES` additional untimed passes, unless `warm_up`
+        is 0.
 
         Raises
         ------
@@ -122,9 +123,9 @@ class TorchTimer:
 
 
 def _captured(one: Any) -> Any:
-    """Capture a pass as a CUDA graph, and return a function that replays it.
+    """Capture a pass as a CUDA graph, and return a function that replays the graph.
 
-    A capture requires an earlier run on another stream.
+    Capturing requires that the pass has already run on another stream.
     """
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
@@ -162,7 +163,7 @@ def _on_cpu(one: Any, repeats: int) -> list[float]:
 
 @contextmanager
 def _memory() -> Iterator[None]:
-    """Raise `OutOfMemory` for each of the errors with which torch reports it."""
+    """Convert each error with which torch reports a lack of memory to `OutOfMemory`."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:

@@ -1,4 +1,4 @@
-"""Pages of comparisons: methods, their profiles, wins by family, all runs, and origins of the
+"""Pages for comparisons: methods, their profiles, wins by family, all runs, and the origin of the
 numbers.
 """
 
@@ -17,7 +17,7 @@ from specopt.report.page import Page, figure
 
 
 def comparison_page(comparison: Comparison, sources: tuple[str, ...]) -> Page:
-    """Return the page of a comparison."""
+    """Return the page for a comparison."""
     rows = summaries(comparison)
     kinds = list(dict.fromkeys(row.kind for row in rows))
     failed = sum(record.failed for record in comparison)
@@ -120,8 +120,9 @@ def _percent(share: float | None) -> float | None:
 
 
 def origins(records: Iterable[Record]) -> list[tuple[str, str]]:
-    """Return the conditions of records: machines, versions, limits, seeds and digests of
-    sources.
+    """Return the conditions under which records were made, as pairs of a name and a text.
+
+    The conditions are machines, versions, limits, seeds and digests of sources.
     """
     facts: dict[str, dict[str, None]] = {}
     for record in records:

@@ -1,5 +1,6 @@
-"""HTML of the parts of pages; `text` escapes all texts, so that no file is interpreted as
-markup.
+"""HTML building blocks of pages.
+
+The function `text` escapes every text, so that no content of a file is interpreted as markup.
 """
 
 from __future__ import annotations
@@ -13,27 +14,27 @@ from typing import Any
 from specopt.models.fields import escaped
 
 MAX_ROWS = 500
-"""Maximum number of rows of a table, so that pages stay small; the total is printed."""
+"""Maximum number of table rows, which keeps pages small. The caption states the total number."""
 
 MAX_OPEN_ROWS = 20
-"""Maximum number of rows of a table that readers see without opening it."""
+"""Maximum number of table rows that readers see without opening the table."""
 
 DIGITS = 5
-"""Number of significant digits of printed numbers."""
+"""Number of significant digits of displayed numbers."""
 
 
 def text(value: object) -> str:
-    """Return a value as escaped text; control characters are written as escape sequences."""
+    """Return a value as escaped text. Control characters become visible escape sequences."""
     return html.escape(escaped(str(value)))
 
 
 def paragraph(words: str, kind: str = "") -> str:
-    """Return a paragraph."""
+    """Return a paragraph of text."""
     return f"<p{f' class={kind}' if kind else ''}>{text(words)}</p>"
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> str:
-    """Return a list of names and values."""
+    """Return a definition list of names and values."""
     rows = "".join(
         f"<div><dt>{text(name)}</dt><dd>{text(shown(value))}</dd></div>" for name, value in pairs
     )
@@ -41,28 +42,28 @@ def facts(pairs: Iterable[tuple[str, object]]) -> str:
 
 
 def spaced(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return values by their names with spaces instead of underscores."""
+    """Return a copy of a mapping with underscores in the names replaced by spaces."""
     return {name.replace("_", " "): value for name, value in values.items()}
 
 
 def items(words: Iterable[str]) -> str:
-    """Return a list of sentences, or an empty text if there are none."""
+    """Return a bulleted list of sentences, or an empty text if there are no sentences."""
     found = "".join(f"<li>{text(one)}</li>" for one in words)
     return f"<ul>{found}</ul>" if found else ""
 
 
 def section(title: str, *parts: str) -> str:
-    """Return a section with its headline."""
+    """Return a section that consists of a headline and other parts."""
     return f"<section><h2>{text(title)}</h2>{''.join(parts)}</section>"
 
 
 def folded(title: str, content: str, is_open: bool = False) -> str:
-    """Return a part of a page that readers can open and close."""
+    """Return a part of a page that readers can expand and collapse."""
     return f"<details{' open' * is_open}><summary>{text(title)}</summary>{content}</details>"
 
 
 def table(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
-    """Return a sortable table with numbers flush right. Rows may lack values."""
+    """Return a sortable table with right-aligned numbers. Values may be missing from rows."""
     if not rows:
         return paragraph(f"{caption}: none.")
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -87,12 +88,12 @@ def table(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
 
 
 def data(value: Any) -> str:
-    """Return JSON that cannot end a script element."""
+    """Return a value as JSON that cannot end a script element."""
     return json.dumps(value, allow_nan=False).replace("<", "\\u003c")
 
 
 def shown(value: object) -> str:
-    """Return a value as text: numbers with few digits, a dash for None."""
+    """Return a value as text. Numbers have few digits, and None becomes a dash."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "-" if value is None or value != value else str(value)
     if isinstance(value, bool):

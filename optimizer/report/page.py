@@ -1,7 +1,8 @@
-"""Self-contained pages, whose text is in the HTML; scripts only add sorting and interactive charts.
+"""Self-contained pages whose text is HTML; scripts only add sorting and interactive charts.
 
-Charts are drawn twice from one description: as SVG, and by the library's bundle in the page.
-Without the library, tables replace charts. A page loads nothing from elsewhere.
+Each chart is drawn twice from the same description: as SVG, and by the JavaScript bundle that the
+chart library provides. Without that library, tables replace the charts. A page loads nothing from
+elsewhere.
 """
 
 from __future__ import annotations
@@ -36,17 +37,17 @@ class Page:
     title
         Headline of the page.
     lead
-        Most important sentences.
+        Most important sentences, shown below the headline.
     body
-        HTML of the sections; see `markup`.
+        Sections of the page as HTML; see `markup`.
     sources
         Files from which the page was made.
     good
-        Whether the lead is marked as good (True), bad (False) or neither (None).
+        Whether the lead is marked as good (True), as bad (False) or not at all (None).
     row
-        Row of this page in the table of a page of several results.
+        Row that represents this page in the table of a page for several results.
     noted
-        Existing problem files that the results name.
+        Existing problem files to which the results refer.
     """
 
     title: str
@@ -59,7 +60,7 @@ class Page:
 
 
 def can_draw() -> bool:
-    """Return whether the library that draws charts is installed."""
+    """Return whether the library that renders charts is installed."""
     try:
         import vl_convert  # noqa: F401
     except ImportError:
@@ -68,15 +69,15 @@ def can_draw() -> bool:
 
 
 def has_charts(html: str) -> bool:
-    """Return whether HTML contains charts, or the tables that replace them."""
+    """Return whether a page contains charts or the tables that replace charts."""
     return "<figure>" in html
 
 
 def figure(chart: Chart, is_summary: bool = False) -> str:
     """Return a chart with its rows as a table.
 
-    The table is closed, unless it is short and either the chart is not drawn, or the rows are a
-    summary.
+    The table is initially collapsed, unless it is short and either the chart cannot be drawn or the
+    rows are a summary.
     """
     described = chart.to_dict()
     rows = described["data"]["values"]
@@ -107,7 +108,7 @@ def article(page: Page) -> str:
 
 
 def to_html(page: Page) -> str:
-    """Return a page as HTML."""
+    """Return a complete HTML document for a page."""
     from importlib.metadata import version
 
     main = "".join(page.body)
@@ -152,7 +153,7 @@ def _head(page: Page, level: str) -> str:
 
 
 GLOBALS = "window.vegaEmbed = vegaEmbed; window.vega = vega; window.vegaLite = vegaLite;"
-"""Names of the library that the page's script uses."""
+"""JavaScript code that exports the names that the script of the page uses."""
 
 
 @cache

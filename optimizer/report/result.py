@@ -1,5 +1,5 @@
-"""Pages of results: certificate, plan, and, if the problem is known, the judge's report and
-charts.
+"""Pages for results, with certificate and plan. If the problem is known, a page also contains the
+judge's report and charts.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ NOT_JUDGED = (
 )
 
 MAX_CHARACTERS = 4000
-"""Maximum number of characters of a plan's JSON on a page."""
+"""Maximum number of characters of the JSON form of a plan on a page."""
 
 COUNTED_ROWS = 20 * MAX_ROWS
-"""Number of rows of a plan up to which they are counted."""
+"""Maximum number of rows of a plan that are counted exactly."""
 
 
 def results_page(pages: Sequence[Page], sources: tuple[str, ...]) -> Page:
-    """Return the page of several results, from the page of each."""
+    """Return a page for several results, made from the page of each result."""
     unchecked = sum(not page.row["judged"] for page in pages)
     proven = sum(page.good is True and page.row["judged"] for page in pages)
     return Page(
@@ -62,16 +62,16 @@ def result_page(
     sources: tuple[str, ...],
     missing: str = "it names no problem file",
 ) -> Page:
-    """Return the page of a result.
+    """Return the page for a result.
 
     Parameters
     ----------
     result
-        The result.
+        Result to show.
     problem
-        Problem of the result. If it is None, plan and objective are shown as claimed.
+        Problem of the result. If None, the plan and the objective are shown as claimed.
     sources
-        Files of the result and the problem.
+        Files that contain the result and the problem.
     missing
         Reason why the problem is None.
 
@@ -148,7 +148,7 @@ def figures(result: Result, problem: Problem | None = None, status: str | None =
 
 
 def plan_rows(result: Result) -> str:
-    """Return the plan of a result as a table and as JSON, in HTML."""
+    """Return the plan of a result as HTML, both as a table and as JSON."""
     if result.plan is None:
         return ""
     try:

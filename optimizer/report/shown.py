@@ -1,4 +1,4 @@
-"""Public values as text, as HTML for notebooks, and as pictures."""
+"""Display of public values as text, as HTML for notebooks, and as pictures."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from specopt.views.simulation import print_simulation
 from specopt.views.what_if import print_robustness, print_sensitivity
 
 MAX_PLAN_LINES = 5
-"""Maximum number of the plan's fields that a printed result shows."""
+"""Maximum number of plan fields shown when a result is printed."""
 
 
 def in_text(value: Any) -> str:
@@ -103,7 +103,7 @@ def _(value: Simulation, out: Console) -> None:
 
 
 def in_notebook(value: Any) -> str:
-    """Return a value as HTML for a notebook."""
+    """Return the HTML that a notebook shows for a value."""
     if isinstance(value, Result):
         problem = value.problem
         said = map(paragraph, certificate(value, problem))
@@ -117,7 +117,7 @@ def in_notebook(value: Any) -> str:
 
 
 def _facts_of(value: Any) -> Iterable[tuple[str, object]]:
-    """Return the numbers and texts of a value for a notebook."""
+    """Return the numbers and texts of a value, as pairs of a name and a value."""
     if isinstance(value, Report):
         return [
             ("feasible", value.feasible),
@@ -130,7 +130,7 @@ def _facts_of(value: Any) -> Iterable[tuple[str, object]]:
 
 
 def _tables_of(value: Any) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-    """Return the tables of a value for a notebook, by caption."""
+    """Return the tables of a value, by caption."""
     if isinstance(value, Comparison):
         return tables_of(value)
     if isinstance(value, Front):
@@ -153,12 +153,13 @@ def _tables_of(value: Any) -> Mapping[str, Sequence[Mapping[str, Any]]]:
 
 
 def picture(value: Problem | Front | Comparison, plan: Plan | Result | None = None) -> Picture:
-    """Return the charts of a problem's plan, of a front, or the profiles of a comparison.
+    """Return charts of a plan for a problem, of a front, or of the profiles of a comparison.
 
     Raises
     ------
     InvalidInput
-        If the plan is missing or belongs to another problem.
+        If the plan is missing, belongs to another problem or is infeasible, or there are no charts
+        for plans of this kind.
     """
     if isinstance(value, Front):
         return front_picture(value)

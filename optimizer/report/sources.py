@@ -1,4 +1,6 @@
-"""Sources of pages, recognised by their content: files of `solve`, folders of `compare`, sweeps."""
+"""Sources of pages, recognised by their content: files written by `solve`, folders written by
+`compare`, and sweeps.
+"""
 
 from __future__ import annotations
 
@@ -18,20 +20,20 @@ from specopt.report.result import result_page, results_page
 
 
 def page_of(sources: tuple[str, ...], problems: Sequence[Problem] = ()) -> Page:
-    """Return the page for files and folders, which must all be of the same type.
+    """Return the page for some files or folders, which must all be of the same type.
 
     Parameters
     ----------
     sources
-        Results; folders of comparisons; or sweeps, as for `tune`.
+        Paths of results, of folders of comparisons, or of sweeps as accepted by `tune`.
     problems
-        Problems of the results, recognised by their kinds and digests. For other results, the
-        problem files that they name are read.
+        Problems of the results, matched by kind and digest. For other results, the problem files
+        to which they refer are read.
 
     Raises
     ------
     InvalidInput
-        If no page can be made from them.
+        If no page can be made from the sources.
     """
     path = Path(sources[0])
     if _is_result(path):
@@ -59,7 +61,7 @@ def page_of(sources: tuple[str, ...], problems: Sequence[Problem] = ()) -> Page:
 
 
 def _is_result(path: Path) -> bool:
-    """Return whether a file contains a result, or a problem that was given by mistake."""
+    """Return whether a file contains a result, or a problem that was passed by mistake."""
     data = read_json(path) if path.suffix.lower() == ".json" and path.is_file() else None
     if not isinstance(data, Mapping):
         return False
@@ -81,10 +83,12 @@ def _result(source: str) -> Result:
 
 
 def _page(source: str, result: Result, problems: Sequence[Problem]) -> Page:
-    """Return the page of a result, judged by a given problem or by the one that it names."""
+    """Return the page for a result, judged using a given problem or the problem file to
+    which the result refers.
+    """
     noted = result.problem_file or ""
     file = Path(source).resolve().parent / noted
-    is_there = os.path.isfile(file)  # a pipe would wait for a writer
+    is_there = os.path.isfile(file)  # reading from a pipe would wait for a writer
     same = [one for one in problems if _belongs(result, one)]
     missing = f"there is no file {printable(noted, 240)}" if noted else "it names no problem file"
     if is_there and not same:
@@ -98,5 +102,5 @@ def _page(source: str, result: Result, problems: Sequence[Problem]) -> Page:
 
 
 def _belongs(result: Result, problem: Problem) -> bool:
-    """Return whether kind and digest of a result, if it has one, are those of a problem."""
+    """Return whether a result belongs to a problem, by kind and, if known, by digest."""
     return problem.kind == result.kind and result.problem_sha256 in ("", problem.sha256)

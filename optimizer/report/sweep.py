@@ -1,4 +1,4 @@
-"""Pages of sweeps: drafts by batch size, their gains with bands, and the measurements."""
+"""Pages for sweeps: draft lengths by batch size, their gains with bands, and the measurements."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from specopt.views.tuning import name_of
 
 
 def sweep_page(sweep: Sweep, sources: tuple[str, ...]) -> Page:
-    """Return the page of a sweep, tuned with the default options of `specopt tune`.
+    """Return the page for a sweep, tuned with the default options of `specopt tune`.
 
     Raises
     ------
     InvalidInput
-        If there are too few measurements for a comparison.
+        If there are too few measurements to compare draft lengths.
     """
     options = Options.of(sweep, Goal(), 0.02, 0.9)
     tuning, tuner = options.best, options.tuners[options.best.setup]
@@ -63,7 +63,7 @@ def _ranges(tuning: Tuning) -> list[dict[str, Any]]:
 
 
 def _by_size(tuning: Tuning) -> tuple[Chart, Chart]:
-    """Return charts of the choice by batch size, and of its speed-up."""
+    """Return a chart of the chosen draft length by batch size, and a chart of its speed-up."""
     grid = tuning.grid
     rows = []
     for row, size in enumerate(grid.sizes):

@@ -1,9 +1,9 @@
-"""Tests for your own methods, solvers and plans: guarantees of methods, and relations between
-optima.
+"""Checks for your own methods, solvers and plans, based on the guarantees of methods and on
+relations between optima.
 
-`check_method` checks a `Method`, and `check_solver` any function from a problem to a plan.
-`relations` are relations between optima as data, and `strategies` are random problems and plans for
-Hypothesis (the extra `testing`).
+`check_method` checks a `Method`, and `check_solver` checks any function that maps a problem to a
+plan. `relations` returns relations between optima as data, and `strategies` contains Hypothesis
+strategies for random problems and plans (requires the extra `testing`).
 
 >>> from specopt.solvers.draft_allocation.greedy import Greedy
 >>> from specopt.testing import check_method

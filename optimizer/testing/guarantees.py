@@ -1,5 +1,6 @@
-"""Guarantees that every method must keep, as checks for its author; specopt's own methods pass
-them.
+"""Checks of the guarantees that every method must satisfy, for authors of methods.
+
+The methods of specopt pass these checks.
 """
 
 from __future__ import annotations
@@ -25,35 +26,36 @@ from specopt.models.result import Progress, Result, Status, Termination
 from specopt.solvers.method import Method
 
 WITH_PLAN = (Status.OPTIMAL, Status.FEASIBLE)
-"""Statuses of results with a plan."""
+"""Statuses of results that contain a plan."""
 
 QUICK_SECONDS = 0.5
 """Maximum processor time of a solve with a time limit of 0 on a small problem, in seconds."""
 
 SOME = 4
-"""Number of instances of each size in the library on which `check_method` runs a method."""
+"""Number of library instances of each size on which `check_method` runs a method."""
 
 LIMIT_SECONDS = 1.0
-"""Time limit on larger instances, in seconds."""
+"""Time limit for larger instances, in seconds."""
 
 
 def check_method(method: Method, problems: Iterable[Problem] | None = None) -> None:
-    """Check that a method keeps the guarantees of `solve`: bounds, seeds, limits, callbacks, files,
-    warm starts.
+    """Check that a method satisfies the guarantees of `solve`.
+
+    The guarantees concern bounds, seeds, limits, callbacks, files and warm starts.
 
     Parameters
     ----------
     method
-        The method, with the options to check.
+        Method to check, with its options.
     problems
-        Small problems that the method can solve; None for some of the instance library.
+        Small problems that the method can solve; None for some instances of the library.
 
     Raises
     ------
     NotConformant
-        If a guarantee is broken.
+        If a guarantee is violated.
     InvalidInput
-        If there is no problem for the check.
+        If there are no problems for the check.
     """
     chosen = larger = list(problems or ())
     if problems is None:
@@ -86,7 +88,7 @@ def check_method(method: Method, problems: Iterable[Problem] | None = None) -> N
 
 
 def problems_of_library(method: Method, *sizes: str) -> list[Problem]:
-    """Return problems of the instance library that a method can solve, some of each size."""
+    """Return some library problems of each size that a method can solve."""
     found: list[Problem] = []
     for size in sizes:
         problems = (
@@ -97,14 +99,14 @@ def problems_of_library(method: Method, *sizes: str) -> list[Problem]:
 
 
 class Case:
-    """A method on a problem, with its answer.
+    """A method applied to a problem, with the result.
 
     Parameters
     ----------
     method
-        The method.
+        Method to check.
     problem
-        The problem.
+        Problem to solve.
     """
 
     def __init__(self, method: Method, problem: Problem) -> None:
@@ -112,12 +114,12 @@ class Case:
         self.sign = 1 if problem.sense == "minimize" else -1
 
     def solve(self, **keywords: Any) -> Result:
-        """Solve the problem with the method."""
+        """Solve the problem with the method, and return the result."""
         return solve(self.problem, self.method, **keywords)
 
     @cached_property
     def answer(self) -> Result:
-        """The result with default arguments, solved once."""
+        """The result with default arguments, computed only once."""
         return self.checked()
 
     def checked(self, **keywords: Any) -> Result:
@@ -129,14 +131,14 @@ class Case:
         return result
 
     def gave_up(self, result: Result) -> bool:
-        """Return whether the method ended without a plan, as its declaration allows."""
+        """Return whether the method ended without a plan in a way that its declaration allows."""
         return self.method.may_fail and (result.status, result.termination) == (
             Status.NONE,
             Termination.EXHAUSTED,
         )
 
     def expect(self, holds: bool, defect: str) -> None:
-        """Raise an exception if a condition does not hold."""
+        """Raise `NotConformant` if a condition does not hold."""
         if not holds:
             on = f"{self.problem.name or self.problem.kind} ({self.problem.sha256[:8]})"
             raise NotConformant(f"{self.method.name} on {on}: {defect}", self.problem)
@@ -148,13 +150,15 @@ class Case:
         statuses: Sequence[Status] = tuple(Status),
         when: str = "",
     ) -> None:
-        """Raise an exception if the termination or status of a result is not one of those given."""
+        """Raise `NotConformant` unless a result has one of the given terminations and statuses."""
         right = result.termination in terminations and result.status in statuses
         self.expect(right, f"ends as {result.status} by {result.termination}{when}")
 
 
 def check_declaration(method: Method) -> None:
-    """Check that a method declares its properties, that its options have defaults, and that it is
+    """Check the declaration of a method.
+
+    The method must declare its properties, its options must have defaults, and the class must be
     frozen.
     """
     for name in ("name", "source", "guarantee", "complexity"):
@@ -171,10 +175,10 @@ def check_declaration(method: Method) -> None:
 
 
 def check_status(case: Case) -> None:
-    """Check that status, termination, judge and bound agree, that exact methods prove optimality,
-    and that problems are not changed.
+    """Check that status, termination, judge and bound agree, and that the problem is not changed.
 
-    If the method reports that no plan exists, specopt's default method must agree.
+    Exact methods must also prove optimality. If the method reports that no plan exists, the default
+    method of specopt must agree.
     """
     before = case.problem.to_dict()
     result = case.answer
@@ -192,8 +196,9 @@ def check_status(case: Case) -> None:
 
 
 def check_pair(case: Case, other: Case) -> None:
-    """Check that no other method is better than an exact one, and that the bounds of both methods
-    are valid for the plans of both.
+    """Check that no other method is better than an exact method.
+
+    The bound of each method must also be valid for the plans of both.
     """
     result, found = case.answer, other.answer
     if result.objective is None or other.gave_up(found):
@@ -224,7 +229,7 @@ def check_pair(case: Case, other: Case) -> None:
 
 
 def check_seed(case: Case) -> None:
-    """Check that the same seed gives the same plan twice."""
+    """Check that two solves with the same seed return the same plan."""
     first, second = (
         (result.plan, result.objective, result.bound) for result in (case.answer, case.solve())
     )
@@ -232,7 +237,7 @@ def check_seed(case: Case) -> None:
 
 
 def check_no_time(case: Case) -> None:
-    """Check that a time limit of 0 gives a quick plan or none, and never a wrong claim."""
+    """Check that a time limit of 0 yields a quick plan or no plan, and never a false claim."""
     # repeated, because the machine may be busy or other threads of the process may compile
     for _ in range(3):
         started = time.process_time()
@@ -247,9 +252,7 @@ def check_no_time(case: Case) -> None:
 
 
 def check_limit(case: Case) -> None:
-    """Check that a time limit T is exceeded by at most 0.05 T + 0.05 s and the reported fixed
-    seconds.
-    """
+    """Check that a time limit T is exceeded by at most 0.05 T + 0.05 s plus the fixed time."""
     for _ in range(3):  # repeated, because the machine may be busy
         started = time.perf_counter()
         result = case.solve(time_limit=LIMIT_SECONDS)
@@ -261,9 +264,7 @@ def check_limit(case: Case) -> None:
 
 
 def check_gap(case: Case) -> None:
-    """Check that with a wide gap every plan with a bound is optimal, and the gap is the
-    termination.
-    """
+    """Check that with a wide gap, plans with a bound are optimal and end by the gap."""
     result = case.checked(gap=1e9)
     if result.bound is not None:
         by = Termination.GAP if result.gap else Termination.CONVERGED
@@ -271,8 +272,9 @@ def check_gap(case: Case) -> None:
 
 
 def check_callback(case: Case) -> None:
-    """Check that progress is reported in order and never becomes worse, and that a callback that
-    returns None changes nothing.
+    """Check that progress is reported in order and that objectives never become worse.
+
+    A callback that returns None must not change the result.
     """
     seen: list[Progress] = []
     result = case.checked(callback=seen.append)
@@ -288,9 +290,7 @@ def check_callback(case: Case) -> None:
 
 
 def check_stop(case: Case) -> None:
-    """Check that a callback that returns True ends the solve with the current plan, if a plan
-    exists.
-    """
+    """Check that a callback that returns True stops the solve with the current plan, if any."""
     result = case.checked(callback=lambda progress: True)
     if result.status is not Status.INFEASIBLE:
         case.expect(result.plan is not None, "has no plan when it is stopped: offer one first")
@@ -299,7 +299,7 @@ def check_stop(case: Case) -> None:
 
 
 def check_interrupt(case: Case) -> None:
-    """Check that Ctrl-C gives the best plan so far as a result."""
+    """Check that after Ctrl-C, the result contains the best plan so far."""
 
     def interrupt(progress: Progress) -> None:
         if progress.objective is not None:
@@ -311,9 +311,7 @@ def check_interrupt(case: Case) -> None:
 
 
 def check_files(case: Case) -> None:
-    """Check that a saved result is read back unchanged, with its options, and that the judge agrees
-    with it.
-    """
+    """Check that a saved result is unchanged after reading, and that the judge agrees with it."""
     result = case.answer
     with tempfile.TemporaryDirectory() as folder:
         save(result, Path(folder, "result.json"))
@@ -332,7 +330,7 @@ def check_files(case: Case) -> None:
 
 
 def check_warm_start(case: Case) -> None:
-    """Check that a method with warm starts does not lose the initial plan."""
+    """Check that a method that supports warm starts does not lose the initial plan."""
     earlier = solve(case.problem)
     if earlier.objective is None or not case.method.supports_warm_start:
         return

@@ -1,4 +1,6 @@
-"""Relations between optima: how the optimum changes when a problem changes, as data with checks.
+"""Relations between optima: how the optimum changes when a problem is changed, as data that can be
+checked.
+
 >>> from specopt import generate, solve
 >>> from specopt.testing import relation
 >>> one = relation("draft-allocation", "one more token")
@@ -18,7 +20,7 @@ from specopt.models.errors import InvalidInput
 
 
 def relations(kind: str | None = None) -> tuple[Relation, ...]:
-    """Return the relations of a kind of problem, or all.
+    """Return the relations of one kind of problem, or of all kinds.
 
     Raises
     ------
@@ -32,7 +34,7 @@ def relations(kind: str | None = None) -> tuple[Relation, ...]:
 
 
 def relation(kind: str, name: str) -> Relation:
-    """Return a relation by its kind and name.
+    """Return the relation with a given name for a kind of problem.
 
     Raises
     ------

@@ -1,5 +1,5 @@
-"""Checks of any function from a problem to a plan: on random problems, on the library, and by
-relations between optima.
+"""Checks of any function that maps a problem to a plan, using random problems, the instance
+library, and relations between optima.
 """
 
 from __future__ import annotations
@@ -33,27 +33,28 @@ def check_solver(
     folder: str | Path | None = ".",
     **shape: Any,
 ) -> None:
-    """Check a function that plans problems of a kind; needs the extra `testing`.
+    """Check a function that plans problems of a kind; requires the extra `testing`.
 
-    On every problem, the plan must belong to the problem and be feasible, the problem must be
-    unchanged, and the same problem must have the same answer. No plan may exceed the proven bound,
-    and a plan must be found if one exists. The plan of an exact solver must be optimal, too, and
-    its answers must keep all `relations`.
+    On every problem, the plan must belong to the problem and be feasible, the problem must remain
+    unchanged, and solving the problem again must give the same answer. No plan may be better than
+    the proven bound, and a plan must be found if one exists. The plan of an exact solver must also
+    be optimal, and its answers must satisfy all `relations`.
 
     Parameters
     ----------
     solver
-        Function from a problem to a plan, its JSON form, a result, or None if no plan is feasible.
+        Function that maps a problem to a plan, its JSON form, a result, or None if no plan is
+        feasible.
     kind
         Name of the kind of problems.
     exact
-        Whether the solver claims optima.
+        Whether the solver claims that its plans are optimal.
     examples
-        Number of random problems; a failure is reduced to a small problem.
+        Number of random problems. A problem on which the check fails is reduced to a small one.
     sizes
-        Sizes of the instances in the library to check: "small", "paper", "large", "adversarial".
+        Size classes of library instances to check: "small", "paper", "large", "adversarial".
     tolerance
-        Relative distance of objectives that is rounding.
+        Relative difference of objectives that is attributed to rounding.
     seed
         Seed of the random problems.
     folder
@@ -64,11 +65,11 @@ def check_solver(
     Raises
     ------
     NotConformant
-        If a guarantee is broken; the message names the file that reproduces the failure.
+        If a guarantee is violated. The message names the file that reproduces the failure.
     InvalidInput
         If an argument is outside its domain.
     MissingDependency
-        If hypothesis is not installed.
+        If Hypothesis is not installed.
     """
     tests = relations(kind) if exact else ()
     count = integer("examples", examples, 0)
@@ -97,12 +98,12 @@ def check_solver(
 def check_problem(
     solver: Solver, problem: Problem, *, exact: bool = False, tolerance: float = 1e-9
 ) -> None:
-    """Check the answer of a solver on one problem.
+    """Check the answer of a solver for one problem.
 
     Raises
     ------
     NotConformant
-        If a guarantee is broken.
+        If a guarantee is violated.
     """
     plan, best = planned(solver, problem), solve(problem)
     if planned(solver, problem) != plan:
@@ -135,7 +136,7 @@ def _attempt(
     seed: int,
     shape: dict[str, Any],
 ) -> None:
-    """Check random problems; a failing problem is reduced, and the smallest failure is raised."""
+    """Check random problems. A failing problem is reduced, and the smallest failure is raised."""
     try:
         import hypothesis
         from hypothesis import strategies as st
@@ -164,7 +165,7 @@ def _attempt(
 
 
 def _kept(broken: NotConformant, solver: str, folder: str | Path | None) -> NotConformant:
-    """Return a failure with the name of the solver, after saving its problem."""
+    """Save the problem of a failure, and return the failure with the name of the solver."""
     problem = broken.problem
     if problem is None:
         return broken

@@ -1,14 +1,14 @@
-"""Hypothesis strategies for random problems of every kind and their feasible plans (needs the extra
-`testing`).
+"""Hypothesis strategies for random problems of every kind and for their feasible plans (requires
+the extra `testing`).
 
 >>> from hypothesis import given
 >>> from specopt.testing import strategies
 >>> @given(strategies.problems("verification-batch"))
 ... def test_mine(problem): ...
 
-The module of a kind, such as `specopt.kinds.serving_latency.strategies`, contains the same two
-strategies with additional parameters. Ties, zeros, limits that are met exactly and scarce resources
-are common; every example shrinks to a small one.
+The module of each kind, such as `specopt.kinds.serving_latency.strategies`, contains the same two
+strategies with additional parameters. Ties, zeros, limits that hold with equality and scarce
+resources are common. Every example shrinks to a small example.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def problems(kind: str, **shape: Any) -> st.SearchStrategy[Problem]:
     kind
         Name of the kind, such as "serving-latency".
     shape
-        Parameters of the kind's strategy, such as sizes.
+        Parameters of the strategy of the kind, such as sizes.
 
     Raises
     ------
@@ -50,10 +50,10 @@ def problems(kind: str, **shape: Any) -> st.SearchStrategy[Problem]:
 
 @st.composite
 def plans(draw: st.DrawFn, problem: Problem) -> Plan:
-    """Return a strategy for feasible plans of a problem: random plans, or the best known plan if
-    they are infeasible.
+    """Return a strategy for feasible plans of a problem.
 
-    A problem without feasible plans has no examples.
+    Examples are random plans, or the best known plan if a random plan is infeasible. A problem
+    without feasible plans has no examples.
     """
     plan: Plan = draw(_module(problem.kind).plans(problem))
     if not problem.violations(plan):

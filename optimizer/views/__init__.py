@@ -1,1 +1,1 @@
-"""Printing and drawing, for the terminal and as pictures."""
+"""Printing and drawing of values, for the terminal and as pictures."""

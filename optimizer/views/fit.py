@@ -1,4 +1,6 @@
-"""Fitted runtimes as text and pictures: coefficients with limits, errors, residuals, warnings."""
+"""Display of fitted runtimes as text and pictures: coefficients with limits, errors, residuals and
+warnings.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,11 @@ BINS = 8
 """Maximum number of groups of residuals."""
 
 MARKS = 13
-"""Maximum number of marks of a bar on each side."""
+"""Maximum length of a bar on each side, in characters."""
 
 
 def print_fit(name: str, fit: RuntimeFit, out: Console) -> None:
-    """Print one fit; `name` is its label, or empty for a single fit."""
+    """Print a fit. `name` is the label of the fit, or empty for a single fit."""
     title(out, f"{name}: " if name else "", fit.form.formula(_work(fit)))
     view = table("  coefficient", "fitted", f"{fit.level:.0%} limits", left=1, gap=3)
     columns = (fit.coefficients.ravel(), fit.lower.ravel(), fit.upper.ravel())
@@ -58,7 +60,7 @@ def print_fit(name: str, fit: RuntimeFit, out: Console) -> None:
 
 
 def print_measured(name: str, found: MeasuredRuntime, out: Console) -> None:
-    """Print a table of measured passes, and the accuracy of interpolating its points."""
+    """Print a table of measured passes, and the accuracy of interpolation between its points."""
     title(out, f"{name}: " if name else "", "table, interpolated linearly, never decreasing")
     passes, origin = found.interpolation, found.source
     line(
@@ -84,7 +86,7 @@ def print_measured(name: str, found: MeasuredRuntime, out: Console) -> None:
 
 
 def _print_residuals(fit: RuntimeFit, out: Console) -> None:
-    """Print the errors of groups of rows. The groups have equal sizes and are sorted by work."""
+    """Print the errors of groups of rows. The groups are sorted by work and have equal sizes."""
     x = fit.inputs[:, 0]
     order = np.argsort(x, kind="stable")
     groups = [part for part in np.array_split(order, min(BINS, len(np.unique(x)))) if len(part)]
@@ -105,7 +107,7 @@ def _print_residuals(fit: RuntimeFit, out: Console) -> None:
 
 
 def _work(fit: RuntimeFit) -> str:
-    """Return the quantity in the first column of the inputs."""
+    """Return the name of the quantity in the first column of the inputs."""
     if fit.inputs.shape[1] > 1:
         return "new tokens"
     return "tokens" if fit.slope == "seconds_per_token" else "FLOPs"
@@ -115,7 +117,7 @@ def _work(fit: RuntimeFit) -> str:
 
 
 def fit_figure(fits: Mapping[str, RuntimeFit]) -> Picture:
-    """Return two charts for each fit: times, and errors relative to the measurement."""
+    """Return two charts for each fit: times, and errors relative to the measurements."""
     pairs = [_charts(name, fit) for name, fit in fits.items()]
     return Picture(
         [chart for row in zip(*pairs, strict=True) for chart in row], columns=len(fits), width=480
@@ -138,7 +140,7 @@ def _charts(name: str, fit: RuntimeFit) -> tuple[Chart, Chart]:
     ]
     x = quantity(work, axis={"format": "~s"})
     points = {"type": "point", "filled": True, "size": 18, "opacity": 0.6}
-    single = fit.inputs.shape[1] == 1  # several features cannot be an abscissa
+    single = fit.inputs.shape[1] == 1  # with several features, there is no single x axis
     layers = [
         layer(mark, x=x, y=quantity(column, title=time), color={"datum": column, "title": None})
         for column, mark in (

@@ -1,4 +1,4 @@
-"""A fitted predictor and the performance of each rule, as text."""
+"""A fitted predictor and the performance of each stopping rule, as text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from specopt.console.terminal import line, sentence, table, title
 
 
 def print_fitted(found: dict[str, Any], out: Console) -> None:
-    """Print the predictor, the rules and a verdict, from the command's JSON form."""
+    """Print the predictor, the rules and a verdict, given the JSON output of the command."""
     title(out, "rejection predictor: ", found["predictor"])
     line(
         out,

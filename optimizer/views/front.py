@@ -1,4 +1,4 @@
-"""The optimum along a field, as text and as charts."""
+"""Display of fronts, which are optima for several values of a field, as text and as charts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PLAN, BOUND = "plan", "bound"
 
 
 def print_front(found: Front, out: Console) -> None:
-    """Print one row per point."""
+    """Print one row per value of the field."""
     problem = found.problem
     title(
         out,
@@ -41,9 +41,7 @@ def print_front(found: Front, out: Console) -> None:
 
 
 def front_picture(found: Front) -> Picture:
-    """Return a chart of objective and bound along the field, and charts of the plans' other
-    terms.
-    """
+    """Return a chart of objective and bound against the field, and charts of other plan terms."""
     label = found.problem.objective_label
     rows = [
         {found.field: value, label: figure, "line": name}
@@ -77,8 +75,9 @@ def front_picture(found: Front) -> Picture:
 
 
 def _other_terms(found: Front) -> dict[str, list[float | None]]:
-    """Return the numeric terms by name and point, without those that are always 0 or the
-    objective.
+    """Return the numeric terms of the plans, as one list of values per term.
+
+    Terms that are always 0 or equal the objective are omitted.
     """
     names = dict.fromkeys(name for result in found.results for name in result.terms)
     columns = {

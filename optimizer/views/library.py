@@ -1,4 +1,4 @@
-"""Entries of the instance library, for the terminal and as JSON-like data."""
+"""Entries of the instance library, for the terminal and as JSON-compatible data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from specopt.models.problem import problem_type
 
 
 def entry(instance: SavedInstance) -> dict[str, Any]:
-    """Return the entry of an instance as JSON-like data."""
+    """Return the library entry of an instance as JSON-compatible data."""
     best = instance.best
     return {
         "name": instance.name,
@@ -37,7 +37,7 @@ def entry(instance: SavedInstance) -> dict[str, Any]:
 def print_instances(entries: Sequence[Mapping[str, Any]]) -> None:
     """Print one row per instance."""
     view = table("instance", "size", "version", "objective", "gap", "by", left=2)
-    for wraps in (view.columns[0], view.columns[-1]):  # the others are never cut
+    for wraps in (view.columns[0], view.columns[-1]):  # other columns are never truncated
         wraps.no_wrap, wraps.overflow = False, "fold"
     for one in entries:
         by = (
@@ -52,7 +52,7 @@ def print_instances(entries: Sequence[Mapping[str, Any]]) -> None:
 
 
 def print_instance(found: Mapping[str, Any]) -> None:
-    """Print the entry of an instance."""
+    """Print the library entry of an instance."""
     out, kind = console(), problem_type(found["kind"])
     for label, text in (
         ("instance", found["name"]),

@@ -1,4 +1,4 @@
-"""Methods, as JSON-like data and as text."""
+"""Display of methods, as JSON-compatible data and as text."""
 
 from __future__ import annotations
 
@@ -19,8 +19,10 @@ from specopt.solvers.method import Method
 
 
 def method_entry(method: type[Method], problem: Problem | None = None) -> dict[str, Any]:
-    """Return the properties of a method as JSON-like data, for a portfolio with its members for a
-    problem.
+    """Return the properties of a method as JSON-compatible data.
+
+    For a portfolio, the properties include its member methods, restricted to those that run on
+    `problem` if a problem is given.
     """
     hints = get_type_hints(method)
     return {
@@ -52,7 +54,7 @@ def _members(method: type[Method], problem: Problem | None) -> Sequence[Method |
 
 
 def print_methods(entries: Sequence[dict[str, Any]], out: Console) -> None:
-    """Print the entries of methods, by kind."""
+    """Print the entries of methods, grouped by kind of problem."""
     kind = None
     for entry in entries:
         if entry["kind"] != kind:

@@ -1,4 +1,4 @@
-"""Plans as tables in CSV or YAML."""
+"""Conversion of plans to CSV tables and YAML."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from specopt.models.result import Result
 
 
 def to_csv(result: Result) -> str:
-    """Return a result's plan as CSV with a header.
+    """Return the plan of a result as CSV with a header.
 
     Raises
     ------
@@ -22,7 +22,7 @@ def to_csv(result: Result) -> str:
 
 
 def to_yaml(result: Result) -> str:
-    """Return a result's plan, with method, objective and bound, as YAML.
+    """Return the plan of a result as YAML, with method, objective and bound.
 
     Raises
     ------

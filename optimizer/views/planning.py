@@ -1,5 +1,5 @@
-"""Values on which a plan is based, for the terminal: their sources, inputs that were not used, and
-advice on what to measure next.
+"""Display of the values on which a plan is based: their sources, unused inputs, and advice on
+further measurements.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ WIDEST = 70
 
 
 def print_values(target: str, values: Sequence[Value], unused: Sequence[str], out: Console) -> None:
-    """Print the values on which a plan is based; assumed values come first."""
+    """Print the values on which a plan is based. Assumed values come first."""
     count = sum(value.assumed for value in values)
     title(
         out,
@@ -37,7 +37,7 @@ def print_values(target: str, values: Sequence[Value], unused: Sequence[str], ou
 
 
 def print_next(advice: Sequence[str], out: Console) -> None:
-    """Print what to measure next."""
+    """Print advice on the next measurements."""
     out.print()
     sentence(
         out,

@@ -1,4 +1,6 @@
-"""Results as text: a single result, the judge's report, and a table of several results."""
+"""Display of results as text: a single result, the report of the judge, and a table of several
+results.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from specopt.models.problem import Problem, problem_type
 from specopt.models.result import GO_ON, Result
 
 MIN_PREPARING_SECONDS = 0.2
-"""Time of preparing kernels above which it is shown separately, in seconds."""
+"""Minimum time spent on preparing kernels that is shown separately, in seconds."""
 
 # ---------------------------------------------------------------------------- one result
 
@@ -30,16 +32,16 @@ def print_result(problem: Problem, result: Result, out: Console) -> None:
 
 
 def print_outcome(result: Result, out: Console, known: Problem | None = None) -> None:
-    """Print status, objective with its terms, bound, gap and seconds of a result.
+    """Print status, objective with its terms, bound, gap and solution time of a result.
 
     Parameters
     ----------
     result
-        The result.
+        Result to print.
     out
         Console to print to.
     known
-        Problem of the result; None for the one in memory, if any.
+        Problem of the result; None for the problem that is still in memory, if any.
     """
     problem = known or result.problem or problem_type(result.kind)
     status, ended = result.status, f" ({result.termination.value})"
@@ -82,7 +84,7 @@ def print_outcome(result: Result, out: Console, known: Problem | None = None) ->
 
 
 def print_report(problem: Problem, claimed: Result, report: Report, out: Console) -> None:
-    """Print the judge's report on a result."""
+    """Print the report of the judge on a result."""
     word, colour = ("feasible", "green") if report.feasible else ("violated", "red")
     title(out, f"{problem.kind} plan by {claimed.method}: ", word, colour)
     if report.objective is not None:
@@ -95,7 +97,7 @@ def print_report(problem: Problem, claimed: Result, report: Report, out: Console
 
 
 def _print_terms(terms: Mapping[str, Any], out: Console) -> None:
-    """Print the numeric terms; the others are shown with the plan."""
+    """Print the numeric terms. Other terms are shown with the plan."""
     terms = {name: value for name, value in terms.items() if isinstance(value, float)}
     labels = {name: f"  {name.removesuffix('_seconds').replace('_', ' ')}" for name in terms}
     width = max((LABEL, *map(len, labels.values())))
@@ -108,17 +110,17 @@ def _print_terms(terms: Mapping[str, Any], out: Console) -> None:
 
 @dataclass(frozen=True)
 class Entry:
-    """One result among several.
+    """A row of a table of several results.
 
     Parameters
     ----------
     label
-        Label of its row.
+        Label of the row.
     result
-        The result, with the objective computed by the judge.
+        Result whose objective was computed by the judge.
     certificate
-        Whether status, bound and gap of the result apply to this row. They do not if the plan was
-        made for another problem than the one on which it is judged.
+        Whether status, bound and gap of the result apply to this row. They do not apply if the
+        plan was made for another problem than the problem on which it is judged.
     """
 
     label: str
@@ -127,7 +129,7 @@ class Entry:
 
 
 def print_comparison(entries: Sequence[Entry], out: Console) -> None:
-    """Print a table of results of one kind of problem, with objectives relative to the first."""
+    """Print a table of results for one kind of problem, relative to the first objective."""
     results = [entry.result for entry in entries]
     reference = next((result.objective for result in results if result.objective is not None), None)
     columns = view_of(results[0].kind).columns

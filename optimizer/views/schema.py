@@ -1,4 +1,4 @@
-"""The fields of a kind of problem as a table in plain text."""
+"""The fields of a kind of problem, as a table in plain text."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ WIDTH = 100
 
 
 def table_text(schema: Mapping[str, Any]) -> str:
-    """Return a paragraph per field: a line with its name, unit, default and range, and then its
-    meaning.
+    """Return one paragraph per field.
+
+    The first line contains name, unit, default and range of the field; the description follows.
     """
     parts = []
     for row in rows(dict(schema)):

@@ -1,4 +1,4 @@
-"""Simulations as text."""
+"""Display of simulations as text."""
 
 from __future__ import annotations
 
@@ -11,11 +11,10 @@ from specopt.solvers.simulation import QUANTILES, Estimate, Simulation
 
 
 def print_simulation(simulation: Simulation, played: str, out: Console, name: str = "") -> None:
-    """Print all estimates with intervals and quantiles, and the model's number for the main
-    quantity.
+    """Print all estimates with intervals and quantiles.
 
-    `played` describes the plan or policy, such as "plan by exact" or "policy hat on specbench";
-    `name` is the name of the problem, if any.
+    The value of the model is printed for the main quantity. `played` describes the plan or policy,
+    such as "plan by exact" or "policy hat on specbench"; `name` is the name of the problem, if any.
     """
     mean = f"{_words(simulation.quantity)} {simulation.mean:.6g} on average"
     title(out, f"{simulation.kind} {played}, simulated {simulation.replications} times: ", mean)
@@ -47,7 +46,7 @@ def _cells(estimate: Estimate) -> list[str]:
 
 
 def _words(quantity: str) -> str:
-    """Return a quantity as words, its unit in brackets.
+    """Return the name of a quantity in words, with its unit in parentheses or after a slash.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A speculation table as text."""
+"""Display of a speculation table as text."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ def print_speculation_table(
     advice: Sequence[str],
     out: Console,
 ) -> None:
-    """Print the acceptance, the draft lengths with their speed-ups, and the engine's
-    configuration.
-    """
+    """Print the acceptance, the draft lengths and speed-ups, and the engine configuration."""
     if isinstance(acceptance, PositionAcceptance):
         head, values = (
             f"Acceptance by position{' (the last for all others)' if acceptance.extends else ''}",
@@ -56,7 +54,7 @@ def print_speculation_table(
 
 
 def range_cells(low: int, high: int, drafts: int | None) -> tuple[str, str]:
-    """Return the batch sizes and the draft length of a range."""
+    """Return the texts for the batch sizes and the draft length of a range."""
     sizes = f"{low}-{high}" if low < high else str(low)
     return sizes, "none" if drafts is None else str(drafts)
 
@@ -64,8 +62,9 @@ def range_cells(low: int, high: int, drafts: int | None) -> tuple[str, str]:
 def print_configuration(
     config: Mapping[str, Any] | None, notes: Sequence[str], out: Console
 ) -> None:
-    """Print notes and an engine's configuration, which is None if the engine should not
-    speculate.
+    """Print notes and the configuration of an engine.
+
+    The configuration is None if the engine should not speculate.
     """
     for note in notes:
         out.print()

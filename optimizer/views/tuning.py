@@ -1,4 +1,4 @@
-"""A tuned speculation table as text."""
+"""Display of a tuned speculation table as text."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ _TABLES = {
     "front": "Best in speed or in energy",
 }
 _COLUMNS = 9
-"""Number of columns that fit a terminal. If there are more draft lengths, only the measured and
-chosen ones are shown.
+"""Maximum number of columns that fit on a terminal.
+
+If there are more draft lengths, only the measured and the chosen lengths are shown.
 """
 
 
 def print_tuning(options: Options, data: Mapping[str, Any], unit: str, out: Console) -> None:
-    """Print the draft lengths with their speed-ups, the throughput by option, notes and the
-    engine's configuration.
+    """Print the draft lengths with their speed-ups, the throughput by option, notes and the engine
+    configuration.
     """
     tuning = options.best
     if data["option"]:
@@ -82,7 +83,7 @@ def print_tuning(options: Options, data: Mapping[str, Any], unit: str, out: Cons
 
 
 def _print_break_even(tuning: Tuning, out: Console) -> None:
-    """Print the acceptance from which each measured draft length pays off."""
+    """Print the acceptance above which each measured draft length pays off."""
     found = tuning.break_even
     if not found:
         return
@@ -131,5 +132,5 @@ def _shown(setup: Mapping[str, Any]) -> str:
 
 
 def name_of(column: int) -> str:
-    """Return the draft length of a column of throughputs, in words."""
+    """Return the draft length that corresponds to a column of throughputs, in words."""
     return "none" if column == 0 else str(column - 1)

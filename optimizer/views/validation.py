@@ -1,4 +1,4 @@
-"""A validated prediction as text."""
+"""Display of a validated prediction as text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SMALL = 0.02
 
 
 def print_validation(data: Mapping[str, Any], out: Console) -> None:
-    """Print the predicted and the measured output, the order of options, and the corrections."""
+    """Print the predicted and measured throughput, the ranking of options, and the corrections."""
     out.print(table_of(data["loads"]))
     order = data["order"]
     rest = (

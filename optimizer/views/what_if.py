@@ -1,4 +1,4 @@
-"""Robustness and sensitivity of plans as text."""
+"""Display of the robustness and sensitivity of plans as text."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from specopt.models.problem import problem_type
 
 
 def print_robustness(over: Robustness, out: Console) -> None:
-    """Print the performance of a plan over intervals."""
+    """Print the performance of a plan over intervals of uncertain values."""
     ranges = [f"output lengths x {over.output_scale[0]:g} to {over.output_scale[1]:g}"]
     if over.output_scale == (1.0, 1.0):
         ranges = []
@@ -42,7 +42,7 @@ def print_robustness(over: Robustness, out: Console) -> None:
 
 
 def print_sensitivity(found: Sensitivity, out: Console) -> None:
-    """Print the value of one more unit of each resource."""
+    """Print the effect of one more unit of each resource on the optimum."""
     base = found.base
     problem = base.problem or problem_type(base.kind)
     title(out, f"{base.kind}: value of one more unit, ", f"solved again by {base.method}")

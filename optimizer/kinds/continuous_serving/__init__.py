@@ -1,4 +1,6 @@
-"""`continuous-serving`: batches that change between steps, and arriving tasks (beyond paper 1)."""
+"""`continuous-serving`: batches that change between steps, and tasks that arrive over time (beyond
+paper 1).
+"""
 
 from __future__ import annotations
 
@@ -40,8 +42,8 @@ KIND = Kind(
     perturbations=PERTURBATIONS,
     uncertainty=Uncertainty(
         **UNCERTAINTY,
-        # A step of one task may end before the next task arrives, which then waits less or joins
-        # another batch.
+        # A step may end before the next task arrives, so that this task waits less or joins another
+        # batch. Longer outputs can therefore improve a plan.
         longer_is_worse=lambda problem: problem.arrival_seconds is None,
         # The acceptance rate has no effect without drafts.
         worst=lambda problem, plan, interval, scale: (

@@ -1,4 +1,4 @@
-"""Hypothesis strategies for `continuous-serving`: tasks of `serving-latency` with arrivals,
+"""Hypothesis strategies for `continuous-serving`: tasks as in `serving-latency`, with arrivals,
 regrouping and both objectives.
 """
 
@@ -29,7 +29,7 @@ def problems(
     max_length: int = 2,
     **kwargs: Any,
 ) -> ContinuousServingProblem:
-    """A problem; other parameters are those of `serving_latency.problems` except `rounds`."""
+    """Draw a problem. `kwargs` are further parameters of `serving_latency.problems`."""
     sizes: dict[str, Any] = {"tasks": tasks, "max_output": max_output, "max_length": max_length}
     served = draw(serving_latency.served_problems(**sizes, **kwargs))
     arrivals = None
@@ -48,8 +48,9 @@ def problems(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: ContinuousServingProblem) -> ContinuousServingPlan:
-    """A plan with every task once in each phase, and lengths of the plan, a phase, or each
-    batch.
+    """Draw a plan that contains every task once in each phase.
+
+    Draft lengths are specified for the plan, for a phase or for each batch.
     """
     plan = draw(serving_latency.plans(problem))
     length = st.integers(problem.min_speculation_length, problem.max_speculation_length or 1)

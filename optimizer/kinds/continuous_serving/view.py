@@ -1,4 +1,4 @@
-"""Plans of continuous serving, as text and as a chart of batches over time."""
+"""Display of continuous-serving plans, as text and as a chart of batches over time."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from specopt.models.continuous_serving.steps import Stretch
 
 
 def stretches(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> list[Stretch]:
-    """Return the periods between events, if they are few enough to list.
+    """Return the periods between events, or an empty list if there are too many periods.
 
-    For predicted lengths, they are those of the first sample.
+    For predicted lengths, the first sample is used.
     """
     return problem.played(plan)[0].stretches
 
@@ -28,9 +28,7 @@ def stretches(problem: ContinuousServingProblem, plan: ContinuousServingPlan) ->
 def print_plan(
     problem: ContinuousServingProblem, plan: ContinuousServingPlan, out: Console
 ) -> None:
-    """Print the batches over time and, for a mean latency, the time within which 95 % of tasks
-    end.
-    """
+    """Print the batches over time and, for mean latency, when 95 % of the tasks have finished."""
     if problem.objective == "mean_latency":
         line(out, "95 % of tasks", f"within {np.quantile(problem.latencies(plan), 0.95):.6g} s")
     found = stretches(problem, plan)
@@ -54,7 +52,7 @@ def print_plan(
 
 
 def charts(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> tuple[Chart, ...]:
-    """Return the batches between events as a chart."""
+    """Return a chart of the batches between events."""
     rows: list[dict[str, Any]] = []
     found = stretches(problem, plan)
     for stretch in found:

@@ -20,7 +20,7 @@ weights = st.one_of(
     st.floats(1e-3, 1e3),
     st.sampled_from(
         (1e-290, 1e-9, 1e280)
-    ),  # still normal after scaling, because subnormal numbers are refused
+    ),  # remain normal after scaling, because subnormal numbers are rejected
 )
 
 
@@ -28,7 +28,7 @@ weights = st.one_of(
 def problems(
     draw: st.DrawFn, clients: tuple[int, int] = (1, 4), budget: tuple[int, int] = (0, 7)
 ) -> DraftAllocationProblem:
-    """A valid problem; every second one has caps."""
+    """Draw a valid problem; about half of the problems have caps."""
     size = draw(st.integers(*clients))
     data = {
         "format": "specopt/1",
@@ -45,7 +45,7 @@ def problems(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: DraftAllocationProblem) -> DraftAllocationPlan:
-    """A random allocation within the caps and the budget."""
+    """Draw a random allocation within the caps and the budget."""
     spare, tokens = problem.budget_tokens, []
     for cap in problem.caps.tolist():
         tokens.append(draw(st.integers(0, min(cap, spare))))

@@ -1,4 +1,4 @@
-"""Charts of plans of draft allocation."""
+"""Charts of draft-allocation plans."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from specopt.models.draft_allocation.problem import DraftAllocationPlan, DraftAl
 
 
 def charts(problem: DraftAllocationProblem, plan: DraftAllocationPlan) -> tuple[Chart, ...]:
-    """Return a chart of the clients' draft tokens over their acceptance rates."""
+    """Return a chart of the clients' draft tokens against their acceptance rates."""
     columns = {
         "acceptance rate": problem.acceptance_rates,
         "weight": problem.weights,

@@ -1,4 +1,4 @@
-"""`draft-control`: draft length and quantisation resolution per state of the channel (paper 3)."""
+"""`draft-control`: draft length and quantisation resolution for each channel state (paper 3)."""
 
 from __future__ import annotations
 

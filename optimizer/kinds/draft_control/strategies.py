@@ -1,5 +1,5 @@
-"""Hypothesis strategies for draft control: chains with one recurrent class, including periodic
-chains and transient states.
+"""Hypothesis strategies for draft control: Markov chains with one recurrent class, including
+periodic chains and transient states.
 """
 
 from __future__ import annotations
@@ -21,8 +21,9 @@ verify_seconds = st.sampled_from((1e-3, 0.1, 1.0))
 
 @st.composite
 def transitions(draw: st.DrawFn, size: int) -> list[list[float]]:
-    """A transition matrix in which state 0 can be reached from every state, so that its class is
-    the only recurrent one.
+    """Draw a transition matrix in which state 0 can be reached from every state.
+
+    The class of state 0 is therefore the only recurrent class.
     """
     rows = []
     for state in range(size):
@@ -36,7 +37,7 @@ def transitions(draw: st.DrawFn, size: int) -> list[list[float]]:
 def problems(
     draw: st.DrawFn, states: tuple[int, int] = (1, 3), longest: int = 3, resolutions: int = 2
 ) -> DraftControlProblem:
-    """A valid problem with few policies."""
+    """Draw a valid problem with few policies."""
     size = draw(st.integers(*states))
     values = draw(st.lists(st.integers(1, 12), min_size=1, max_size=resolutions, unique=True))
     count = len(values)
@@ -73,7 +74,7 @@ def problems(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: DraftControlProblem) -> DraftControlPlan:
-    """A random policy: a draft length and a resolution for every state."""
+    """Draw a random policy, which assigns a draft length and a resolution to every state."""
     lengths = st.integers(*problem.draft_lengths)
     values = st.sampled_from(problem.resolutions.tolist())
     choice = st.fixed_dictionaries({"draft_length": lengths, "resolution": values})

@@ -1,4 +1,4 @@
-"""Plans of draft control, as text and as charts."""
+"""Display of draft-control plans, as text and as charts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from specopt.models.draft_control.problem import DraftControlPlan, DraftControlP
 
 
 def print_plan(problem: DraftControlProblem, plan: DraftControlPlan, out: Console) -> None:
-    """Print the choice in each state."""
+    """Print the draft length and the resolution chosen in each state."""
     shares = problem.stationary_distribution.tolist()
     resolutions = problem.resolutions.tolist()
     view = table("  state", "share", "uplink bit/s", "acceptance", "draft length", "resolution")
@@ -28,7 +28,7 @@ def print_plan(problem: DraftControlProblem, plan: DraftControlPlan, out: Consol
 
 
 def charts(problem: DraftControlProblem, plan: DraftControlPlan) -> tuple[Chart, ...]:
-    """Return a chart of draft lengths over uplink rates, with a point per state."""
+    """Return a chart of draft lengths against uplink rates, with one point per state."""
     shares = problem.stationary_distribution.tolist()
     rows = [
         {

@@ -1,5 +1,5 @@
-"""`draft-stopping`: when to stop drafting, depending on the scores of a rejection predictor
-(paper 2).
+"""`draft-stopping`: when to stop drafting, depending on the scores of a rejection predictor (paper
+2).
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ KIND = Kind(
         vary=_vary,
         shape=lambda problem: (len(problem.rounds), problem.max_draft_tokens),
         one=True,
-        # with more accepted tokens a plan drafts more, so that either end may be the worst
+        # with more accepted tokens, a plan drafts more, so that either end may be the worst case
         worst=lambda problem, plan, interval, scale: (list(interval), False),
     ),
     simulator=Simulator(

@@ -14,14 +14,14 @@ RATES = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0.0, 1.0, allow_su
 
 @st.composite
 def distributions(draw: st.DrawFn, size: int) -> list[float]:
-    """Probabilities that sum to 1."""
+    """Draw probabilities that sum to 1."""
     weights = draw(lists_of(st.integers(0, 10), size).filter(any))
     return [weight / sum(weights) for weight in weights]
 
 
 @st.composite
 def problems(draw: st.DrawFn, max_tokens: int = 4, max_bins: int = 3) -> DraftStoppingProblem:
-    """A problem with at most three classes of rounds."""
+    """Draw a problem with at most three classes of rounds."""
     tokens = draw(st.integers(1, max_tokens))
     bins = draw(st.integers(1, max_bins))
     classes = draw(st.integers(1, 3))
@@ -47,8 +47,9 @@ def problems(draw: st.DrawFn, max_tokens: int = 4, max_bins: int = 3) -> DraftSt
 
 @st.composite
 def plans(draw: st.DrawFn, problem: DraftStoppingProblem) -> DraftStoppingPlan:
-    """A random automaton with at most three nodes per drafted token; a node leads to nodes of the
-    next token or stops.
+    """Draw a random automaton with at most three nodes per drafted token.
+
+    Each score leads from a node to a node for the next token, or stops drafting.
     """
     bins = len(problem.scores.after)
     widths = draw(st.lists(st.integers(1, 3), max_size=problem.max_draft_tokens))

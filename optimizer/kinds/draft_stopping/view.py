@@ -1,4 +1,4 @@
-"""Plans of draft stopping, as text and as a chart."""
+"""Display of draft-stopping plans, as text and as a chart."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from specopt.kinds.view import View
 from specopt.models.draft_stopping.problem import STOP, DraftStoppingPlan, DraftStoppingProblem
 
 MAX_SCORES = 8
-"""Maximum number of scores that are printed."""
+"""Maximum number of scores to print."""
 
 DRAFTING, STOPPING = "draft another token", "stop and verify"
-"""Actions after a score, in the legend of the chart."""
+"""Labels of the actions after a score, in the legend of the chart."""
 
 
 def print_plan(problem: DraftStoppingProblem, plan: DraftStoppingPlan, out: Console) -> None:
-    """Print the next node of each node for each score."""
+    """Print the successor of each node for each score."""
     if plan.start == STOP:
         line(out, "drafts", "none")
         return
@@ -33,7 +33,7 @@ def print_plan(problem: DraftStoppingProblem, plan: DraftStoppingPlan, out: Cons
 
 
 def charts(problem: DraftStoppingProblem, plan: DraftStoppingPlan) -> tuple[Chart, ...]:
-    """Return a chart of the next node of each node for each score."""
+    """Return a chart of the action at each node for each score."""
     goes = plan.next.rows if plan.start != STOP else plan.next.rows[:0]
     rows = [
         {

@@ -1,5 +1,5 @@
 """Hypothesis strategies for fair goodput, with ties, zeros, rates close to 1, caps, minimum rates,
-and rounds in real time.
+and rounds measured in real time.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ def problems(
     per: tuple[str, ...] = ("round", "second"),
     minimum: bool = False,
 ) -> FairGoodputProblem:
-    """A valid problem; every second one has caps. With `minimum`, it has minimum rates close to
-    those of a mixture of two rounds.
+    """Draw a valid problem; about half of the problems have caps.
+
+    With `minimum`, the problem has minimum rates close to the rates of a random schedule.
     """
     size = draw(st.integers(*clients))
 
@@ -66,8 +67,10 @@ def problems(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: FairGoodputProblem) -> FairGoodputPlan:
-    """A plan with the correct declared goodput; the first entry of its schedule is complete, others
-    are complete or changes.
+    """Draw a plan with the correct declared goodput.
+
+    The first entry of its schedule is complete; later entries are either complete or list only
+    changes.
     """
     count = draw(st.integers(1, 4))
     parts = draw(lists_of(st.integers(1, 9), count))

@@ -1,4 +1,4 @@
-"""Plans of fair goodput, as text and as charts."""
+"""Display of fair-goodput plans, as text and as charts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProb
 
 
 def print_plan(problem: FairGoodputProblem, plan: FairGoodputPlan, out: Console) -> None:
-    """Print the goodput, the schedule and the clients."""
+    """Print the goodput, a summary of the schedule, and the clients."""
     unit = f"tokens per {problem.per}"
     line(out, "goodput", f"{plan.goodput.sum():.6g} {unit} in total, {problem.clients:,} clients")
     common = problem.worth(problem.utility(plan.goodput), problem.scale)
@@ -43,7 +43,7 @@ def print_plan(problem: FairGoodputProblem, plan: FairGoodputPlan, out: Console)
 
 
 def charts(problem: FairGoodputProblem, plan: FairGoodputPlan) -> tuple[Chart, ...]:
-    """Return a chart of the clients' rates over their acceptance rates."""
+    """Return a chart of the clients' goodput against their acceptance rates."""
     unit = f"tokens per {problem.per}"
     columns = {
         "acceptance rate": problem.acceptance_rates,

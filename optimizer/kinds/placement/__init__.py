@@ -1,4 +1,4 @@
-"""`placement`: where clients' drafts are made, with which drafter, and the number of units
+"""`placement`: where and with which drafter the drafts of clients are made, and how many units are
 needed.
 """
 

@@ -22,7 +22,10 @@ from specopt.models.placement.problem import PlacementProblem
 
 
 def _each(field: str, **changed: Any) -> Change:
-    """Change columns of every object of a list; None if no object has them."""
+    """Return a change of columns of every object in a list.
+
+    The change yields None if nothing changes.
+    """
 
     def change(data: Data, random: Random) -> Data | None:
         rows = [
@@ -35,7 +38,7 @@ def _each(field: str, **changed: Any) -> Change:
 
 
 def _drafter(data: Data, random: Random) -> Data | None:
-    """Add a copy of a drafter with the same acceptance and places."""
+    """Add a copy of the first drafter with the same acceptance and places."""
     if not data["drafters"]:
         return None
     first = data["drafters"][0]["name"]
@@ -55,7 +58,7 @@ def _drafter(data: Data, random: Random) -> Data | None:
 
 
 def _places(data: Data, random: Random) -> Data | None:
-    """Allow every drafter to run beside every verifier."""
+    """Allow every drafter to run beside the first verifier."""
     name = data["verifiers"][0]["name"]
     rows = [
         row | {"beside": {name: data["verifiers"][0]["passes"]} | row.get("beside", {})}
@@ -65,7 +68,7 @@ def _places(data: Data, random: Random) -> Data | None:
 
 
 def _halved(problem: PlacementProblem, objective: float) -> float:
-    """Return the objective at half the rates."""
+    """Return the objective when all rates are halved."""
     shift = fsum(one.weight * one.clients for one in problem.classes) * log(2.0)
     return {"goodput": objective / 2.0, "fair": objective - shift}.get(problem.objective, objective)
 

@@ -1,5 +1,5 @@
-"""Hypothesis strategies for placement: tiny problems in which times, limits and minimum rates are
-often met exactly.
+"""Hypothesis strategies for placement: tiny problems in which times, limits and minimum rates often
+hold with equality.
 """
 
 from __future__ import annotations
@@ -14,8 +14,10 @@ from specopt.models.placement.problem import PlacementProblem
 
 OBJECTIVES = ("goodput", "fair", "capacity", "cost", "energy")
 TICK = 2.0**-8
-"""Unit of times, in seconds. Times are multiples of it or of a part of it, so that the time away
-from the verifier is often a multiple of the period, where the number of passes changes.
+"""Unit of times, in seconds.
+
+Times are multiples of this unit or of a fraction of it. The time away from the verifier is
+therefore often a multiple of the period, where the number of passes changes.
 """
 PIECES = ((8, 0, 0, 0), (0, 2, 0, 0), (0, 1, 1, 0), (4, 1, 0, 1), (2, 0, 1, 0), (1, 2, 1, 1))
 RATES = st.sampled_from([1.0, 0.75, 0.5, 0.0]) | st.floats(0.0, 1.0, allow_subnormal=False)
@@ -24,7 +26,7 @@ TRIPS = st.just(0.0) | WAYS | st.lists(WAYS, min_size=1, max_size=3)
 
 
 def _passes(*units: float) -> st.SearchStrategy[list[dict[str, float]]]:
-    """One or two pieces, in one of the given units of ticks."""
+    """Return a strategy for one or two pieces of a pass time, in a given unit of ticks."""
     row = st.tuples(st.sampled_from(units), st.sampled_from(PIECES)).map(
         lambda drawn: {
             name: drawn[0] * x * TICK / (16 if name == PIECE[3] else 1)
@@ -35,7 +37,7 @@ def _passes(*units: float) -> st.SearchStrategy[list[dict[str, float]]]:
 
 
 def _some(names: list[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Values for all names, or for some of them."""
+    """Return a strategy for mappings that assign values to all names or to some of them."""
     return st.fixed_dictionaries(dict.fromkeys(names, values)) | st.fixed_dictionaries(
         {}, optional=dict.fromkeys(names, values)
     )
@@ -45,8 +47,9 @@ def _some(names: list[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy
 def problems(
     draw: st.DrawFn, objective: str | None = None, max_clients: int = 4
 ) -> PlacementProblem:
-    """A problem with at most three classes and two draft tokens; the memory often fits exactly k
-    clients.
+    """Draw a problem with at most three classes and two draft tokens.
+
+    The memory often fits a whole number of clients exactly.
     """
     sought = objective or draw(st.sampled_from(OBJECTIVES))
     longest = draw(st.integers(1, 2))
@@ -89,7 +92,8 @@ def problems(
     for i, size in enumerate(sizes):
         context = draw(st.sampled_from(contexts))
         needs.append(context + draw(st.integers(0, 2)) + 1)
-        # number of clients at the first verifier that just reach the rate without drafts
+        # number of clients for which the first verifier just reaches the minimum rate without
+        # drafts
         fitting = draw(st.integers(1, 3))
         one = PassPieces.parse(verifiers[0]["passes"], "passes").at(
             fitting, fitting, fitting * context
@@ -149,8 +153,9 @@ def problems(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: PlacementProblem) -> PlacementPlan:
-    """A plan that assigns clients to the units of all verifiers in turn, within the memory; minimum
-    rates and numbers of clients may be violated.
+    """Draw a plan that assigns clients to the units of all verifiers in turn, within the memory.
+
+    Minimum rates and numbers of clients may be violated.
     """
     data = problem.to_dict()
     length = st.integers(1, data["max_draft_tokens"])

@@ -1,4 +1,4 @@
-"""Plans of placement, as text and as charts."""
+"""Display of placement plans, as text and as charts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from specopt.models.placement.problem import PlacementProblem
 
 
 def print_plan(problem: PlacementProblem, plan: PlacementPlan, out: Console) -> None:
-    """Print the source of drafts and the rate of clients, and the load of units."""
+    """Print where each class drafts, the rates of its clients, and the load of the units."""
     terms = problem.evaluate(plan).terms
     view = table("class", "place", "verifier", "drafter", "tokens", "clients", "tokens/s")
     rows = [(name, row) for name, served in terms["classes"].items() for row in served]
@@ -48,7 +48,7 @@ def print_plan(problem: PlacementProblem, plan: PlacementPlan, out: Console) -> 
 def charts(problem: PlacementProblem, plan: PlacementPlan) -> tuple[Chart, ...]:
     """Return charts of the clients and of the verifiers' units.
 
-    The clients of a class with the same source of drafts are a point.
+    Each point represents the clients of a class with the same source of drafts.
     """
     terms = problem.evaluate(plan).terms
     rows = [

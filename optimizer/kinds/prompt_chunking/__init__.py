@@ -1,4 +1,4 @@
-"""`prompt-chunking`: chunk sizes of a long prompt (paper 4)."""
+"""`prompt-chunking`: sizes of the chunks into which a long prompt is split (paper 4)."""
 
 from __future__ import annotations
 

@@ -14,8 +14,9 @@ MS = 2.0**-10
 
 @st.composite
 def cloud_delays(draw: st.DrawFn) -> dict[str, list[float]]:
-    """A non-decreasing piecewise linear delay with two to five knots; steps and flat parts are
-    common.
+    """Draw a non-decreasing piecewise linear delay with two to five breakpoints.
+
+    Steps and flat segments are common.
     """
     gaps = draw(st.lists(st.integers(1, 8), min_size=1, max_size=4))
     rises = draw(lists_of(st.sampled_from((0, 0, 1, 2, 8, 40)), len(gaps)))
@@ -31,9 +32,10 @@ def cloud_delays(draw: st.DrawFn) -> dict[str, list[float]]:
 def problems(
     draw: st.DrawFn, tokens: tuple[int, int] = (1, 9), restricted: bool = True, plain: bool = False
 ) -> PromptChunkingProblem:
-    """A valid problem whose times are multiples of 2^-10 s, so that ties are common.
+    """Draw a valid problem whose times are multiples of 2^-10 s, so that ties are common.
 
-    With `restricted`, it may have caps and grids; with `plain`, all optional fields have defaults.
+    With `restricted`, the problem may have caps and grids. With `plain`, all optional fields have
+    their default values.
     """
     data = {
         "format": "specopt/1",
@@ -70,7 +72,7 @@ def problems(
 def plans(
     draw: st.DrawFn, problem: PromptChunkingProblem, restricted: bool = True
 ) -> PromptChunkingPlan:
-    """Chunks that sum to the prompt; on the grid and within the cap if `restricted`."""
+    """Draw chunks that sum to the prompt; with `restricted`, they respect the grid and the cap."""
     N = problem.prompt_tokens
     grid = problem.grid_tokens or 1 if restricted else 1
     most = min(9, problem.max_chunks or 9) if restricted else 9

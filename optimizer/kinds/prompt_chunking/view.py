@@ -1,4 +1,6 @@
-"""Plans of prompt chunking: times of computation, upload, processing and download of each chunk."""
+"""Display of prompt-chunking plans: times of computation, upload, processing and download for each
+chunk.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ BAR_WIDTH = 40
 
 
 def print_plan(problem: PromptChunkingProblem, plan: PromptChunkingPlan, out: Console) -> None:
-    """Print the chunks and their times in uplink, cloud and downlink, to scale."""
+    """Print the chunks and their times on uplink, in the cloud and on downlink, to scale."""
     times = problem.timeline(plan)
     scale = BAR_WIDTH / (times[-1].download[1] or 1.0)
     line(
@@ -54,7 +56,7 @@ def print_plan(problem: PromptChunkingProblem, plan: PromptChunkingPlan, out: Co
 
 
 def timeline_bars(times: list[ChunkTimes]) -> list[list[Bar]]:
-    """Return the bars of each chunk: device (if it takes time), upload, each GPU, download."""
+    """Return the bars of each chunk: device (unless it takes no time), upload, GPUs, download."""
     bars = []
     for chunk in times:
         own = [("device", *chunk.local)] if chunk.local[1] > chunk.local[0] else []
@@ -68,13 +70,14 @@ def timeline_bars(times: list[ChunkTimes]) -> list[list[Bar]]:
 def chunk_timeline(
     problem: PromptChunkingProblem, plans: Mapping[str, PromptChunkingPlan]
 ) -> Picture:
-    """Return a Gantt chart with one panel per plan and a common time axis; colours alternate
-    between chunks.
+    """Return a Gantt chart with one panel per plan and a common time axis.
+
+    Colours alternate between chunks.
 
     Parameters
     ----------
     problem
-        The problem.
+        Problem that all plans solve.
     plans
         Plans by title.
 

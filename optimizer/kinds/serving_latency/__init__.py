@@ -1,4 +1,4 @@
-"""`serving-latency`: batches, their pipeline order, bandwidth shares and the speculation length
+"""`serving-latency`: batches, their order in the pipeline, bandwidth shares and speculation length
 (paper 1).
 """
 
@@ -41,24 +41,25 @@ def _rows(plan: ServingLatencyPlan) -> Iterator[Row]:
 # -------------------------------------------------------------- intervals of acceptance and outputs
 
 BEFORE = 2e-12
-"""Relative distance to a number of tokens per step that saves a step. The worst case is just before
-it; the judge rounds numbers of steps within 1e-12 of an integer."""
+"""Relative distance below the number of tokens per step at which a step is saved. The worst case
+lies just below this number; the judge rounds numbers of steps within 1e-12 of an integer."""
 
 MAX_BREAKPOINTS = 4000
-"""Maximum number of acceptance rates that are tried; with more breakpoints the worst case is not
-exact.
-"""
+"""Maximum number of acceptance rates to try. With more breakpoints, the worst case is not exact."""
 
 
 def _worst(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, acceptance: Interval, scale: float
 ) -> tuple[list[float], bool]:
-    """Return the rates just before each saved step, and the ends of the interval.
+    """Return candidates for the worst acceptance rates, and whether they include the worst rate.
 
-    Rates of individual tasks, and samples, are tried only at the ends.
+    The candidates are the rates just below each rate at which a step is saved, and the ends of the
+    interval. If tasks have individual rates, or output lengths are sampled, only the ends are
+    candidates.
 
     A higher acceptance rate may lengthen a plan as long as no step is saved, because Eq. 8 rounds
-    up. The worst rate is therefore one of these, unless they are too many to try.
+    up. The worst rate is therefore one of the candidates, unless there are too many breakpoints to
+    try.
     """
     low, high = acceptance
     variant, _ = vary(problem, plan, None, scale)

@@ -1,5 +1,5 @@
-"""Hypothesis strategies for valid problems and plans, with a much wider range than the paper's
-settings.
+"""Hypothesis strategies for valid serving-latency problems and plans, with a much wider range than
+the settings of the paper.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ALL_MECHANISMS = ("pipelined", "sequential", "autoregressive", "any")
 
 @st.composite
 def magnitudes(draw: st.DrawFn, low: int, high: int) -> float:
-    """A number d x 10^e with few digits and low <= e < high."""
+    """Draw a number d x 10^e with few digits, where low <= e < high."""
     return draw(st.integers(10, 99)) / 10 * 10.0 ** draw(st.integers(low, high - 1))
 
 
@@ -33,7 +33,7 @@ paper_decoders = st.builds(
 
 @st.composite
 def exact_decoders(draw: st.DrawFn) -> ExactDecoder:
-    """A decoder of the exact cost model, including grouped heads."""
+    """Draw a decoder with the exact cost model, including decoders with grouped heads."""
     kv_heads = draw(st.integers(1, 4))
     return ExactDecoder(
         layers=draw(st.integers(1, 4)),
@@ -54,7 +54,7 @@ decoders = paper_decoders | exact_decoders()
 
 @st.composite
 def linear_runtimes(draw: st.DrawFn) -> LinearRuntime:
-    """A line whose slope and overhead cover several orders of magnitude, including zero."""
+    """Draw a linear runtime whose slope and overhead cover many magnitudes, including zero."""
     return LinearRuntime(
         seconds_per_flop=draw(magnitudes(-12, -6) | st.just(0.0)),
         overhead_seconds=draw(magnitudes(-5, 1) | st.just(0.0)),
@@ -63,7 +63,7 @@ def linear_runtimes(draw: st.DrawFn) -> LinearRuntime:
 
 @st.composite
 def piecewise_runtimes(draw: st.DrawFn) -> PiecewiseRuntime:
-    """The maximum of two or three lines, in any order; some may never be the largest."""
+    """Draw the maximum of two or three linear runtimes, some of which may never be the largest."""
     return PiecewiseRuntime(pieces=tuple(draw(st.lists(linear_runtimes(), min_size=2, max_size=3))))
 
 
@@ -84,8 +84,9 @@ def problems(
     rounds: Sequence[str] = ("mean",),
     feasible: bool = True,
 ) -> ServingLatencyProblem:
-    """A problem of serving latency. With `feasible`, every task fits alone; otherwise the memory
-    may have any size.
+    """Draw a serving-latency problem.
+
+    With `feasible`, every task fits into memory alone; otherwise, the memory may have any size.
     """
     K = draw(st.integers(*tasks))
     inputs = draw(lists_of(st.integers(1, max_input), K))
@@ -125,8 +126,9 @@ def problems(
 def memory(
     draw: st.DrawFn, model: PaperDecoder | ExactDecoder, tokens: int, K: int, feasible: bool
 ) -> float:
-    """Memory for up to K tasks of the largest size, or slightly more; possibly less than one task
-    without `feasible`.
+    """Draw a memory size for up to K tasks of the largest size, or slightly more.
+
+    Without `feasible`, the memory may be too small for a single task.
     """
     quarters = draw(st.integers(4 if feasible else 0, 4 * K + 4))
     return float(model.parameter_bytes + quarters * model.kv_bytes_per_token * tokens / 4)
@@ -134,9 +136,7 @@ def memory(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: ServingData[Any]) -> ServingLatencyPlan:
-    """A plan of the right shape: every task once, and shares with a sum of at most 1; memory may be
-    exceeded.
-    """
+    """Draw a plan with every task once and shares of at most 1 in total; memory may not suffice."""
     K = problem.tasks
     order = draw(st.permutations(range(K)))
     cuts = [0, *(k for k in range(1, K) if draw(st.booleans())), K]
@@ -158,7 +158,7 @@ def plans(draw: st.DrawFn, problem: ServingData[Any]) -> ServingLatencyPlan:
 
 @st.composite
 def served_problems(draw: st.DrawFn, /, **kwargs: Any) -> ServingLatencyProblem:
-    """A problem with data of deployments: a rate for each task, or predicted lengths."""
+    """Draw a problem with data from deployments, such as rates per task or predicted lengths."""
     problem = draw(problems(**kwargs))
     rows = lists_of(st.integers(1, problem.longest_output), problem.tasks)
     changes: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Plans of serving latency, as text and as charts of the batches in each stage."""
+"""Display of serving-latency plans, as text and as charts of the batches in each stage."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MINIMUM_WIDTH = 40
 
 
 def print_plan(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Console) -> None:
-    """Print mechanism, speculation length, and the batches in pipeline order."""
+    """Print the mechanism, the speculation length, and the batches in pipeline order."""
     mechanism = problem.mechanism_of(plan)
     line(out, "mechanism", mechanism)
     if mechanism != "autoregressive":
@@ -60,7 +60,7 @@ def print_plan(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Co
 
 
 def default_steps(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[int, ...]:
-    """Return two representative steps: the prefill, and a decoding step in the middle."""
+    """Return two representative steps: the prefill and a decoding step in the middle."""
     last = max(steps_per_batch(problem, plan))
     return (1,) if last == 1 else (1, (last + 2) // 2)
 
@@ -68,18 +68,20 @@ def default_steps(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> t
 def text_gantt(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int, width: int = 96
 ) -> str:
-    """Return one decoding step as text: a row per stage, batches numbered from 1, and an axis.
+    """Return a text with the timeline of one decoding step.
+
+    The text has one row per stage, batches numbered from 1, and a time axis.
 
     Parameters
     ----------
     problem
-        The problem.
+        Problem that the plan solves.
     plan
-        A feasible plan.
+        Feasible plan.
     step
         Decoding step; step 1 is the prefill.
     width
-        Width in columns, at least 40.
+        Width of the text in columns, at least 40.
     """
     if width < _MINIMUM_WIDTH:
         raise InvalidInput(f"width: expected at least {_MINIMUM_WIDTH}, got {width}")
@@ -96,16 +98,16 @@ def text_gantt(
 def pipeline_figure(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, steps: Sequence[int] | None = None
 ) -> Picture:
-    """Return a Gantt chart of decoding steps, one panel per step.
+    """Return a Gantt chart of decoding steps, with one panel per step.
 
     Parameters
     ----------
     problem
-        The problem.
+        Problem that the plan solves.
     plan
-        A feasible plan.
+        Feasible plan.
     steps
-        Decoding steps; step 1 is the prefill. None for the prefill and a step in the middle.
+        Decoding steps; step 1 is the prefill. None selects the prefill and a step in the middle.
     """
     chosen = default_steps(problem, plan) if steps is None else tuple(steps)
     if not chosen:
@@ -144,7 +146,7 @@ def _step(problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int) -
 
 
 def _rows(slots: Sequence[Slot], step: int, began: float = 0.0) -> list[dict[str, Any]]:
-    """Return a row per bar of a step."""
+    """Return one row for each bar of a step."""
     return [
         {
             "stage": stage,
@@ -164,7 +166,7 @@ def _rows(slots: Sequence[Slot], step: int, began: float = 0.0) -> list[dict[str
 def _drawn(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int
 ) -> tuple[str, list[dict[str, Any]], float]:
-    """Return the title, the rows and the end of a step."""
+    """Return the title of a step, the rows of its bars, and its end time."""
     slots = step_schedule(problem, plan, step)
     end = max(slot.verify[1] for slot in slots)
     last = max(steps_per_batch(problem, plan))
@@ -182,8 +184,9 @@ def _drawn(
 
 
 def _bar(rows: Sequence[dict[str, Any]], end: float, columns: int) -> str:
-    """Return a row of cells; shades alternate between batches, which are numbered if there is
-    room.
+    """Return a row of character cells that shows the batches of a stage.
+
+    Shades alternate between batches. Each batch is labelled with its number if there is room.
     """
     cells = [" "] * columns
     for row in rows:
@@ -199,7 +202,7 @@ def _bar(rows: Sequence[dict[str, Any]], end: float, columns: int) -> str:
 
 
 def _axis(end: float, columns: int) -> str:
-    """Return the axis, with round times at their columns and the unit at the end."""
+    """Return the time axis, with round times at their columns and the unit at the end."""
     scale, unit = time_unit(end)
     step = _round_step(end * scale / 6)
     cells = [" "] * (columns + 1)
@@ -216,7 +219,7 @@ def _axis(end: float, columns: int) -> str:
 
 
 def _round_step(minimum: float) -> float:
-    """Return the smallest 1, 2 or 5 times a power of ten that is not less than the argument."""
+    """Return the smallest number of the form 1, 2 or 5 times 10^n that is at least `minimum`."""
     power = 1.0
     while power > minimum:
         power /= 10
@@ -231,7 +234,7 @@ def _round_step(minimum: float) -> float:
 
 
 def charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[Chart, ...]:
-    """Return charts of the pipeline over all decoding steps, and of the batches."""
+    """Return charts of the pipeline over the decoding steps, and of the batches."""
     rows: list[dict[str, Any]] = []
     began, last = 0.0, max(steps_per_batch(problem, plan))
     shown = 0

@@ -1,4 +1,4 @@
-"""`verification-batch`: the pending requests to verify next (paper 2)."""
+"""`verification-batch`: which pending requests to verify next (paper 2)."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Hypothesis strategies for verification batching; numbers add up exactly, so that limits can be
-met exactly.
+"""Hypothesis strategies for verification batching. Numbers add up exactly, so that limits can hold
+with equality.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BIT = 2.0**-10
 def problems(
     draw: st.DrawFn, requests: tuple[int, int] = (0, 7), ample_memory: bool = False
 ) -> VerificationBatchProblem:
-    """A valid problem whose times are multiples of 2^-10 s; ties and late requests are common."""
+    """Draw a valid problem whose times are multiples of 2^-10 s, so that ties are common."""
     n = draw(st.integers(*requests))
     start = draw(st.integers(-8, 8))
 
@@ -50,7 +50,7 @@ def problems(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: VerificationBatchProblem) -> VerificationBatchPlan:
-    """A random batch, from which the last requests are removed until it is feasible."""
+    """Draw a random batch, from which the last requests are removed until the batch is feasible."""
     batch = draw(st.permutations(range(problem.requests)))[: draw(st.integers(0, problem.requests))]
     while batch and problem.violations(VerificationBatchPlan.from_dict({"batch": batch})):
         batch = batch[:-1]

@@ -1,4 +1,4 @@
-"""Charts of plans of verification batching."""
+"""Charts of verification-batching plans."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from specopt.models.verification_batch.problem import (
 
 
 def charts(problem: VerificationBatchProblem, plan: VerificationBatchPlan) -> tuple[Chart, ...]:
-    """Return a chart of the requests by expected tokens and deadline, coloured by their membership
-    in the batch.
+    """Return a chart of the requests by expected tokens and deadline.
+
+    The colour shows whether a request is in the batch.
     """
     taken = np.full(problem.requests, "left out", object)
     taken[plan.batch] = "in the batch"
