@@ -1,4 +1,4 @@
-"""Base classes of the placement methods, and helpers to offer plans and to explain infeasibility."""
+"""Base classes of the placement methods, and helpers that offer plans or explain infeasibility."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def _listed(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> dict
 
 
 def _chosen(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> Choice:
-    """Choose among patterns, and offer the resulting plan if it improves on the best plan so far."""
+    """Choose among patterns, and offer the resulting plan if it is the best plan so far."""
     chosen = choose(prepared, patterns, _reached(budget))
     if chosen.used is not None:
         offer(prepared, dict(chosen.used), budget)

@@ -277,7 +277,7 @@ class Relaxation:
         return found
 
     def sizes(self, cover: Cover, threshold: float, of_units: Floats) -> Any:
-        """Return the parameters of the search in the boxes of a side, as a record for the kernels."""
+        """Return the parameters of the search in the boxes of a side, for the kernels."""
         v = self.prepared.sides[cover.side].verifier
         full = self.unit_price(v, of_units, True) - self.unit_price(v, of_units)
         return self.prepared.kernels.Sizes(

@@ -125,7 +125,7 @@ def nearest(relaxation: Relaxation) -> list[Pattern]:
 
 
 def spread(shared: dict[int, int], units: int) -> Counter[tuple[tuple[int, int], ...]]:
-    """Distribute the clients of each option evenly over units, and return the entries of the units."""
+    """Return the entries of units that share the clients of each option evenly."""
     found = Counter[tuple[tuple[int, int], ...]]()
     if not units:
         return found

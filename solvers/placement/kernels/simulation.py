@@ -82,7 +82,7 @@ and the machine that drafts; the latter is -1 if there is none.
 
 @helper
 def batch_seconds(plan, s, first_client, link):
-    """Return the duration, in seconds, of a pass of machine s that serves a linked list of clients."""
+    """Return the duration, in seconds, of a pass of machine s for a linked list of clients."""
     machine = plan.machines[s]
     b, m, c = 0, 0, 0
     j = first_client

@@ -365,9 +365,8 @@ def limits(unit, options, trips, objective, clients, sizes, box, worths, rows, r
         size += 1
     if rhs[:size].min() < 0.0:
         return -1
-    if (
-        not box.full and len(unit.beside) == 0 and box.low > 0.0
-    ):  # last, the only row with a negative right-hand side
+    # The last row is the only row with a negative right-hand side.
+    if not box.full and len(unit.beside) == 0 and box.low > 0.0:
         rhs[size] = -box.low * (1.0 - 1e-12)
         rows[:, size] = -sums[1]
         size += 1
