@@ -48,7 +48,7 @@ class Drafter:
 
     @property
     def contexts(self) -> tuple[float, ...]:
-        """Numbers of cached tokens at which the passes were measured; empty if they do not matter."""
+        """Numbers of cached tokens at which the passes were measured; empty if irrelevant."""
         return () if self.passes is None or self.kind == "head" else self.passes.contexts
 
     def seconds(

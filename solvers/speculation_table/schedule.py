@@ -83,7 +83,7 @@ class Schedule:
         return self.ranges[-1][1]
 
     def at(self, batch: int) -> int | None:
-        """Return the number of drafts at a batch size; the last range extends to all larger sizes."""
+        """Return the number of drafts at a batch size; the last range covers all larger sizes."""
         return next(
             (drafts for _, high, drafts in self.ranges if batch <= high), self.ranges[-1][2]
         )
