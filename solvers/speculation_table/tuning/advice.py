@@ -23,8 +23,9 @@ def break_even(
 ) -> Iterator[dict[str, Any]]:
     """Yield the break-even acceptance length for each load and each measured draft length.
 
-    Above it, the draft length pays off, provided that steps take as long as measured. If no
-    acceptance length is known, the factor by which it may change is reported instead.
+    Above this value, the draft length pays off, provided that steps take as long as measured. If
+    the acceptance length is unknown, the entry contains the ratio of the break-even value to the
+    acceptance length instead.
     """
     grid = answers.grid
     for c in () if answers.relative else answers.concurrencies:

@@ -32,7 +32,7 @@ class Answers:
     relative: bool
 
     def all(self) -> list[Ranges]:
-        """Return the ranges of every answer, starting with no speculation and ending with the table.
+        """Return the ranges of every answer: no speculation, constant lengths, and the table.
 
         Ranges with drafts end before the first load at which the drafts are not safe (with
         `robust`) or do not fit in memory.

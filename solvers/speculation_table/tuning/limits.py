@@ -1,8 +1,8 @@
 """Upper bounds on the speed-up from drafts, derived from the number of tokens per step.
 
 A step accepts at most as many tokens as it drafts, and drafting never shortens a step. Therefore,
-the speed-up at a place (a workload with a context) and a load is at most the acceptance length, that
-is, the mean number of tokens per step. If a drafter drafts one token at a time, the acceptance
+the speed-up at a place (a workload with a context) and a load is at most the acceptance length,
+which is the mean number of tokens per step. If a drafter drafts one token at a time, the acceptance
 length is a nondecreasing and concave function of the draft length. Beyond the longest measured
 length, its slope is at most the average slope so far.
 """

@@ -79,7 +79,7 @@ class Options:
         return self.tunings[self.ranked[0]]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result of `specopt tune` as JSON-like data, without the engine configuration."""
+        """Return the result of `specopt tune` as JSON-like data, without engine settings."""
         best, several = self.best, len(self.tunings) > 1
         data = best.to_dict()
         data["regret_bound"] = self.regret_bound
@@ -136,13 +136,13 @@ class Options:
 
     @property
     def regret_bound(self) -> float:
-        """Upper bound on the share of throughput lost at any load to an answer that may be better."""
+        """Upper bound on the share of throughput lost at any load to a possibly better answer."""
         best = self.best
         others = (float(lost.max()) for setup, lost in self.doubtful.items() if setup != best.setup)
         return max(best.regret_bound, *others, 0.0)
 
     def ask(self, budget: int) -> list[tuple[Setup, Point]]:
-        """Return the next points to measure, for the best setup and for setups that may be better."""
+        """Return the next points to measure, for the best setup and possibly better setups."""
         found: list[tuple[Setup, Point]] = []
         for setup in self.ranked:
             if len(found) < budget and setup in self.doubtful:

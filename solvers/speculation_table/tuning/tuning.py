@@ -51,8 +51,8 @@ class Tuning:
     capacity
         Capacity of every option; empty if there is neither a latency target nor a memory limit.
     break_even
-        Mean number of tokens per step above which a draft length pays off at a load, or the factor
-        by which this number may change.
+        Mean number of tokens per step above which a draft length pays off, for each load and draft
+        length; if the current number is unknown, the ratio of the two numbers.
     """
 
     schedule: Schedule
@@ -69,7 +69,7 @@ class Tuning:
 
     @property
     def regret_bound(self) -> float:
-        """Upper bound on the share of throughput lost at any load, at the worse ends of the bands."""
+        """Upper bound on the share of throughput lost at any load, given the bands."""
         return max(self.regret(c)[0] for c in self.concurrencies)
 
     @property
@@ -156,7 +156,7 @@ class Tuning:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result of `specopt tune` as JSON-like data, without the engine configuration."""
+        """Return the result of `specopt tune` as JSON-like data, without engine settings."""
         grid = self.grid
         columns = [k for k in range(grid.mean.shape[1]) if self.is_option(k)]
         rows = [(c, grid.row(c)) for c in self.concurrencies]
