@@ -33,20 +33,12 @@ _LOGIT = 1.0  # prior logit of the acceptance rate
 _ROUGH = 0.03  # standard deviation of the log throughput around the law
 _STEPS = 12  # maximum number of iterations of the fit
 _FAR = 3.0  # standard deviation of a weak prior
-_LEVEL, _LEVELS = (
-    0.1,
-    1.0,
-)  # prior deviation of the level of a place, for one context and for several
+_LEVEL, _LEVELS = 0.1, 1.0  # prior deviation of a place's level: one context, several
 _COST, _IDLE = 1.0, 0.06  # prior deviation of the cost of a draft length, and of 0 drafts
 _GROWTH = 0.2  # prior deviation of the additional cost per log(1 + K) at a load
-_COMMON, _OWN = (
-    1.0,
-    0.7,
-)  # prior deviation of the common logit, and of the logit of a place around it
-_SEEN, _ALONE = (
-    1.5,
-    0.3,
-)  # deviation of a logit from acceptance lengths, with and without throughput
+_COMMON, _OWN = 1.0, 0.7  # prior deviation of the common logit, and of a place around it
+# Deviation of a logit from acceptance lengths, with and without throughput.
+_SEEN, _ALONE = 1.5, 0.3
 
 Place = tuple[str, int]
 
