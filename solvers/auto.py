@@ -41,12 +41,10 @@ class Auto(Method):
     guarantee = "the best plan and the best bound of its members"
     complexity = "that of its members"
     supports_warm_start = True
-    order: ClassVar[
-        tuple[type[Method], ...]
-    ] = ()  # members in order; members that refuse a problem are skipped
-    instead: ClassVar[
-        tuple[type[Method], ...]
-    ] = ()  # if all refuse, the first of these that does not
+    # The members in order; members that refuse a problem are skipped.
+    order: ClassVar[tuple[type[Method], ...]] = ()
+    # Substitutes: if all members refuse a problem, the first substitute that accepts it runs.
+    instead: ClassVar[tuple[type[Method], ...]] = ()
 
     def members(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> tuple[Method, ...]:
         """Return the members that run for a problem, in order; a proven plan ends the run early."""

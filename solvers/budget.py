@@ -99,9 +99,8 @@ class Budget(Clock):
             0.0  # for the last plan, and the maximum so far
         )
         self.bound: float | None = None
-        self.is_timed = (
-            time_limit is not None
-        )  # an infinite limit counts as well; otherwise, the work is limited
+        # An infinite time limit is a limit as well. Without any, the work is limited instead.
+        self.is_timed = time_limit is not None
         self.work_left = math.inf  # seconds, see `spend`
         # The running member, and below it the members that found the plan and the bound.
         self.member = "warm start"

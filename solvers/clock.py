@@ -101,9 +101,8 @@ class Clock:
             If the call does not end in time, or if it was stopped and has no useful result.
         """
         self.check()
-        if hasattr(
-            kernel, "prepare_for"
-        ):  # compile here, because the time of other threads is not counted as preparation
+        # Compile here, because the time of other threads is not counted as preparation.
+        if hasattr(kernel, "prepare_for"):
             kernel = kernel.prepare_for(*arguments)
         spare = SPARE * self.remaining if partial and self.time_limit < math.inf else 0.0
         stop = np.zeros(1, np.uint8)

@@ -13,9 +13,8 @@ from contextlib import contextmanager
 
 import highspy
 
-if hasattr(
-    os, "register_at_fork"
-):  # otherwise, a child process would wait forever for the threads of its parent
+# Otherwise, a child process would wait forever for the threads of its parent.
+if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: highspy.Highs.resetGlobalScheduler(False))
 
 
@@ -24,9 +23,8 @@ class Highs(highspy.Highs):
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # highspy's constructor has no annotations
-        self.setOptionValue(
-            "output_flag", False
-        )  # for HiGHS 1.7, whose constructor does not call enableCallbacks
+        # Required for HiGHS 1.7, whose constructor does not call enableCallbacks.
+        self.setOptionValue("output_flag", False)
 
     def enableCallbacks(self) -> None:
         """Turn off the output before the constructor makes the call that prints the banner."""

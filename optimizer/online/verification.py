@@ -227,9 +227,8 @@ class VerificationScheduler(Online):
         self._rows = _Rows()
         self._next_serial = 0
         self._running: tuple[Key, ...] = ()
-        self._work: Floats = np.zeros(
-            len(COEFFICIENTS)
-        )  # features of the running batch; its duration is linear in these
+        # The features of the running batch, in which its duration is linear.
+        self._work: Floats = np.zeros(len(COEFFICIENTS))
         self._deadline_of_running = math.inf
 
     @property
@@ -494,9 +493,8 @@ class VerificationScheduler(Online):
                 facts = np.array([memory, served[_DUE], window, away, served[_SPEED]]).T
                 drop, prefixes = prefixes.served(keys, facts, seconds)
                 dropped = rows.places([key for key in drop if key in rows.serial_of])
-                dropped = dropped[
-                    status[dropped] == _WAITS
-                ]  # a request without a cached prefix is not served early
+                # A request without a cached prefix is not served early.
+                dropped = dropped[status[dropped] == _WAITS]
         serials = tuple(rows.serials[places].tolist())
         totals = self._counted(put_back=len(self._running), evicted=len(drop))
         batch = Batch(keys=keys, seconds=seconds, serials=serials, drop=drop)
@@ -581,9 +579,8 @@ class VerificationScheduler(Online):
     def _saved(self) -> _State:
         rows = self._rows
         keys = rows.keys_of(_WAITS, _RUNS)
-        columns = np.delete(
-            rows.columns[:, rows.places(keys)], _LATEST, axis=0
-        )  # this row follows from the others
+        # The omitted row follows from the other rows.
+        columns = np.delete(rows.columns[:, rows.places(keys)], _LATEST, axis=0)
         policy = dataclasses.asdict(self.policy)
         fields = _Request.__struct_fields__[2:]
         return _State(

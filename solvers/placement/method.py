@@ -85,9 +85,8 @@ class PlacementSearch(Method):
                 plan = plan_of(prepared, used)
                 if used and not problem.violations(plan):
                     found.append((sign(problem) * problem.evaluate(plan).objective, plan))
-                if budget.seconds >= until and any(
-                    value for value, _ in found
-                ):  # a value of 0 means that some class has no client
+                # A value of 0 means that some class has no client.
+                if budget.seconds >= until and any(value for value, _ in found):
                     break
         if found:
             budget.offer(max(found, key=itemgetter(0))[1])

@@ -80,9 +80,8 @@ def formulate(problem: PlacementProblem, budget: Budget | None = None) -> Any:
     program.number = pyo.RangeSet(0, len(patterns) - 1)
     program.used = pyo.Var(program.number, domain=pyo.NonNegativeIntegers)  # units with a pattern
     program.types = pyo.RangeSet(0, len(prepared.drafts) - 1)
-    program.drafting = pyo.Var(
-        program.types, domain=pyo.NonNegativeIntegers
-    )  # draft units of a type
+    # The number of draft units of each type.
+    program.drafting = pyo.Var(program.types, domain=pyo.NonNegativeIntegers)
     program.share = pyo.Var(domain=pyo.NonNegativeReals)  # share of the clients served
     pools = problem.draft_pools
     of_pool = [draft.pool for draft in prepared.drafts]

@@ -121,9 +121,8 @@ def count_exact(problem: PlacementProblem, enough: int) -> float:
 
     Minimum rates are ignored. Draft units with different numbers of clients are distinguished.
     """
-    if (
-        most_options(problem, exact=True) > 10 * enough
-    ):  # every option that fits in memory is a pattern
+    # Every option that fits in memory is a pattern.
+    if most_options(problem, exact=True) > 10 * enough:
         return math.inf
     every = all_patterns(prepare(problem, exact=True))
     total = sum(1 for _ in islice(every, enough + 1))

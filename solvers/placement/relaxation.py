@@ -319,9 +319,8 @@ class Relaxation:
                 program.column(-self.penalty, {row: 1.0})
         found = program.solve(prepared.budget.remaining)
         prepared.budget.spend(found.work)
-        if (
-            found.amounts is None
-        ):  # missing units are allowed, so HiGHS failed for numerical reasons
+        # Missing units are allowed, so HiGHS can fail only for numerical reasons.
+        if found.amounts is None:
             prepared.budget.check()
             raise OutOfWork
         self.value = found.value

@@ -205,9 +205,8 @@ def completed(prepared: Prepared, units: Counter[Pattern]) -> Counter[Pattern]:
     """
     now: Counter[Pattern] = Counter()
     for one, number in units.items():
-        while not (
-            fine := valued(prepared, [one])
-        ):  # drop clients of the option with the most clients until the pattern is feasible
+        # Drop clients of the option with the most clients until the pattern is feasible.
+        while not (fine := valued(prepared, [one])):
             most = max(one.entries, key=lambda entry: entry[1])
             entries = tuple((o, q - (o == most[0])) for o, q in one.entries if q > (o == most[0]))
             if not entries:
