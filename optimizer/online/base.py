@@ -59,7 +59,7 @@ class SavedTotals(Saved, kw_only=True):
     """Base class of the states of objects with counters."""
 
     totals: dict[str, Amount] = {}
-    """Counters by name."""
+    """Values of the counters, by name."""
 
 
 class Setting(Generic[T]):

@@ -62,8 +62,8 @@ class Prefixes:
         keys
             Keys of the requests in the batch; their own prefixes are not evicted.
         rows
-            Values per request: size in bytes, due time, window in seconds, time between two
-            verifications in seconds, and speed.
+            Values per request: size in bytes, time at which the request is due, window in seconds,
+            time between two verifications in seconds, and speed.
         seconds
             Duration of the batch, in seconds.
         """

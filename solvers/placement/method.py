@@ -43,7 +43,7 @@ class PlacementSearch(Method):
     size_unit = "patterns of units"
 
     def size_of(self, problem: PlacementProblem) -> float:
-        """Return the number of patterns."""
+        """Return the number of patterns of a problem, or infinity above the size limit."""
         return count_exact(problem, self.max_size or 0)
 
     def bytes_needed(self, problem: PlacementProblem) -> dict[str, float]:

@@ -34,7 +34,7 @@ MAX_NEAR = 300_000
 """Maximum number of integer patterns to enumerate near the dual prices of the master program."""
 
 SECONDS_PER_OPTION = 5e-7
-"""Work per option and box, in seconds."""
+"""Work of pricing one option in one box, in seconds."""
 
 PER_SIDE = 3
 """Maximum number of patterns that one pricing step adds per side."""
@@ -319,7 +319,7 @@ class Relaxation:
                 program.column(-self.penalty, {row: 1.0})
         found = program.solve(prepared.budget.remaining)
         prepared.budget.spend(found.work)
-        # Missing units are allowed, so HiGHS can fail only for numerical reasons.
+        # Missing units are allowed, so HiGHS failed for numerical reasons or ran out of time.
         if found.amounts is None:
             prepared.budget.check()
             raise OutOfWork

@@ -14,7 +14,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
 
 Range = tuple[int, int, int]
-"""First and last batch size, both included, and the choice."""
+"""First and last batch size (inclusive), and the index of the choice."""
 
 
 def fewest_ranges(value: Floats, loss: float) -> list[Range]:

@@ -56,8 +56,8 @@ Unit = record(
 """A unit of a verifier with the drafter next to it, if any.
 
 `passes` and `beside` are the linear pieces of the pass durations of the verifier and of the
-drafter, `room` is the memory available for caches in bytes, and `kv` is the cache size in bytes per
-token.
+drafter. `room` is the memory available for caches, in bytes, and `kv` is the cache size per token,
+in bytes.
 """
 
 GOODPUT, FAIR, CAPACITY, COST, ENERGY = range(5)
@@ -116,9 +116,9 @@ def device_seconds(option, trips, t, drafting):
 def run(unit, options, trips, chosen, counts, cycles, periods):
     """Write the cycle and the period of every entry to `cycles` and `periods`.
 
-    `chosen` and `counts` are the options and the numbers of clients of the entries. Drafting takes
-    its maximum duration. Return whether batches are full, and the share of time in which the unit
-    is busy.
+    `chosen` and `counts` are the options and the numbers of clients of the entries. The maximum
+    drafting times are used. Return whether batches are full, and the share of time in which the
+    unit is busy.
     """
     size = len(chosen)
     n = np.ones(size)

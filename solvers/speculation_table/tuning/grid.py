@@ -58,7 +58,7 @@ class Grid:
     slower: Truths
 
     def row(self, size: int) -> int:
-        """Return the row of a batch size."""
+        """Return the row index of a batch size."""
         return self.sizes.index(size)
 
 

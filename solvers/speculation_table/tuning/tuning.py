@@ -96,11 +96,11 @@ class Tuning:
         return self.grid.row(min(concurrency, self.schedule.largest_batch))
 
     def option(self, concurrency: int) -> int:
-        """Return the column of the option that is chosen at a load."""
+        """Return the column of the option that the schedule uses at a load."""
         return column_of(self.schedule.at(concurrency))
 
     def is_option(self, column: int) -> bool:
-        """Return whether an option was considered."""
+        """Return whether the option in a column was considered."""
         return not bool(np.isnan(self.grid.mean[:, column]).all()) and (
             column > 0 or not self.relative
         )
@@ -144,7 +144,7 @@ class Tuning:
         return max(0.0, 1.0 - low / float(self.grid.high[row, other])), other
 
     def worth(self, drafted: Range) -> tuple[float, float, float]:
-        """Return the mean speed-up of a range over its batch sizes, and its limits."""
+        """Return the mean speed-up of a range over its batch sizes, with lower and upper limits."""
         low, high, _ = drafted
         grid, (dear, usual, cheap) = self.grid, self.kept
         inside = [k for k, size in enumerate(grid.sizes) if low <= size <= high] or [0]
