@@ -1,3 +1,4 @@
-"""How problems are solved: one folder per kind, one file per method; `kernels` of a folder holds
-its compiled code.
+"""Solution methods, with one folder per problem kind and one file per method.
+
+The subfolder `kernels` of a kind contains its compiled code.
 """

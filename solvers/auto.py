@@ -1,5 +1,7 @@
-"""The method `auto`: a portfolio of the methods of a kind. Each one starts from the plan and the
-bound of the previous ones.
+"""The method `auto`: a portfolio of the methods of a problem kind.
+
+The methods of the portfolio are called members. Each member starts from the best plan and the best
+bound of the preceding members.
 """
 
 from __future__ import annotations
@@ -18,20 +20,20 @@ from specopt.solvers.budget import MEMORY_LIMIT, Budget
 from specopt.solvers.method import Method, Outcome
 
 SOON = 0.1
-"""Seconds within which the first plan of a member is early enough."""
+"""Time limit in seconds up to which no simple plan is offered before the first member runs."""
 
 WORK_SECONDS = 20.0
-"""Work limit of a member without a time limit, in approximate seconds on one core."""
+"""Work limit of a member if there is no time limit, in approximate seconds on one core."""
 
 
 @dataclass(frozen=True)
 class Auto(Method):
-    """Run the methods of the kind one after the other, until plan and bound meet or the time or
-    work limit is reached.
+    """Base class of the portfolio methods.
 
-    Without a time limit, every member has a work limit, counted in nodes, labels and steps, so that
-    the result does not depend on a clock. With a time limit, only the clock decides. With
-    `time_limit=math.inf`, the members run until the plan is proven.
+    The members run one at a time, until plan and bound agree or a limit is reached. Without a time
+    limit, every member has a work limit, which counts nodes, labels and steps, so that the result
+    does not depend on a clock. With a time limit, only the clock is checked. With
+    `time_limit=math.inf`, the members run until the plan is proven optimal.
     """
 
     name = "auto"
@@ -39,18 +41,18 @@ class Auto(Method):
     guarantee = "the best plan and the best bound of its members"
     complexity = "that of its members"
     supports_warm_start = True
-    order: ClassVar[
-        tuple[type[Method], ...]
-    ] = ()  # members as they run, without those that cannot take a problem
-    instead: ClassVar[tuple[type[Method], ...]] = ()  # where none can, the first of these that can
+    # The members in order; members that refuse a problem are skipped.
+    order: ClassVar[tuple[type[Method], ...]] = ()
+    # Substitutes: if all members refuse a problem, the first substitute that accepts it runs.
+    instead: ClassVar[tuple[type[Method], ...]] = ()
 
     def members(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> tuple[Method, ...]:
-        """Return the members that run for a problem, in order, until the plan is proven."""
+        """Return the members that run for a problem, in order; a proven plan ends the run early."""
         return tuple(self._able(problem, memory_limit))
 
     def _able(self, problem: Any, memory_limit: float) -> Iterator[Method]:
-        """Yield the members when they are asked for: to ask all of them takes as long as to solve a
-        small problem.
+        """Yield the members lazily, because querying all members takes as long as solving a small
+        problem.
         """
 
         def able(kinds: tuple[type[Method], ...]) -> Iterator[Method]:
@@ -65,34 +67,36 @@ class Auto(Method):
             yield from islice(able(self.instead), 1)
 
     def order_for(self, problem: Any) -> tuple[type[Method], ...]:
-        """Return the members in the best order for a problem."""
+        """Return the members in the preferred order for a problem."""
         return self.order
 
     def refusal(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> str | None:
-        """Return why no member can solve a problem, or None if one can."""
+        """Return the reason why no member can solve a problem, or None if some member can."""
         if next(self._able(problem, memory_limit), None) is not None:
             return None
         return (self.order + self.instead)[-1]().refusal(problem, memory_limit)
 
     def bytes_needed(self, problem: Any) -> dict[str, float]:
-        """Return the bytes that the first member holds."""
+        """Return the memory that the first member needs, in bytes by purpose."""
         first = next(self._able(problem, math.inf), None)
         return {} if first is None else first.bytes_needed(problem)
 
     def seconds_needed(self, problem: Any) -> dict[str, float]:
-        """Return the seconds that the first member takes."""
+        """Return the time that the first member needs, in seconds by purpose."""
         first = next(self._able(problem, math.inf), None)
         return {} if first is None else first.seconds_needed(problem)
 
     def repaired(self, problem: Any, plan: Any) -> Plan | None:
-        """Return a plan of a similar problem, adapted to this problem, or None if there is no
-        simple way. The plan may violate this problem.
+        """Adapt a plan of a similar problem to this problem; return None if that is not possible.
+
+        The result may be infeasible for this problem.
         """
         return None
 
     def plain_plans(self, problem: Any) -> Iterable[Plan]:
-        """Return plans that need no compiled code, for a solve whose time limit was spent on
-        compilation.
+        """Return plans that need no compiled code.
+
+        They are offered if compilation used up the time limit.
         """
         return ()
 
@@ -102,10 +106,11 @@ class Auto(Method):
             budget.offer(plan)
 
     def run(self, problem: Problem, budget: Budget) -> Outcome:
-        """Run the members in turn."""
+        """Run the members one at a time."""
         budget.offer_warm_start()
         if "numba" not in sys.modules and SOON < budget.remaining < math.inf:
-            self._offer_plain(problem, budget)  # importing it may outlast the time by itself
+            # The import of Numba alone may exceed the time limit.
+            self._offer_plain(problem, budget)
         termination, stats, ran = Termination.CONVERGED, dict[str, Any](), list[str]()
         for member in self._able(problem, budget.memory_limit):
             budget.member = member.name

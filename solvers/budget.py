@@ -1,4 +1,4 @@
-"""The limits of a method, and its best plan and bound so far."""
+"""The budget of a solve: the limits of a method, with the best plan and the best bound so far."""
 
 from __future__ import annotations
 
@@ -18,21 +18,22 @@ uses.
 """
 
 LAST_SECONDS = 0.025
-"""Beyond 1.05 times the limit: half of the delay that a result may have, for the last plan of a
-method.
+"""Additional time beyond 1.05 times the limit for judging the last plan of a method, in seconds.
+
+This is half of the delay that a result may have.
 """
 
 LARGE = 2**26
-"""Arrays of at least this many bytes are compared with the memory that is free."""
+"""Minimum size, in bytes, of arrays that are compared with the free memory."""
 
 Callback = Callable[[Progress], bool | None]
 
 
 def shortage(fields: str, size: float, limit: float) -> str | None:
-    """Return a message if arrays over the given fields need more bytes than the limit or the free
-    memory, and None otherwise.
+    """Return an error message if arrays over the given fields exceed the available memory.
 
-    An infinite limit allows everything.
+    Arrays may exceed the limit or the free memory. The result is None if the arrays fit or the
+    limit is infinite.
     """
     kind = "but the limit is"
     if LARGE < size <= limit < math.inf:
@@ -45,28 +46,28 @@ def shortage(fields: str, size: float, limit: float) -> str | None:
 
 
 class Budget(Clock):
-    """The limits of a method, and its best plan and bound so far.
+    """The limits of a method, with the best plan and the best bound so far.
 
     Parameters
     ----------
     problem
-        The problem that is being solved; its judge rates every offered plan.
+        Problem to solve; its judge evaluates every offered plan.
     time_limit
         Time limit in seconds, counted from `started`, or None.
     gap
         Relative gap at which a method may stop.
     seed
-        Seed of everything random.
+        Seed of all random numbers.
     workers
-        Cores that an exact search may use.
+        Number of cores that an exact search may use.
     memory_limit
-        Bytes that the method may hold.
+        Maximum memory that the method may use, in bytes.
     warm_start
-        A feasible plan to start from, or None.
+        Feasible initial plan, or None.
     callback
-        Called with the progress; returning True stops the method.
+        Function that is called with the progress; the method stops if it returns True.
     started
-        Reading of `time.perf_counter` at which the clock started; now if None.
+        Value of `time.perf_counter` at the start of the clock; None for now.
     """
 
     def __init__(
@@ -95,21 +96,20 @@ class Budget(Clock):
         self._evaluation: Evaluation | None = None
         self._judged: tuple[Plan | None, Evaluation | None] = None, None  # the last plan
         self.judging_seconds = self.longest_judging = (
-            0.0  # of the last plan, and the longest so far
+            0.0  # for the last plan, and the maximum so far
         )
         self.bound: float | None = None
-        self.is_timed = (
-            time_limit is not None
-        )  # be it infinite: work is limited where there is no limit
+        # An infinite time limit is a limit as well. Without any, the work is limited instead.
+        self.is_timed = time_limit is not None
         self.work_left = math.inf  # seconds, see `spend`
-        # the running one; below, those that found the plan and the bound
+        # The running member, and below it the members that found the plan and the bound.
         self.member = "warm start"
         self.improvements = 0
         self.plan_by: str | None = None
         self.bound_by: str | None = None
 
     def check(self, ahead: float = 0.0) -> None:
-        """Raise if the clock does, or if the work limit is reached."""
+        """Raise an exception if the clock raises one or if the work limit is reached."""
         super().check(ahead)
         if self.work_left <= 0.0:
             raise OutOfWork
@@ -117,7 +117,7 @@ class Budget(Clock):
     def spend(self, seconds: float) -> None:
         """Charge work to the work limit, in seconds on one core at a fixed rate.
 
-        Because the rate is fixed, the work limit ends at the same node on every machine.
+        Because the rate is fixed, a method reaches its work limit at the same node on all machines.
         """
         self.work_left -= seconds
 
@@ -128,27 +128,29 @@ class Budget(Clock):
         return self.problem.gap(self.objective, self.bound) <= max(self.gap, 0.9 * tolerance)
 
     def hold(self, fields: str, size: float) -> None:
-        """Raise if arrays of the given size exceed the memory limit; `fields` determine their size.
+        """Check that arrays fit into memory before they are allocated.
+
+        `size` is the total size of the arrays in bytes, and `fields` names the fields of the
+        problem that determine it.
 
         Raises
         ------
         OutOfMemory
-            Before anything is allocated.
+            If the arrays exceed the memory limit or the free memory.
         """
         lacking = shortage(fields, size, self.memory_limit)
         if lacking is not None:
             raise OutOfMemory(lacking)
 
     def offer(self, plan: Plan) -> float:
-        """Judge a feasible plan, keep it if it is the best so far, report, and return its
+        """Judge a feasible plan, keep and report it if it is the best so far, and return its
         objective.
 
         Raises
         ------
         OutOfTime
-            If there is a plan, and judging another one would outlast what a limit leaves to a
-            method that is stopped, by the time of the last one. The best plan at hand is offered
-            then.
+            If a plan is already known and judging another plan, which is expected to take as long
+            as judging the last plan, would exceed the time limit and its tolerance.
         """
         if plan is self.incumbent and self.objective is not None:
             return self.objective
@@ -171,8 +173,9 @@ class Budget(Clock):
         return evaluation.objective
 
     def evaluate(self, plan: Plan) -> Evaluation:
-        """Return the judge's evaluation of a plan, without asking again about the incumbent or the
-        last one.
+        """Return the judge's evaluation of a plan.
+
+        The evaluations of the incumbent and of the last plan are cached.
         """
         for known, evaluation in ((self.incumbent, self._evaluation), self._judged):
             if plan is known and evaluation is not None:
@@ -193,7 +196,7 @@ class Budget(Clock):
             self.offer(self.warm_start)
 
     def improve_bound(self, bound: float) -> None:
-        """Record a valid bound on the objective of every plan. The best bound is kept."""
+        """Record a valid bound on the objective of every plan; the best bound is kept."""
         if self.bound is None or self._better(self.bound, bound):
             self.bound, self.bound_by = bound, self.member
             self.report()

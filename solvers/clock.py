@@ -1,4 +1,4 @@
-"""The clock of a solve: the time that is left, and calls and imports that must not outlast it."""
+"""The clock of a solve: the remaining time, and calls and imports that must not exceed it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from specopt.solvers.kernels.compiling import meter, metered
 T = TypeVar("T")
 
 SPARE = 0.2
-"""Share of the remaining time that is reserved for a stopped call to end."""
+"""Share of the remaining time that is reserved for a stopped call to return."""
 
 
 class Clock:
@@ -29,30 +29,32 @@ class Clock:
     time_limit
         Time limit in seconds, counted from `started`, or None.
     started
-        Reading of `time.perf_counter` at which the clock started; now if None.
+        Value of `time.perf_counter` at the start of the clock; None for now.
     """
 
     def __init__(self, time_limit: float | None = None, started: float | None = None) -> None:
         self.time_limit = math.inf if time_limit is None else time_limit
         self.started = time.perf_counter() if started is None else started
         self.stopped = False
-        # whether the time limit ended anything so far, be it a part that a method can spare
+        # Whether the time limit has cut short any part of the solve, even an optional one.
         self.cut_short = False
         self._metered_before = meter.seconds
 
     @property
     def seconds(self) -> float:
-        """Seconds since the clock started."""
+        """Time since the clock started, in seconds."""
         return time.perf_counter() - self.started
 
     @property
     def remaining(self) -> float:
-        """Seconds left; infinite without a limit, never negative."""
+        """Remaining time in seconds: nonnegative, and infinite without a limit."""
         return max(0.0, self.time_limit - self.seconds)
 
     def check(self, ahead: float = 0.0) -> None:
-        """Raise if the caller has requested a stop, or if the time limit is reached now or within
-        the given seconds.
+        """Raise an exception if the solve must stop.
+
+        This is the case if the caller has requested a stop, or if the time limit is reached now or
+        within the next `ahead` seconds.
         """
         if self.stopped:
             raise Stopped
@@ -61,8 +63,10 @@ class Clock:
             raise OutOfTime
 
     def pace(self) -> Callable[[], None]:
-        """Return a check to call before each round of a loop. It raises if another round, as long
-        as the longest so far, would exceed the time limit.
+        """Return a function to call before each round of a loop.
+
+        The function raises an exception if a round as long as the longest round so far would exceed
+        the time limit.
         """
         before, longest = self.seconds, 0.0
 
@@ -75,28 +79,30 @@ class Clock:
         return check
 
     def call(self, kernel: Callable[..., T], *arguments: Any, partial: bool = False) -> T:
-        """Return the result of a long compiled call, without overrunning the time limit.
+        """Call a long-running kernel without exceeding the time limit, and return its result.
 
-        The call runs in its own thread, so the kernel must release the interpreter's lock
-        (``nogil``). It gets one more argument, an array whose entry turns 1 when it should end.
+        The call runs in a separate thread, so the kernel must release the global interpreter lock
+        (``nogil``). As an additional argument, the kernel receives an array whose only entry is set
+        to 1 when the kernel should stop.
 
         Parameters
         ----------
-        kernel, arguments
-            What to call.
+        kernel
+            Kernel to call.
+        arguments
+            Arguments of the kernel.
         partial
-            Whether a stopped call gives a useful result. It is then stopped shortly before the time
-            limit.
+            Whether a stopped call returns a useful result. If so, the kernel is stopped shortly
+            before the time limit.
 
         Raises
         ------
         OutOfTime
-            If the call does not end in time, or was stopped and has no useful result.
+            If the call does not end in time, or if it was stopped and has no useful result.
         """
         self.check()
-        if hasattr(
-            kernel, "prepare_for"
-        ):  # it is compiled here: the seconds of other threads do not count as preparing
+        # Compile here, because the time of other threads is not counted as preparation.
+        if hasattr(kernel, "prepare_for"):
             kernel = kernel.prepare_for(*arguments)
         spare = SPARE * self.remaining if partial and self.time_limit < math.inf else 0.0
         stop = np.zeros(1, np.uint8)
@@ -128,28 +134,27 @@ class Clock:
 
     @property
     def preparing_seconds(self) -> float:
-        """Seconds that this thread has spent on imports and compilation since the clock started."""
+        """Time that this thread has spent on imports and compilation since the clock started."""
         return meter.seconds - self._metered_before
 
     def load(self, module: str) -> Any:
-        """Return the module of kernels KIND.MODULE, each of which is compiled when it is first
-        called.
+        """Return the kernel module given as "KIND.MODULE"; its kernels are compiled on first call.
 
         Raises
         ------
         OutOfTime
-            If the module is not imported in time.
+            If the import does not finish in time.
         """
         kind, _, name = module.partition(".")
         return self.load_library(f"specopt.solvers.{kind}.kernels.{name}")
 
     def load_library(self, name: str) -> Any:
-        """Import a module that takes long to import, without overrunning the time limit.
+        """Import a module that is slow to import, without exceeding the time limit.
 
         Raises
         ------
         OutOfTime
-            If the module is not ready in time.
+            If the import does not finish in time.
         """
         if name in _ready:
             return _ready[name]
@@ -164,7 +169,8 @@ class Clock:
                 self.check()
         if name not in _ready:
             _loaders.pop(name, None)
-            return importlib.import_module(name)  # it failed in the thread: let the error show here
+            # The import failed in the thread; raise its error here.
+            return importlib.import_module(name)
         return _ready[name]
 
 
@@ -175,5 +181,5 @@ _loaders: dict[str, threading.Thread] = {}
 def _load(name: str) -> None:
     try:
         _ready[name] = importlib.import_module(name)
-    except BaseException:  # repeated, and shown, in the caller's thread
+    except BaseException:  # the caller's thread repeats the import and raises the error
         return

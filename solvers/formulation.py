@@ -1,6 +1,4 @@
-"""Formulations: a program that states a problem, and a function that turns its solution into a
-plan.
-"""
+"""Formulations: functions that state a problem as a program and convert its solution to a plan."""
 
 from __future__ import annotations
 
@@ -12,25 +10,26 @@ from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.problem import Plan
 
 MAX_ENTRIES = 200_000
-"""Maximum number of entries of a program. Pyomo needs about a kilobyte for each."""
+"""Maximum number of nonzero entries of a program; Pyomo needs about one kilobyte per entry."""
 
 Value = Callable[[Any], float]
-"""Return the value of a variable in the solution of a program."""
+"""Function that returns the value of a variable in the solution of a program."""
 
 
 @dataclass(frozen=True)
 class Formulation:
-    """How the problems of one kind are stated as programs.
+    """The formulation of one problem kind as a program.
 
     Parameters
     ----------
     state
-        Takes a problem, and options by their names, and returns the program; `unit` and `offset` of
-        the program say what its objective is in the problem's unit: unit times it, plus the offset.
+        Function of a problem and of keyword options that returns the program. The objective of the
+        problem is the objective of the program times its attribute `unit`, plus its attribute
+        `offset`.
     read
-        Takes the problem, the program and the values of its variables, and returns the plan.
+        Function of the problem, the program and the values of its variables that returns the plan.
     is_linear
-        Whether it is a program of Pyomo with rows and columns; else one of CVXPY.
+        Whether the program is a linear or integer Pyomo program; otherwise, it is a CVXPY program.
     """
 
     state: Callable[..., Any]
@@ -39,12 +38,12 @@ class Formulation:
 
 
 def check_size(rows: int, columns: int, entries: int) -> None:
-    """Raise if a program is too large to state.
+    """Check that a program is small enough to state.
 
     Raises
     ------
     Unsupported
-        If it has more than `MAX_ENTRIES` entries; the message names rows and columns.
+        If the program has more than `MAX_ENTRIES` entries.
     """
     if entries > MAX_ENTRIES:
         raise Unsupported(
@@ -55,12 +54,12 @@ def check_size(rows: int, columns: int, entries: int) -> None:
 
 
 def solution(variable: Any) -> float:
-    """Return the value of a variable in a program that was solved.
+    """Return the value of a variable in a solved program.
 
     Raises
     ------
     InvalidInput
-        If it has no value.
+        If the variable has no value.
     """
     found = variable.value
     if found is None:

@@ -1,7 +1,7 @@
-"""Silence HiGHS, both in our own objects and in those that Pyomo and CVXPY create.
+"""Suppression of the output of HiGHS, also in objects that Pyomo and CVXPY create.
 
-HiGHS 1.16.0 prints a banner once per process while its Python object is created, which is too early
-for an option.
+HiGHS 1.16.0 prints a banner once per process while its Python object is constructed, before any
+option can be set.
 """
 
 from __future__ import annotations
@@ -13,23 +13,21 @@ from contextlib import contextmanager
 
 import highspy
 
-if hasattr(
-    os, "register_at_fork"
-):  # a child waits forever for the threads that its parent solved with
+# Otherwise, a child process would wait forever for the threads of its parent.
+if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=lambda: highspy.Highs.resetGlobalScheduler(False))
 
 
 class Highs(highspy.Highs):
-    """HiGHS without output."""
+    """A HiGHS object that prints nothing."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # highspy's constructor has no annotations
-        self.setOptionValue(
-            "output_flag", False
-        )  # for HiGHS 1.7, whose constructor enables no callbacks
+        # Required for HiGHS 1.7, whose constructor does not call enableCallbacks.
+        self.setOptionValue("output_flag", False)
 
     def enableCallbacks(self) -> None:
-        """Turn the output off before the constructor makes the call that prints the banner."""
+        """Turn off the output before the constructor makes the call that prints the banner."""
         self.setOptionValue("output_flag", False)
         super().enableCallbacks()  # type: ignore[no-untyped-call]
 
@@ -41,10 +39,10 @@ _found = highspy.Highs
 
 @contextmanager
 def silent_highs() -> Iterator[None]:
-    """Replace `highspy.Highs`, which Pyomo and CVXPY use, by our class in the enclosed code.
+    """Replace `highspy.Highs`, which Pyomo and CVXPY use, by a silent class in the enclosed code.
 
-    Several threads may use it at once. Objects that other code creates meanwhile are silent too,
-    until it sets `output_flag`.
+    Several threads may use this context manager concurrently. HiGHS objects that other code creates
+    in the meantime are silent as well, unless that code sets `output_flag`.
     """
     global _inside, _found
     with _lock:

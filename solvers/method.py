@@ -1,5 +1,7 @@
-"""Methods: frozen dataclasses with typed options, and class attributes that describe their
-abilities.
+"""Base classes of methods.
+
+A method is a frozen dataclass whose fields are its options. Its class attributes describe its
+capabilities.
 """
 
 from __future__ import annotations
@@ -19,21 +21,23 @@ from specopt.solvers.budget import MEMORY_LIMIT, Budget, shortage
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The result of a method, with its plan and bound before they are judged.
+    """The result of a method, with a plan and a bound that are not judged yet.
 
     Parameters
     ----------
     plan
-        The plan, or None.
+        Plan, or None if no plan was found.
     bound
-        A valid bound on the objective of every plan, or None.
+        Valid bound on the objective of every plan, or None.
     termination
-        Why the method stopped. If it was not stopped, `solve` decides from plan and bound whether
-        it has converged or is exhausted.
+        Reason why the method stopped. If no limit stopped the method, `solve` determines from plan
+        and bound whether the method has converged or is exhausted.
     stats
-        Counters to report.
-    explanation, conflict
-        Why there is no plan, in the user's terms, and as data.
+        Statistics to report, by name.
+    explanation
+        Reason why there is no plan, in terms of the problem.
+    conflict
+        Constraints that rule out every plan, as data.
     """
 
     plan: Plan | None
@@ -51,10 +55,10 @@ class Condition:
     Parameters
     ----------
     takes
-        The accepted problems, in the user's terms, such as "rates per round".
+        Description of the accepted problems, such as "rates per round".
     clash
-        Given method and problem, what the problem has instead ("rates per second"), or None if it
-        complies.
+        Function of the method and the problem that describes the violation, such as "rates per
+        second", or returns None if the problem satisfies the requirement.
     """
 
     takes: str
@@ -62,7 +66,10 @@ class Condition:
 
 
 def only(field: str, value: Any, words: str) -> Condition:
-    """Return the condition that a field has one value; `words` name a value: "rates per {}"."""
+    """Return the condition that a field has a given value.
+
+    `words` is a format string that describes a value, such as "rates per {}".
+    """
 
     def clash(method: Any, problem: Any) -> str | None:
         found = getattr(problem, field)
@@ -76,12 +83,15 @@ def at_most(limit: int, unit: str, count: Callable[[Any, Any], float], hint: str
 
     Parameters
     ----------
-    limit, unit
-        The largest number, and its unit.
+    limit
+        Maximum size.
+    unit
+        Unit of the size, as a plural noun.
     count
-        Given method and problem, the number; infinity where it is not worth counting on.
+        Function of the method and the problem that returns the size, or infinity if it stops
+        counting above the limit.
     hint
-        How to make the problem smaller.
+        Advice on how to make the problem smaller.
     """
 
     def clash(method: Any, problem: Any) -> str | None:
@@ -95,32 +105,39 @@ def at_most(limit: int, unit: str, count: Callable[[Any, Any], float], hint: str
 
 @dataclass(frozen=True)
 class Method(ABC):
-    """Base class of methods, which solve one kind of problem. Options are the fields of a subclass.
+    """Base class of methods, each of which solves problems of one kind.
+
+    The fields of a subclass are the options of the method.
 
     Attributes
     ----------
-    name, solves
-        The method's name and the problem class that it takes.
+    name
+        Name of the method.
+    solves
+        Problem class that the method accepts.
     exact
-        Whether it proves its plan optimal if it has enough time.
+        Whether the method proves optimality if it has enough time.
     may_fail
-        Whether it may find no plan although one exists. It then explains why.
+        Whether the method may find no plan although a plan exists; it then explains why.
     source, guarantee, complexity
-        Its origin, its guarantee and its cost.
+        Texts that describe the origin, the guarantee and the computational cost of the method.
     supports_warm_start
-        Whether it makes use of an earlier result. Every method honours the other keywords of
-        `solve`.
+        Whether the method uses an initial plan. All other keywords of `solve` are supported by
+        every method.
     takes
         Requirements on a problem in addition to its size.
-    max_size, size_unit, size_hint
-        Largest problem that it takes, or None; the unit that `size_of` counts; how to make a
-        problem smaller, if there is a way.
+    max_size
+        Maximum size of a problem, or None.
+    size_unit
+        Unit in which `size_of` counts, as a plural noun.
+    size_hint
+        Advice on how to make a problem smaller; may be empty.
     bytes_per_number, bytes_per_part
-        Memory for each number of the problem, and for each unit of `size_of`.
+        Memory per number of the problem, and memory per unit of `size_of`, in bytes.
     tolerance
-        Relative distance to the bound within which its result counts as optimal.
+        Relative gap within which a result is considered optimal.
     requires
-        Import names beyond the core dependencies.
+        Import names of the required optional packages.
     """
 
     name: ClassVar[str]
@@ -144,24 +161,21 @@ class Method(ABC):
         check(self)
 
     def size_of(self, problem: Any) -> float:
-        """Return the size that `max_size` limits; infinity where it is beyond that and not worth
-        counting on.
-        """
+        """Return the size that `max_size` limits, or infinity if counting stops above the limit."""
         raise NotImplementedError(f"{self.name}: a method with max_size must define size_of")
 
     @classmethod
     def conditions(cls) -> tuple[Condition, ...]:
-        """Return all requirements of this method on a problem, which are its size limit and
-        `takes`.
-        """
+        """Return all requirements on a problem: the size limit, if any, and `takes`."""
         if cls.max_size is None:
             return cls.takes
         return (at_most(cls.max_size, cls.size_unit, cls.size_of, cls.size_hint), *cls.takes)
 
     def bytes_needed(self, problem: Any) -> dict[str, float]:
-        """Return the minimum bytes that the method needs, by the fields that determine them.
+        """Return the minimum memory that the method needs, in bytes by determining fields.
 
-        Memory that depends on the values is requested from `Budget.hold` during the run.
+        Memory that depends on the values of the problem is requested from `Budget.hold` during the
+        run.
         """
         parts = (
             {self.size_unit: self.bytes_per_part * self.size_of(problem)}
@@ -171,14 +185,16 @@ class Method(ABC):
         return {"all fields": self.bytes_per_number * problem.numbers} | parts
 
     def seconds_needed(self, problem: Any) -> dict[str, float]:
-        """Return the approximate minimum seconds that the method takes without interruption, by the
-        fields that determine them.
+        """Return the approximate minimum time during which the method cannot be interrupted.
+
+        The times are in seconds, by the fields that determine them.
         """
         return {}
 
     def refusal(self, problem: Any, memory_limit: float = MEMORY_LIMIT) -> str | None:
-        """Return why this method cannot solve a problem of its kind within a memory limit, or None
-        if it can.
+        """Return the reason why the method cannot solve a problem within a memory limit.
+
+        The result is None if the method accepts the problem.
         """
         for condition in self.conditions():
             clash = condition.clash(self, problem)
@@ -189,17 +205,18 @@ class Method(ABC):
 
     @abstractmethod
     def run(self, problem: Any, budget: Budget) -> Outcome:
-        """Solve within a budget.
+        """Solve a problem within a budget.
 
         Raises
         ------
         Infeasible
-            If the problem is proven to have no plan; the message says why.
+            If the method proves that no plan exists; the message contains the reason.
         OutOfTime, Stopped
-            From the budget's checks; the best plan offered to the budget is then the result.
+            If a check of the budget fails. The result is then the best plan that was offered to the
+            budget.
         """
 
     @property
     def options(self) -> dict[str, Any]:
-        """The option values of this method."""
+        """Values of the options of this method, by name."""
         return {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}

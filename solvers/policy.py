@@ -1,8 +1,8 @@
-"""User-defined policies: one protocol in plain Python for the simulators of all kinds.
+"""User-defined policies: a protocol in plain Python for the simulators of all kinds.
 
-specopt's own policies are compiled into the simulators. Any other one is played by the same event
-loops as plain Python, which call the policy where they decide: the same luck, some hundred times
-slower.
+The policies of specopt are compiled into the simulators. For any other policy, the same event loops
+run as plain Python and call the policy at every decision. They use the same random numbers, but are
+about a hundred times slower.
 """
 
 from __future__ import annotations
@@ -20,11 +20,10 @@ from specopt.models.fields import Ints, describe
 
 
 class Policy(ABC):
-    """Base class of policies, which make the decisions of a simulated system. A subclass implements
-    `decide`.
+    """Base class of policies, which make the decisions of a simulated system.
 
-    What `decide` and `learn` are given depends on the kind: `specopt.solvers.<kind>.simulate` has a
-    `State` and describes the decision that it expects.
+    A subclass implements `decide`. The arguments of `decide` and `learn` depend on the kind: the
+    module `specopt.solvers.<kind>.simulate` defines a `State` and describes the expected decision.
 
     Examples
     --------
@@ -36,24 +35,24 @@ class Policy(ABC):
 
     name: ClassVar[str] = "own"
 
-    def start(self, world: Any, seed: int) -> None:  # noqa: B027  (most have nothing to forget)
+    def start(self, world: Any, seed: int) -> None:  # noqa: B027  (most policies have no state)
         """Begin a replication and discard everything learned in the previous one."""
 
     @abstractmethod
     def decide(self, state: Any) -> Any:
-        """Return the decision in a state."""
+        """Return the decision for a state."""
 
-    def learn(self, outcome: Any) -> None:  # noqa: B027  (some learn nothing)
+    def learn(self, outcome: Any) -> None:  # noqa: B027  (optional)
         """Learn from the outcome of the last decision."""
 
 
 def as_policy(policy: object, named: Mapping[str, Callable[[], Any]], *classes: type) -> Any:
-    """Return a policy, given as an instance of one of the classes or by its name.
+    """Return a policy that is given by name or as an instance of one of the classes.
 
     Raises
     ------
     InvalidInput
-        If it is neither a name nor of one of the classes.
+        If the policy is neither a known name nor an instance of one of the classes.
     """
     if isinstance(policy, str) and policy in named:
         return named[policy]()
@@ -69,24 +68,27 @@ def settings_of(policy: object) -> dict[str, Any]:
 
 
 def refused(policy: Policy, expected: str, decision: object) -> InvalidInput:
-    """Return the error of a policy whose decision is not allowed."""
+    """Return the exception for an invalid decision of a policy."""
     return InvalidInput(f"policy {policy.name}: expected {expected}, got {describe(decision)}")
 
 
 def decided(policy: Policy, state: Any, *rules: tuple[str, Callable[[Any], Any]]) -> Ints:
-    """Return the decision of a policy in a state as integers.
+    """Return the decision of a policy for a state as an array of integers.
 
     Parameters
     ----------
-    policy, state
-        Which policy decides, and where.
+    policy
+        Policy that decides.
+    state
+        State for which to decide.
     rules
-        What is expected, in words, and a check of the decision as an array.
+        Pairs of a text that describes the expected decision and a function that checks the
+        decision as an array.
 
     Raises
     ------
     InvalidInput
-        If the decision is not of whole numbers, or fails a check.
+        If the decision does not consist of integers, or fails a check.
     """
     decision = policy.decide(state)
     found = np.asarray([] if decision is None else decision)
@@ -100,16 +102,20 @@ def decided(policy: Policy, state: Any, *rules: tuple[str, Callable[[Any], Any]]
 def twin(
     policy: Policy, world: Any, seed: int, kernel: Any, **hooks: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """Return an event loop as plain Python around a policy, which begins a replication.
+    """Start a replication of a policy, and return the event loop as plain Python.
 
     Parameters
     ----------
-    policy, world, seed
-        What plays, where, and the seed of the replication.
+    policy
+        Policy to simulate.
+    world
+        Problem or workload in which the policy runs.
+    seed
+        Seed of the replication.
     kernel
-        The compiled event loop.
+        Compiled event loop.
     hooks
-        Functions in the place of kernels that the loop calls, by their names.
+        Functions that replace kernels called by the loop, by kernel name.
     """
     from specopt.solvers.kernels.kernel import with_fields
 
@@ -117,16 +123,14 @@ def twin(
     play = _plain(kernel, hooks)
 
     def played(*arguments: Any) -> Any:
-        with np.errstate(over="ignore"):  # of random numbers
+        with np.errstate(over="ignore"):  # integer overflow in random numbers
             return play(*map(with_fields, arguments))
 
     return played
 
 
 def _plain(kernel: Any, hooks: Mapping[str, Any]) -> Any:
-    """Return a kernel as plain Python, with functions in the place of some that it calls, by their
-    names.
-    """
+    """Return a kernel as plain Python, with some of the kernels that it calls replaced by hooks."""
     known: dict[int, Any] = {}
 
     def of(dispatcher: Any) -> Any:

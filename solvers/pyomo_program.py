@@ -1,4 +1,4 @@
-"""Solve a Pyomo program with HiGHS within a budget. All readable integer programs use it."""
+"""Solution of Pyomo programs within a budget; used by all readable integer programs."""
 
 from __future__ import annotations
 
@@ -16,26 +16,29 @@ from specopt.solvers.method import Outcome
 from specopt.solvers.solver_status import termination_of
 
 TOLERANCE = 1e-6
-"""The default of HiGHS, absolute: it looks for nothing that gains less, and a point may exceed rows
-by as much. Programs are solved with more room than they state: that lets bounds hold, and points
-have to be judged."""
+"""Default absolute tolerance of HiGHS.
+
+HiGHS ignores improvements below this tolerance, and a solution may violate rows by up to the
+tolerance. Because programs are solved in slightly relaxed form, their bounds remain valid, but
+their solutions must be judged.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class SolvedProgram:
-    """The solution of a program by HiGHS.
+    """The solution of a program by a solver, by default HiGHS.
 
     Parameters
     ----------
     results
-        As Pyomo reports them.
+        Results in the form that Pyomo reports.
     bound
-        On the objective, in the program's unit, beyond the amount that HiGHS may overlook; None
-        without a finite one.
+        Bound on the objective, in the unit of the program, relaxed by the improvement that the
+        solver may overlook; None if there is no finite bound.
     has_solution
-        Whether a feasible point was found.
+        Whether a feasible solution was found.
     termination
-        Why HiGHS stopped; `INFEASIBLE`: it proved that there is no feasible point.
+        Reason why the solver stopped; `INFEASIBLE` means a proof that no feasible solution exists.
     """
 
     results: Any
@@ -45,19 +48,18 @@ class SolvedProgram:
 
     @property
     def nodes(self) -> int:
-        """Nodes of the branch and bound."""
+        """Number of branch-and-bound nodes."""
         return self.count("mip_node_count")
 
     def count(self, name: str) -> int:
-        """Return a counter of HiGHS; 0 if it was done before it counted, as Pyomo then leaves it
-        out.
+        """Return a counter of the solver, or 0 if Pyomo does not report it.
+
+        Pyomo omits the counters if a program is solved before the search starts.
         """
         return max(0, int(getattr(self.results.extra_info, name, 0)))
 
     def values(self) -> Mapping[Any, float]:
-        """Return the values at the feasible point, of the variables that rows and objective
-        have.
-        """
+        """Return the values of the variables that occur in the rows or in the objective."""
         found: Mapping[Any, float] = self.results.solution_loader.get_vars()
         return found
 
@@ -67,7 +69,7 @@ HIGHS = "highs"
 
 @dataclass(frozen=True)
 class ByProgram:
-    """Base of the methods that state a program and pass it to a solver.
+    """Base class of the methods that state a program and pass it to a solver.
 
     Parameters
     ----------
@@ -90,22 +92,21 @@ def solve_program(
     presolve: bool = True,
     solver: str = HIGHS,
 ) -> SolvedProgram:
-    """Solve a program to the budget's gap within its time. No exception is raised if there is no
-    solution.
+    """Solve a program to the gap of the budget within the time limit of the budget.
 
-    `solver` is a name that Pyomo's own factory knows, as "scip_direct"; options are given to HiGHS
-    alone.
+    No exception is raised if there is no solution. `solver` is a name that the factory of Pyomo
+    knows, such as "scip_direct". Options are passed only to HiGHS.
 
-    A tolerance below the default is for programs none of whose rows is met exactly: HiGHS loses
-    such points with it. Its presolve loses feasible points where rows are met nearly, with any
-    tolerance: it is for programs without such.
+    Use a tolerance below the default only if feasible points satisfy no row with equality, because
+    HiGHS may otherwise miss such points. Use presolve only if no feasible point satisfies a row
+    with near equality, because presolve may cut off such points at any tolerance.
     """
     from pyomo.contrib.solver.common.results import SolutionStatus
     from pyomo.environ import Objective, Var
 
     from specopt.solvers.highs import silent_highs
 
-    of_duals = min(tolerance, 1e-7)  # by so much a reduced cost may have the wrong sign
+    of_duals = min(tolerance, 1e-7)  # amount by which a reduced cost may have the wrong sign
     options = {
         "presolve": "choose" if presolve else "off",
         "mip_feasibility_tolerance": tolerance,
@@ -139,16 +140,16 @@ def solve_program(
 
 
 def _solver(name: str) -> Any:
-    """Return a solver of Pyomo.
+    """Return a Pyomo solver by name.
 
     Raises
     ------
     InvalidInput
-        If Pyomo knows no such solver.
+        If Pyomo does not know the solver.
     MissingDependency
-        If it is not installed.
+        If the solver is not installed or not licensed.
     """
-    import pyomo.environ  # noqa: F401 - fills the factory
+    import pyomo.environ  # noqa: F401 - registers the solvers
     from pyomo.contrib.solver.common.factory import SolverFactory
 
     if name not in SolverFactory:
@@ -171,7 +172,7 @@ def run_program(
     *,
     solver: str = HIGHS,
 ) -> Outcome:
-    """State a problem, solve the program, offer its plan, and return the bound of the program."""
+    """State a problem as a program, solve it, offer its plan, and return the outcome."""
     program = formulation.state(problem)
     budget.check()
     solved = solve_program(program, budget, tolerance, solver=solver)
@@ -186,8 +187,10 @@ def run_program(
 
 
 def believed(solved: SolvedProgram, budget: Budget) -> Termination:
-    """Return why a program that every plan meets ended: a solver that denies a known plan has
-    failed.
+    """Return the termination of a program for which every plan is feasible.
+
+    If the solver reports infeasibility although a plan is known, the solver has failed, and the
+    termination is `INTERRUPTED`.
     """
     lost = solved.termination is Termination.INFEASIBLE and budget.incumbent is not None
     return Termination.INTERRUPTED if lost else solved.termination

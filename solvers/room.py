@@ -1,10 +1,9 @@
-"""What fits, as the methods decide it: the judge's tolerance turned into the largest amount that a
-limit admits.
+"""Room: the largest amount that a limit admits under the tolerance of the judge.
 
 A constraint amount <= limit is violated if amount > limit + 1e-9 max(|limit|, |amount|) + readings.
-All amounts are sums of terms >= 0. Methods and judge add them in other orders, so the last digits
-may differ. Where terms are no whole numbers, a proof takes a room some digits larger, and the
-construction of a plan one some digits smaller.
+All amounts are sums of nonnegative terms. The methods and the judge may add the terms in different
+orders, so that the last digits may differ. If terms are not integers, proofs therefore use a
+slightly larger room, and the construction of plans uses a slightly smaller room.
 """
 
 from __future__ import annotations
@@ -16,20 +15,21 @@ from typing import Any
 import numpy as np
 
 TOLERANCE = 1e-9
-"""Relative: the format's."""
+"""Relative tolerance of constraints, as defined by the file format."""
 
 
 def room(limit: Any, readings: Any = 0.0, digits: float = 0.0) -> Any:
-    """Return the largest amount that a limit admits, up to the rounding of this very formula.
+    """Return the largest amount that a limit admits, up to rounding errors of the computation.
 
     Parameters
     ----------
-    limit, readings
-        Numbers or arrays: the limit, and the spacing of the clock readings that it is the
-        difference of.
+    limit
+        Limit, a number or an array.
+    readings
+        Spacing of the clock readings if the limit is a difference of such readings.
     digits
-        How many times the last digit of the numbers that enter to add: some more than terms are
-        added up, or less than nothing.
+        Correction for rounding, in units of the last digit of the inputs. It should exceed the
+        number of summed terms for a larger room, and be negative for a smaller room.
     """
     with np.errstate(over="ignore"):
         size = np.abs(limit) + readings
@@ -40,10 +40,10 @@ def room(limit: Any, readings: Any = 0.0, digits: float = 0.0) -> Any:
 
 
 def whole_room(limit: float) -> float:
-    """Return the largest amount that a limit admits, to the last digit of whole numbers, whose sums
-    are exact.
+    """Return the largest amount that a limit admits, exactly if amounts are integers.
 
-    Other amounts lose some last digits, within which the judge might refuse them.
+    For other amounts, the result is a few last digits smaller, so that rounding errors cannot lead
+    to a violation according to the judge.
     """
     found = float(room(limit, digits=8.0))
     while found > limit + TOLERANCE * max(limit, found):

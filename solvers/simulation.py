@@ -1,11 +1,11 @@
-"""Shared parts of all simulators: the loop over replications, and the shape of their results.
+"""Shared parts of all simulators: the loop over replications, and the form of the results.
 
-Every simulator is called ``simulate(problem or workload, plan or policy, *, seed=0,
-replications=..., callback=None, ...)``. The seed decides all luck, whatever the policy, so that
-differences between policies are paired, and the callback is called now and then with the number of
-replications done and their mean. `Replications` checks these three arguments, plays all
-replications, and builds the result. A kind adds the records of its event loop, a function that
-plays a slice of the replications, and a function that returns the estimates of those played so far.
+Every simulator has the signature ``simulate(problem or workload, plan or policy, *, seed=0,
+replications=..., callback=None, ...)``. The seed determines all random numbers, independently of
+the policy, so that policies can be compared in pairs. The callback is called repeatedly with the
+number of completed replications and their mean. `Replications` checks these three arguments, runs
+all replications, and builds the result. The simulator of a kind adds the records of its event loop,
+a function that runs a slice of the replications, and a function that returns the estimates so far.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ S = TypeVar("S", bound="Simulation")
 
 
 def t_quantile(degrees: int) -> float:
-    """Return the 97.5 % quantile of Student's t."""
+    """Return the 97.5 % quantile of Student's t distribution."""
     from scipy.special import stdtrit
 
     return float(stdtrit(degrees, 0.975))
@@ -46,14 +46,16 @@ def t_quantile(degrees: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """A mean and how sure it is.
+    """An estimated mean with its standard error.
 
     Parameters
     ----------
-    mean, standard_error
-        The error of one replication alone is not known: NaN.
+    mean
+        Estimate of the mean.
+    standard_error
+        Standard error of the mean; NaN if there is only one replication.
     samples
-        What is averaged, one number per replication.
+        Sample values, one per replication.
     """
 
     mean: float
@@ -62,54 +64,55 @@ class Estimate:
 
     @classmethod
     def of(cls, samples: Sequence[float] | Floats | Ints) -> Self:
-        """Return the mean of independent samples."""
+        """Estimate the mean of independent samples."""
         values = np.asarray(samples, np.float64)
         return cls(float(values.mean()), _error(values), values)
 
     @classmethod
     def ratio(cls, gains: Floats | Ints, costs: Floats) -> Self:
-        """Return the ratio of two sums over replications; the delta method gives its error."""
+        """Estimate the ratio of two sums over replications, with the error by the delta method."""
         mean = float(gains.sum() / costs.sum())
         return cls(mean, _error(gains - mean * costs) / float(costs.mean()), gains / costs)
 
     @property
     def confidence_interval(self) -> tuple[float, float]:
-        """The 95 % confidence interval of the mean (Student's t)."""
+        """95 % confidence interval of the mean, based on Student's t distribution."""
         half = t_quantile(len(self.samples) - 1) * self.standard_error
         return self.mean - half, self.mean + half
 
     @property
     def quantiles(self) -> dict[float, float]:
-        """The quantiles of the samples that are worth showing, by level."""
+        """Quantiles of the samples, by level from 0.05 to 0.95."""
         values = np.quantile(self.samples, QUANTILES)
         return {level: float(value) for level, value in zip(QUANTILES, values, strict=True)}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything but the samples as JSON-like data."""
+        """Return all values except the samples as JSON-like data."""
         names = ("mean", "standard_error", "confidence_interval", "quantiles")
         return {name: _plain(getattr(self, name)) for name in names}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Simulation(Shown, ABC):
-    """The results of a plan or a policy, replication by replication. The headline is the first of
-    `estimates`.
+    """The simulated results of a plan or a policy.
 
-    Fields of a kind that are too long to show are marked ``repr=False``; `to_dict` leaves them out,
-    too.
+    The main quantity, called the headline, is the first entry of `estimates`. Fields that are too
+    long to show are marked with ``repr=False``, and `to_dict` omits them.
 
     Parameters
     ----------
     policy
-        What was played: a policy's name, or "plan".
-    replications, seed
-        Number of replications, and the seed.
+        Name of the simulated policy, or "plan".
+    replications
+        Number of replications.
+    seed
+        Seed of all random numbers.
     estimates
-        By name, with the unit: the headline, and further quantities.
+        Estimates of the headline and of further quantities, by name; names contain the unit.
     model
-        Value of the headline in a mathematical model, or None if there is no such model.
+        Value of the headline according to a mathematical model, or None if there is no such model.
     seconds
-        Computing time, compilation included.
+        Computing time including compilation, in seconds.
     """
 
     kind: ClassVar[str]
@@ -122,51 +125,51 @@ class Simulation(Shown, ABC):
 
     @property
     def quantity(self) -> str:
-        """The name of the headline."""
+        """Name of the headline, that is, of the main quantity."""
         return next(iter(self.estimates))
 
     @property
     def headline(self) -> Estimate:
-        """What `mean`, `quantiles` and so on are of."""
+        """Estimate of the main quantity, to which `mean`, `quantiles` and similar values refer."""
         return self.estimates[self.quantity]
 
     @property
     def mean(self) -> float:
-        """The mean over replications; for a rate, the ratio of sums."""
+        """Mean of the headline over replications; for a rate, the ratio of sums."""
         return self.headline.mean
 
     @property
     def standard_error(self) -> float:
-        """Its standard error."""
+        """Standard error of the mean."""
         return self.headline.standard_error
 
     @property
     def confidence_interval(self) -> tuple[float, float]:
-        """Its 95 % confidence interval (Student's t)."""
+        """95 % confidence interval of the mean, based on Student's t distribution."""
         return self.headline.confidence_interval
 
     @property
     def quantiles(self) -> dict[float, float]:
-        """Quantiles over replications, by level from 0.05 to 0.95."""
+        """Quantiles of the headline over replications, by level from 0.05 to 0.95."""
         return self.headline.quantiles
 
     @property
     def samples(self) -> Floats:
-        """The headline of every replication, in order."""
+        """Values of the headline, one per replication in order."""
         return self.headline.samples
 
     @property
     def ratio(self) -> float | None:
-        """Mean / model."""
+        """Ratio of the simulated mean to the value of the model; None if there is no model."""
         return None if self.model is None else self.mean / self.model
 
     @property
     def facts(self) -> dict[str, str]:
-        """Further facts for the reader, by label."""
+        """Additional facts to display, by label."""
         return {}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields except long ones as JSON-like data. Unknown values are None."""
+        """Return all fields except the long fields as JSON-like data; unknown values are None."""
         shown = {
             entry.name: _plain(getattr(self, entry.name))
             for entry in dataclasses.fields(self)
@@ -188,8 +191,12 @@ class Replications:
 
     Parameters
     ----------
-    seed, replications, callback
-        Arguments of the simulator.
+    seed
+        Seed of all random numbers.
+    replications
+        Number of replications.
+    callback
+        Function that is called with the number of completed replications and their mean, or None.
     minimum
         Minimum number of replications.
 
@@ -215,19 +222,19 @@ class Replications:
         at_once: int = 1,
         workers: int = 1,
     ) -> dict[str, Estimate]:
-        """Play all replications, and return the estimates of their figures.
+        """Run all replications, and return the estimates of their quantities.
 
         Parameters
         ----------
         play
-            Plays a slice of the replications, and keeps their results.
+            Function that runs a slice of the replications and stores their results.
         figures
-            Returns the figures of the first replications, by their number: samples or an estimate,
-            by name. The callback gets the mean of the first figure.
+            Function of a number n that returns the quantities of the first n replications, by name,
+            as samples or estimates. The callback receives the mean of the first quantity.
         at_once
             Number of replications in a slice.
         workers
-            Number of threads. With 1, the caller's thread plays.
+            Number of threads; with 1, the replications run in the thread of the caller.
         """
 
         def played(first: int) -> int:
@@ -253,14 +260,14 @@ class Replications:
     def each(
         self, once: Callable[..., R], parts: Mapping[str, str]
     ) -> tuple[tuple[R, ...], dict[str, Estimate]]:
-        """Play runs of consecutive seeds, and return them and their estimates.
+        """Perform runs with consecutive seeds, and return the runs and their estimates.
 
         Parameters
         ----------
         once
-            Plays one run, given its `seed`.
+            Function of a `seed` that performs and returns one run.
         parts
-            Attributes of a run by the names of the estimates.
+            Names of the attributes of a run to average, by the names of the estimates.
         """
         runs: list[R] = []
         found = self.play(
@@ -274,7 +281,7 @@ class Replications:
     def result(
         self, kind: type[S], policy: str, estimates: Mapping[str, Estimate], **fields: Any
     ) -> S:
-        """Return the simulation of a policy, with the fields that its kind adds."""
+        """Build the result of the simulation; `fields` are the additional fields of its class."""
         seconds = time.perf_counter() - self.started
         return kind(
             policy=policy,
@@ -287,12 +294,12 @@ class Replications:
 
 
 def judged(problem: Problem, plan: object) -> Evaluation:
-    """Return the judge's evaluation of a plan that is to be played.
+    """Return the judge's evaluation of a plan to simulate.
 
     Raises
     ------
     InvalidInput
-        If it is not a plan of the problem's kind, or the equations make no sense for it.
+        If the plan does not belong to the kind of the problem, or cannot be evaluated.
     """
     if not isinstance(plan, problem.plan_type):
         raise InvalidInput(f"policy: expected a plan of {problem.kind}, got {describe(plan)}")
@@ -300,7 +307,7 @@ def judged(problem: Problem, plan: object) -> Evaluation:
 
 
 def random_key(seed: int) -> np.uint64:
-    """Return the key of the kernels' random numbers."""
+    """Return the key from which the kernels derive their random numbers."""
     key: np.uint64 = np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]
     return key
 

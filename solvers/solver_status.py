@@ -1,4 +1,4 @@
-"""The statuses of HiGHS, Pyomo and CVXPY, mapped to our terminations."""
+"""Mapping of the statuses of HiGHS, Pyomo and CVXPY to the terminations of specopt."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MEANINGS = {
         "optimal",
         "optimal_inaccurate",
     ),
-    Termination.INFEASIBLE: (  # programs of ours are bounded
+    Termination.INFEASIBLE: (  # the programs of specopt are bounded
         "kInfeasible",
         "kUnboundedOrInfeasible",
         "provenInfeasible",
@@ -29,21 +29,22 @@ MEANINGS = {
         "kObjectiveTarget",
         "iterationLimit",
         "objectiveLimit",
-        "user_limit",  # a limit of time, or of iterations
+        "user_limit",  # a time limit or an iteration limit
     ),
 }
-"""For each termination, the names of the statuses that mean it: of HiGHS (they begin with k), of
-Pyomo, of CVXPY.
+"""Names of the corresponding statuses of HiGHS (with the prefix k), Pyomo and CVXPY, by
+termination.
 
-Every other status is `INTERRUPTED`: the solver was stopped or failed, and proves nothing; the best
-plan so far is the result. So is "infeasible" of CVXPY: the programs that it gets have solutions,
-and interior points prove nothing else.
+Every other status maps to `INTERRUPTED`: the solver was stopped or failed and proves nothing, so
+the result is the best plan so far. The status "infeasible" of CVXPY also maps to `INTERRUPTED`,
+because all programs that are passed to CVXPY are feasible.
 """
 
 
 def termination_of(status: Any) -> Termination:
-    """Return the meaning of a status: a member of `HighsModelStatus` or `TerminationCondition`, or
-    a word of CVXPY.
+    """Return the termination that corresponds to a status.
+
+    The status is a member of `HighsModelStatus` or `TerminationCondition`, or a CVXPY status text.
     """
     name = getattr(status, "name", status)
     return next(

@@ -1,4 +1,4 @@
-"""Run kernels in parallel threads. Kernels release the interpreter's lock."""
+"""Parallel execution of kernels, which release the global interpreter lock, in threads."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def in_threads(workers: int, function: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
-    """Return the results of a function for some items, in the order of the items."""
+    """Apply a function to all items in parallel, and return the results in order."""
     if min(workers, len(items)) < 2:
         return [function(item) for item in items]
     with ThreadPoolExecutor(workers) as pool:

@@ -1,8 +1,9 @@
-"""Objects for use in servers, which are called step by step and learn from reported observations.
+"""Online schedulers and monitors for servers.
 
-Calls are thread-safe. A call takes effect completely, or not at all if it raises an exception.
-`state()` returns data for strict JSON, and `from_state` restores the object. Keys name requests,
-clients, tasks and devices.
+The objects are called step by step and learn from reported observations. Calls are thread-safe. A
+call takes effect completely, or not at all if it raises an exception. `state()` returns data that
+can be stored as strict JSON, and `from_state` restores the object. Requests, clients, tasks and
+devices are identified by keys.
 """
 
 from specopt.models.arguments import Key

@@ -1,5 +1,6 @@
-"""A scheduler for `asyncio`: coroutines submit drafts and await verdicts, and a task verifies
-batches.
+"""A verification scheduler for `asyncio`.
+
+Coroutines submit drafts and await verdicts, and a background task verifies the drafts in batches.
 
 >>> import asyncio
 >>> from specopt.instances.verification_batch.workload import TABLE_12
@@ -42,30 +43,30 @@ class NotVerified(SpecoptError):
 
 
 class AsyncScheduler(Generic[Draft, Verdict]):
-    """Let coroutines await verdicts of one verifier.
+    """A scheduler for coroutines that await the verdicts of a single verifier.
 
-    A request is forgotten if its task is cancelled, for example by a timeout or because its client
-    disconnected. If the verifier does not complete a batch within the scheduler's
-    `lost_after_seconds` beyond the estimate, `verify` is cancelled and the requests are verified
-    again. All calls must be made from one event loop.
+    A request is removed if its task is cancelled, for example by a timeout or because the client
+    disconnected. If a batch takes more than `lost_after_seconds` longer than estimated, `verify` is
+    cancelled and the requests are verified again. All calls must be made from the same event loop.
 
     Parameters
     ----------
     scheduler
-        Scheduler that chooses the batches. It must have no requests, and all requests must be
-        submitted through this object.
+        Scheduler that chooses the batches. It must not contain any requests, and all requests must
+        be submitted through this object.
     verify
-        Asynchronous function of the drafts of a batch by key, most urgent first, which returns the
-        verdict of each. Only one call runs at a time.
+        Asynchronous function that receives the drafts of a batch by key, most urgent first, and
+        returns their verdicts by key. At most one call runs at a time.
     max_requests
-        Maximum number of requests that wait or run; `submit` waits until there is room.
+        Maximum number of waiting and running requests; further calls of `submit` wait.
     clock
-        Function that returns the time in seconds. If it is set back, the time stands still; see
-        `clock`.
+        Function that returns the time in seconds. If the returned time decreases, the method
+        `clock` returns a constant time in the meantime.
     drop
-        Function that is called with every response whose prefix leaves the scheduler's bounded
-        cache, before the batch that needs the room. It may `update` a waiting request of the
-        response. If it raises an exception, the batch fails after all its responses were reported.
+        Function that is called with the key of every response whose prefix is evicted from the
+        bounded cache, before the batch that needs the space. The function may `update` a waiting
+        request of the response. If it raises an exception, all evictions are still reported, and
+        the batch fails.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         self._task: asyncio.Task[None] | None = None
 
     def clock(self) -> float:
-        """Return the time of the given clock, corrected so that it never goes back."""
+        """Return the time of the given clock, corrected so that the time never decreases."""
         now = self._clock() + self._shift
         if now < self._latest:
             self._shift += self._latest - now
@@ -118,33 +119,33 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         await self.close()
 
     async def close(self) -> None:
-        """Accept no more requests, and wait for the verdicts of the accepted ones."""
+        """Stop accepting requests, and wait for the verdicts of all accepted requests."""
         self._closed = True
         self._news.set()
         if self._task is not None:
             await asyncio.wait([self._task])
 
     async def submit(self, key: Key, draft: Draft, **request: Any) -> Verdict:
-        """Return the verdict on a draft.
+        """Submit a draft, and return its verdict.
 
         Parameters
         ----------
         key
-            Name of the request until this call returns: a string or an integer.
+            Name of the request until this call returns; a string or an integer.
         draft
             Draft that is passed to `verify`.
         request
-            Arguments of `submit` of the scheduler. Times are those of `clock`; by default, the
-            request arrives now.
+            Keyword arguments for the method `submit` of the scheduler. Times refer to `clock`; by
+            default, the request arrives now.
 
         Raises
         ------
         InvalidInput
             If an argument is outside its domain.
         Refused
-            If the request is refused because it would be late.
+            If the request is refused because its response would be late.
         NotVerified
-            If the verifier fails or is closed.
+            If the verifier fails, or if the scheduler is not open.
         """
         async with self._room:
             if self._task is None:
@@ -167,8 +168,9 @@ class AsyncScheduler(Generic[Draft, Verdict]):
     # ------------------------------------------------------------------ inside
 
     async def _run(self) -> None:
-        """Verify batches until all requests are served after `close`; whatever happens, every
-        request gets an answer.
+        """Verify batches until the scheduler is closed and all requests are served.
+
+        Every request receives a verdict or an exception, even if an error occurs.
         """
         failure: Exception | None = None
         try:
@@ -188,11 +190,11 @@ class AsyncScheduler(Generic[Draft, Verdict]):
                 self._answer(key, {}, failure)
 
     async def _serve(self, batch: Batch) -> None:
-        """Verify a batch and set the verdicts."""
+        """Verify a batch, and set the verdicts of its requests."""
         failure: Exception | None = None
         seconds: float | None = None
         verdicts: Mapping[Key, Verdict] = {}
-        loop = asyncio.get_running_loop()  # its clock is monotonic
+        loop = asyncio.get_running_loop()  # the clock of the event loop is monotonic
         longest = batch.seconds + self.scheduler.lost_after_seconds
         try:
             async with asyncio.timeout(None if math.isinf(longest) else longest) as limit:
@@ -213,10 +215,10 @@ class AsyncScheduler(Generic[Draft, Verdict]):
             self._answer(key, verdicts, failure)
 
     def _answer(self, key: Key, verdicts: Mapping[Key, Verdict], failure: Exception | None) -> None:
-        """Set the verdict of a request, or an exception if there is none."""
+        """Set the verdict of a request, or an exception if there is no verdict."""
         _, verdict = self._waiting.pop(key)
         if verdict.done():
-            return  # its task was cancelled and has not run since
+            return  # the task was cancelled and has not run since then
         if key in verdicts:
             verdict.set_result(verdicts[key])
             return

@@ -8,15 +8,15 @@ from typing import NamedTuple
 from specopt.models.fields import Amount, Count
 
 _FEW = 5
-"""Number of first observations that are used unchanged, because the deviation is not known yet."""
+"""Number of initial observations that are not limited, because the deviation is still unknown."""
 
 
 class Average(NamedTuple):
-    """A moving average that a single outlier changes little, and that follows a lasting change.
+    """A moving average that is robust against single outliers but follows lasting changes.
 
-    A deviation is limited to a multiple of the mean deviation, which is a moving average of the
-    limited deviations. A single outlier therefore changes the mean by a bounded amount; several
-    consecutive ones raise the limit geometrically.
+    Deviations are limited to a multiple of the mean deviation, which is itself a moving average of
+    the limited deviations. Therefore, a single outlier changes the mean by a bounded amount, but
+    several consecutive outliers raise the limit geometrically.
     """
 
     value: Amount = 0.0
@@ -34,7 +34,7 @@ class Average(NamedTuple):
         smoothing
             Weight alpha of the past.
         outlier_limit
-            Maximum deviation, as a multiple of the mean deviation; infinity gives the plain moving
+            Maximum deviation, as a multiple of the mean deviation; infinity yields the plain moving
             average.
         """
         if self.seen == 0:
@@ -47,12 +47,13 @@ class Average(NamedTuple):
     def limited(
         self, deviation: float, size: float, smoothing: float, outlier_limit: float
     ) -> tuple[float, float]:
-        """Return the limited deviation and the next mean deviation; `size` is that of the
-        average.
+        """Return the limited deviation and the updated mean deviation.
+
+        `size` is the absolute value of the average.
         """
         if self.seen >= _FEW and math.isfinite(outlier_limit):
-            # the limit is at least a thousandth of the value, because otherwise any change after
-            # equal values would be an outlier
+            # The mean deviation is replaced by at least a thousandth of the value. Otherwise, any
+            # change after a series of equal values would be an outlier.
             bound = outlier_limit * max(self.deviation, 1e-3 * size)
             deviation = min(bound, max(-bound, deviation))
         few = min(self.seen, _FEW)

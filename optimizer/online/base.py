@@ -1,8 +1,8 @@
-"""Base of the objects of `specopt.online`: one lock, calls that take effect completely or not at
-all, and checked states.
+"""Base classes of the objects of `specopt.online`, with locking, atomic calls and checked states.
 
-Every method that changes an object checks its arguments, computes the new values separately, and
-ends with plain assignments. An exception before these leaves the object unchanged.
+Every method that changes an object first checks its arguments and computes the new values
+separately, and ends with plain assignments. An exception before these assignments leaves the object
+unchanged.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ Unbounded = Amount | Literal["inf"]
 
 
 class Saved(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Base of the states, whose declared fields are checked when a state is read."""
+    """Base class of states, whose declared fields are checked when a state is read."""
 
     @classmethod
     def read(cls, state: object) -> Self:
-        """Return a state after checking its fields."""
+        """Convert data to a state, and check its fields."""
         found: Self = read(cls, state, "state")
         return found
 
@@ -45,9 +45,9 @@ class Refused(SpecoptError):
     Parameters
     ----------
     message
-        Reason.
+        Reason for the refusal.
     earliest_seconds
-        Earliest time at which it would be done, on the scheduler's clock.
+        Earliest time at which the request would be completed, on the clock of the scheduler.
     """
 
     def __init__(self, message: str, earliest_seconds: float) -> None:
@@ -56,15 +56,16 @@ class Refused(SpecoptError):
 
 
 class SavedTotals(Saved, kw_only=True):
-    """Base of the state of an object with counters."""
+    """Base class of the states of objects with counters."""
 
     totals: dict[str, Amount] = {}
-    """Counters by name."""
+    """Values of the counters, by name."""
 
 
 class Setting(Generic[T]):
-    """A public attribute, stored under its name with a leading underscore. An assignment calls
-    `_change` of the object.
+    """A public attribute whose assignment calls the method `_change` of the object.
+
+    The value is stored under the name of the attribute with a leading underscore.
     """
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -80,7 +81,7 @@ class Setting(Generic[T]):
 
 
 class Online(ABC):
-    """Base of the objects; `_saved` returns their state.
+    """Base class of the online objects; the method `_saved` returns the state of an object.
 
     The slots prevent assignments to attributes that do not exist.
     """
@@ -88,19 +89,19 @@ class Online(ABC):
     __slots__ = ("__weakref__", "_lock", "_totals")
     _KIND: ClassVar[str]
     _METRICS: ClassVar[dict[str, str]]
-    """Descriptions of the reported numbers, by name; counters end in ``_total``."""
+    """Descriptions of the reported metrics, by name; the names of counters end in ``_total``."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._totals = {name: 0.0 for name in self._METRICS if name.endswith("_total")}
 
     def metrics(self, **labels: str) -> str:
-        """Return counters and gauges in the format of Prometheus.
+        """Return counters and gauges in the text format of Prometheus.
 
         Parameters
         ----------
         **labels
-            Labels of every number, to distinguish several schedulers.
+            Labels that are added to every metric, for example to distinguish several schedulers.
         """
         with self._lock:
             values = self._totals | self._gauges()
@@ -117,30 +118,31 @@ class Online(ABC):
         return "".join(f"{line}\n" for line in lines)
 
     def _gauges(self) -> dict[str, float]:
-        """Return the reported numbers that are not counters."""
+        """Return the reported metrics that are not counters."""
         return {}
 
     def _counted(self, **more: float) -> dict[str, float]:
-        """Return the counters after adding numbers to some of them."""
+        """Return a copy of the counters, increased by the given amounts."""
         return self._totals | {
             f"{name}_total": self._totals[f"{name}_total"] + count for name, count in more.items()
         }
 
     def _restore_totals(self, totals: Mapping[str, float]) -> None:
-        """Restore the counters of a state."""
+        """Restore the counters from a state."""
         known = self._totals.keys()
         expect(totals.keys() <= known, "totals", f"some of {', '.join(known)}", totals)
         self._totals |= totals
 
     def _change(self, name: str, value: Any) -> None:
-        """Change a setting, or raise an exception."""
+        """Change a setting, or raise an exception if it cannot be changed."""
         raise AttributeError(
             f"{name} of a {type(self).__name__} cannot be changed; make a new one from its state"
         )
 
     def state(self) -> dict[str, Any]:
-        """Return the state, as data for strict JSON, without the problem that the constructor
-        takes.
+        """Return the state as data that can be stored as strict JSON.
+
+        The state does not contain the problem that is passed to the constructor.
         """
         with self._lock:
             state: dict[str, Any] = msgspec.to_builtins(self._saved())
@@ -148,7 +150,7 @@ class Online(ABC):
 
     @abstractmethod
     def _saved(self) -> Saved:
-        """Return the state in its declared form."""
+        """Return the state as an instance of its declared class."""
 
 
 def _escaped(text: str) -> str:
@@ -156,18 +158,18 @@ def _escaped(text: str) -> str:
 
 
 def locked(method: Callable[Concatenate[O, P], T]) -> Callable[Concatenate[O, P], T]:
-    """Return a method that holds the object's lock."""
+    """Decorate a method so that it holds the lock of its object."""
 
     @wraps(method)
     def held(self: O, *args: P.args, **kwargs: P.kwargs) -> T:
         with self._lock:
             return method(self, *args, **kwargs)
 
-    return held  # type: ignore[return-value]  # a wrapper that keeps the name of its first argument
+    return held  # type: ignore[return-value]  # the wrapper keeps the name of the first argument
 
 
 def restoring(method: Callable[P, T]) -> Callable[P, T]:
-    """Return a `from_state` whose error messages name the part of the state."""
+    """Decorate `from_state` so that error messages name the invalid part of the state."""
 
     @wraps(method)
     def named(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -183,7 +185,7 @@ def restoring(method: Callable[P, T]) -> Callable[P, T]:
 
 
 def distinct(name: str, keys: list[Key]) -> list[Key]:
-    """Return keys after checking that they are distinct."""
+    """Check that keys are valid and distinct, and return the keys."""
     found = [key_of(f"{name}[{index}]", key) for index, key in enumerate(keys)]
     if len(set(found)) < len(found):
         raise InvalidInput(f"{name}: expected different keys, got {describe(keys)}")
@@ -191,7 +193,7 @@ def distinct(name: str, keys: list[Key]) -> list[Key]:
 
 
 def expect(good: bool, name: str, expected: str, value: object) -> None:
-    """Check that a part of a state is consistent with the others."""
+    """Raise an exception unless a part of a state is consistent with the other parts."""
     if not good:
         raise InvalidInput(f"{name}: expected {expected}, got {describe(value)}")
 
@@ -202,5 +204,5 @@ def normal(values: Floats) -> Floats:
 
 
 def bounded(value: float) -> Any:
-    """Return a number in the form of a state, in which infinity is the text "inf"."""
+    """Return a number in the form used in states, where infinity is the text "inf"."""
     return "inf" if value == math.inf else value

@@ -1,5 +1,6 @@
 """A scheduler for servers that decides how many tokens each client drafts in each round (paper 5,
 Algorithm 1).
+
 >>> scheduler = GoodputScheduler(3, budget_tokens=9)
 >>> scheduler.allocate()
 array([3, 3, 3])
@@ -69,28 +70,31 @@ COLUMNS = {
     "draft_seconds_per_token": "draft_seconds_per_token",
     "network_seconds": "network_seconds",
 }
-"""Arguments of a scheduler with an entry per client, and the names of these entries in `join`."""
+"""Arguments of a scheduler with one entry per client, with the names of these arguments in `join`.
+"""
 
 _OPEN_ROUNDS = 64
-"""Number of last rounds that clients may still report."""
+"""Number of most recent rounds that clients may still report."""
 
 
 _PRESSURE_STEP, _MAX_PRESSURE = 0.5, 8.0
-"""Increase of the logarithm of a weight in a round without any of the guaranteed goodput per
-second, and its maximum.
+"""Increase of the logarithm of a weight in a round in which a client receives none of its
+guaranteed goodput per second, and the maximum total increase.
 """
 
 _LEFT = -3
-"""Marker in place of the drafts of a client that has left."""
+"""Marker that replaces the number of drafts of a client that has left."""
 
 
 _KEPT = [col.GOODPUT, col.PROMISE, col.DRAFT_SECONDS, col.NETWORK_SECONDS, col.PRESSURE]
-"""Facts of a client that all policies have, in addition to its weight and estimate."""
+"""Columns with facts about a client that all policies share, besides the weight and the estimate.
+"""
 
 
 class _Round(NamedTuple):
-    """Drafts of a round by client. ABSENT marks the clients that were not in the round or have
-    reported.
+    """The drafts of a round, by client.
+
+    ABSENT marks the clients that did not take part in the round or have already reported.
     """
 
     clients: tuple[Key, ...]
@@ -122,35 +126,36 @@ class _State(SavedTotals):
 
 
 class GoodputScheduler(Online):
-    """Distribute a verifier's token budget fairly, and learn the clients' acceptance rates.
+    """A scheduler that distributes the token budget of a verifier fairly and learns the acceptance
+    rates of the clients.
 
     In each round, call `allocate`, let the clients draft and the server verify, and call `observe`
-    with the numbers of accepted drafts. Time is measured in rounds only. Rounds may overlap:
-    `allocate` can be called for only those clients that are ready, and late clients report with the
-    number of the round. A client that does not report soon gets only single drafts.
+    with the numbers of accepted drafts. Time is measured only in rounds. Rounds may overlap:
+    `allocate` can be called for the clients that are ready, and late clients report with the number
+    of the round. A client that has not reported for some time receives only single drafts.
 
     Parameters
     ----------
     clients
-        Names of the clients, or their number.
+        Names of the clients, or the number of clients.
     budget_tokens
-        Draft tokens C per round. Budget, policy and weights may be changed at any time.
+        Number of draft tokens C per round. Budget, policy and weights may be changed at any time.
     policy
-        "robust", "gradient", or one of them with options.
+        Policy: "robust", "gradient", or an instance of one of these policies with options.
     fairness
         Exponent g of the utility: 1 for proportional fairness, 0 for the weighted sum of the rates.
     per
-        Unit of goodput and its guarantees, "round" or "second". Per second, the length of a round
-        is the time in which its slowest client drafts and sends, plus the verification.
+        Unit of goodput and its guarantees, "round" or "second". For "second", the duration of a
+        round is the time in which the slowest client drafts and sends, plus the verification.
     verify_overhead_seconds
-        Constant time of the verification of a round.
+        Constant part of the duration of a verification, in seconds.
     verify_seconds_per_token
-        Time of the verification per token.
+        Duration of a verification per token, in seconds.
     **columns
-        Lists with an entry per client: weights (default 1), max_draft_tokens (default: no cap),
-        initial_estimates (default: the policy's), min_goodput (default: no guaranteed rate),
-        draft_seconds_per_token and network_seconds (default 0). If the budget is too small for all
-        guaranteed rates, each is met as far as possible.
+        Lists with one entry per client: weights (default 1), max_draft_tokens (default: no limit),
+        initial_estimates (default: determined by the policy), min_goodput (default: no guaranteed
+        rate), draft_seconds_per_token and network_seconds (default 0). If the budget is too small
+        for all guaranteed rates, the rates are satisfied as far as possible.
 
     Raises
     ------
@@ -247,17 +252,17 @@ class GoodputScheduler(Online):
 
     @property
     def clients(self) -> tuple[Key, ...]:
-        """The clients in the order of `allocate`."""
+        """Names of the clients, in the order of `allocate`."""
         return self._clients
 
     @property
     def budget_tokens(self) -> int:
-        """Draft tokens C per round."""
+        """Number of draft tokens C per round."""
         return self._budget
 
     @budget_tokens.setter
     def budget_tokens(self, value: int) -> None:
-        """Change the budget of later rounds."""
+        """Change the budget for subsequent rounds."""
         with self._lock:
             budget = integer("budget_tokens", value, 0, MAX_TOKENS)
             self._restart(self._facts, self._counts, self._clients)
@@ -265,12 +270,12 @@ class GoodputScheduler(Online):
 
     @property
     def weights(self) -> Floats:
-        """The weights of the clients in their order."""
+        """Weights of the clients, in the order of `clients`."""
         return self._facts[:, col.WEIGHT].copy()
 
     @weights.setter
     def weights(self, values: Sequence[float] | Floats) -> None:
-        """Change the weights from now on."""
+        """Change the weights for subsequent rounds."""
         with self._lock:
             facts = self._facts.copy()
             given = sequence("weights", values, len(self._clients))
@@ -284,7 +289,7 @@ class GoodputScheduler(Online):
             super()._change(name, value)
         policy = _checked_policy(value)
         facts = first_facts(policy, self._facts[:, col.WEIGHT], self._facts[:, col.ESTIMATE])
-        facts[:, _KEPT] = self._facts[:, _KEPT]  # other beliefs of the old policy are lost
+        facts[:, _KEPT] = self._facts[:, _KEPT]  # all other facts of the old policy are discarded
         options = options_of(policy, self._fairness)
         discounts = discounts_of(policy)
         self._restart(facts, self._counts, self._clients)
@@ -295,17 +300,17 @@ class GoodputScheduler(Online):
 
     @property
     def round_number(self) -> int:
-        """The number of the last round of `allocate`, counted from 0; -1 before the first."""
+        """Number of the last allocated round, counted from 0; -1 before the first round."""
         return self._last_round
 
     @property
     def estimates(self) -> Floats:
-        """The estimated acceptance rate of each client."""
+        """Estimated acceptance rate of each client."""
         return self._facts[:, col.ESTIMATE].copy()
 
     @property
     def goodput(self) -> Floats:
-        """Smoothed goodput of each client per round or per second (Eq. 4)."""
+        """Smoothed goodput of each client, per round or per second (Eq. 4)."""
         return self._facts[:, col.GOODPUT] / self._round_seconds
 
     @locked
@@ -320,7 +325,9 @@ class GoodputScheduler(Online):
         draft_seconds_per_token: float = 0.0,
         network_seconds: float = 0.0,
     ) -> None:
-        """Add a client, with the arguments of the constructor; it drafts from the next round on.
+        """Add a client, which drafts from the next round on.
+
+        The arguments correspond to those of the constructor.
 
         Raises
         ------
@@ -353,8 +360,8 @@ class GoodputScheduler(Online):
         )
 
     def _check_seconds(self, facts: Floats) -> None:
-        """Refuse clients for which a round would take no time, because rates per second would be
-        infinite.
+        """Refuse clients for which the duration of a round would be 0, because rates per second
+        would be infinite.
         """
         if self.per == "second" and len(facts):
             quickest = self.verify_overhead_seconds + facts[:, col.NETWORK_SECONDS].min()
@@ -366,7 +373,7 @@ class GoodputScheduler(Online):
 
     @locked
     def leave(self, client: Key) -> None:
-        """Remove a client; its part of open rounds no longer counts.
+        """Remove a client; its drafts in open rounds are ignored from now on.
 
         Raises
         ------
@@ -395,7 +402,7 @@ class GoodputScheduler(Online):
         clients: tuple[Key, ...],
         rounds: dict[int, _Round] | None = None,
     ) -> None:
-        """Restart the average of goodput, so that earlier allocations need not be compensated."""
+        """Restart the average of the goodput, so that earlier allocations are not compensated."""
         counts = counts.copy()
         counts[:, col.ROUNDS] = 0
         self._facts, self._counts, self._clients = facts, counts, clients
@@ -404,7 +411,7 @@ class GoodputScheduler(Online):
     # ------------------------------------------------------------------ rounds
 
     def warm_up(self) -> None:
-        """Load the kernels, so that later calls do not compile."""
+        """Load and compile the kernels, so that subsequent calls are fast."""
         twin = self.from_state(self.state())
         if twin.clients:
             twin.observe([0] * len(twin.allocate()))
@@ -412,12 +419,12 @@ class GoodputScheduler(Online):
 
     @locked
     def allocate(self, clients: Iterable[Key] | None = None) -> Ints:
-        """Return the draft tokens of each client in the next round (Eq. 5).
+        """Start the next round, and return the number of draft tokens of each client (Eq. 5).
 
         Parameters
         ----------
         clients
-            Clients that are ready; the others get no drafts. None for all clients.
+            Clients that are ready; all other clients receive no drafts. None for all clients.
 
         Raises
         ------
@@ -448,12 +455,12 @@ class GoodputScheduler(Online):
         return drafts
 
     def _best_per_second(self, drafts: Ints) -> tuple[Floats, Ints, float, int]:
-        """Return the round with the largest weighted sum of rates per second.
+        """Plan the round with the largest weighted sum of rates per second.
 
-        The method returns the facts after the round, its drafts, the mean duration of a round in
-        seconds, and the number of timed rounds. Clients whose draft is due get one first. The
-        weight of a client rises as long as its rate is below the guaranteed one. Drafts delay the
-        round, so that a client may get a lower rate with more drafts.
+        Return the facts after the round, its drafts, the mean duration of a round in seconds, and
+        the number of timed rounds. Clients that must be tested receive a draft first. The weight of
+        a client rises while its rate is below the guaranteed rate. Because drafts delay the round,
+        more drafts may lower the rate of a client.
         """
         ready = np.flatnonzero(drafts != col.ABSENT)
         learned = self._facts.copy()
@@ -485,7 +492,7 @@ class GoodputScheduler(Online):
         )
         prices = np.exp(logs - logs.max())
         best = np.maximum(best_sum(one, prices, Budget(one))[1], due)
-        while best.sum() > self._budget:  # due drafts replace those of least value
+        while best.sum() > self._budget:  # required drafts replace the least valuable drafts
             last = np.where(best > due, prices * facts[:, col.ESTIMATE] ** best, math.inf)
             best[last.argmin()] -= 1
         timed = self._timed_rounds + 1
@@ -515,24 +522,24 @@ class GoodputScheduler(Online):
         Parameters
         ----------
         accepted
-            Accepted drafts of each client before the first rejection, in the order of the
-            allocation or by client. Clients that are left out may report later; nothing is learned
-            from a round that no client reports.
+            Number of accepted drafts of each client before the first rejection, in the order of the
+            allocation or by client. Omitted clients may report later; nothing is learned from a
+            round that no client reports.
         tested
-            Number of tested drafts of each client: the accepted ones and the first rejected one.
-            Only needed if clients drafted fewer tokens than allocated; otherwise it follows from
-            `accepted`.
+            Number of tested drafts of each client: the accepted drafts and the first rejected
+            draft. It is needed only if clients drafted fewer tokens than allocated; otherwise, it
+            follows from `accepted`.
         acceptance_ratios
-            Mean of min(1, p/q) over all drafted tokens (Eq. 3), which contains more information
-            than the numbers. Ignored for clients without drafts, even if NaN.
+            Mean of min(1, p/q) over all drafted tokens of each client (Eq. 3), which contains more
+            information than the numbers. Values for clients without drafts are ignored, even NaN.
         round
-            Number of the round, one of the last 64; None for the last one.
+            Number of the round, one of the last 64 rounds; None for the last round.
 
         Raises
         ------
         InvalidInput
-            If the round does not exist, a client was not in it or has already reported, or a value
-            is impossible.
+            If the round does not exist, if a client did not take part in the round or has already
+            reported, or if a value is impossible.
         """
         number = self._last_round if round is None else integer("round", round, 0)
         if number not in self._rounds:
@@ -584,7 +591,7 @@ class GoodputScheduler(Online):
         if roster != self._clients:
             places = [roster.index(key) if key in roster else -1 for key in self._clients]
             rows = np.array(places, np.int64)
-            # clients that were not in the round get the entry at the end
+            # Clients that were not in the round use the appended last entry.
             known = np.append(known, col.ABSENT)[rows]
             taken, hits, evidence = (
                 np.append(values, 0)[rows] for values in (taken, hits, evidence)
@@ -643,12 +650,12 @@ class GoodputScheduler(Online):
     @classmethod
     @base.restoring
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return a scheduler with a given state.
+        """Restore a scheduler from a state.
 
         Raises
         ------
         InvalidInput
-            If the value is not the state of a scheduler.
+            If the data is not a valid state of a scheduler.
         """
         found = _State.read(state)
         options = dict(found.policy)
@@ -679,7 +686,7 @@ class GoodputScheduler(Online):
         high[[col.ESTIMATE, col.PRIOR]], high[col.PRESSURE] = 1.0, _MAX_PRESSURE
         if isinstance(policy, Robust):
             beliefs = range(col.MEMORIES + 2 * len(scheduler._discounts), width)
-            # sums of beliefs have rounding errors
+            # Sums of probabilities have rounding errors.
             high[[col.BY_PLACE, *range(col.RATES, col.MEMORIES), *beliefs]] = 1.0 + 1e-9
         for row, values in enumerate(facts):
             for column in np.flatnonzero(~((low <= values) & (values <= high))):
@@ -730,7 +737,7 @@ def _kernels() -> ModuleType:
 def _column(
     name: str, values: Any, accepted: Any, roster: tuple[Key, ...], kinds: str
 ) -> NDArray[Any]:
-    """Return values in the order of the round, with 0 for clients that are left out."""
+    """Return values in the order of the round, with 0 for omitted clients."""
     if isinstance(values, Mapping) != isinstance(accepted, Mapping) or (
         isinstance(values, Mapping) and values.keys() != accepted.keys()
     ):
@@ -753,7 +760,7 @@ def _column(
 
 
 def _defect(client: Key, drafts: int, accepted: int, tested: int) -> InvalidInput:
-    """Return an exception about the invalid numbers of a client."""
+    """Return an exception that describes the invalid numbers of a client."""
     if not 0 <= accepted <= drafts:
         return InvalidInput(
             f"accepted[{describe(client)}]: expected 0 to {drafts}, its draft tokens, got"

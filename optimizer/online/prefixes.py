@@ -1,5 +1,5 @@
-"""Prefixes of unfinished responses in a server's cache, and responses that are served early to free
-the cache.
+"""Prefix cache of a server: the cached prefixes of unfinished responses, and the responses that are
+served early to free the cache.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from specopt.online.base import Saved, distinct, expect
 
 _SIZE, _CACHED, _DUE, _WINDOW, _AWAY, _SPEED, _AHEAD = range(7)  # rows of `Prefixes._columns`
 _RECENT_BATCHES = 50
-"""Number of batches over which the time of a batch is averaged."""
+"""Number of batches over which the duration of a batch is averaged."""
 
 
 class SavedPrefixes(Saved):
-    """State of `Prefixes`."""
+    """The state of `Prefixes`."""
 
     keys: list[Key]
     columns: Annotated[list[list[Number]], Meta(min_length=7, max_length=7)]
@@ -31,7 +31,7 @@ class SavedPrefixes(Saved):
 
 
 class Prefixes:
-    """The simulator's model of a prefix cache, for responses with names.
+    """A prefix cache for responses that are identified by keys, with the model of the simulator.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ class Prefixes:
         self._batches, self._batch_seconds = 0, 0.0
 
     def ahead_seconds(self, key: Key) -> float:
-        """Return the time by which a response is served earlier than necessary while its prefix is
-        cached.
+        """Return how much earlier than necessary a response is served while its prefix is cached,
+        in seconds.
         """
         return float(self._columns[_AHEAD, self._places[key]]) if key in self._places else 0.0
 
@@ -60,12 +60,12 @@ class Prefixes:
         Parameters
         ----------
         keys
-            Requests of the batch; their own prefixes stay.
+            Keys of the requests in the batch; their own prefixes are not evicted.
         rows
-            One row per request: bytes, due time, seconds of a window, seconds between two
-            verifications, and speed.
+            Values per request: size in bytes, time at which the request is due, window in seconds,
+            time between two verifications in seconds, and speed.
         seconds
-            Time of the batch.
+            Duration of the batch, in seconds.
         """
         after = type(self)(self.room_bytes)
         new = [key for key in keys if key not in self._places]
@@ -81,13 +81,13 @@ class Prefixes:
         first[places] = np.inf
         before = used[_CACHED].copy()
         kernels().evict(self.room_bytes, used[_CACHED], first)
-        # they are read by this batch, and stay even if they exceed the cache
+        # The prefixes of the batch are in use, and stay even if they exceed the cache.
         used[_CACHED, places] = used[_SIZE, places]
         after._batches = min(self._batches + 1, _RECENT_BATCHES)
         change = min(seconds, LARGEST) - self._batch_seconds
         after._batch_seconds = self._batch_seconds + change / after._batches
-        # sorted by the first 16 bits, which is ten times as fast; the order of speeds within 1 % is
-        # irrelevant
+        # Sorting by the first 16 bits is ten times as fast, and the order of speeds within 1 % is
+        # irrelevant.
         with np.errstate(over="ignore"):
             speed = used[_SPEED].astype(np.float32)
         order = np.argsort((speed.view(np.uint32) >> 16).astype(np.uint16), kind="stable")
@@ -115,7 +115,7 @@ class Prefixes:
         del self._keys[-1], self._places[key]
 
     def state(self) -> SavedPrefixes:
-        """Return the state."""
+        """Return the state of the cache."""
         return SavedPrefixes(
             keys=self._keys.copy(),
             columns=self._columns.tolist(),
@@ -124,7 +124,7 @@ class Prefixes:
         )
 
     def restore(self, state: SavedPrefixes, shift_seconds: float) -> None:
-        """Restore a state; all times are shifted."""
+        """Restore the cache from a state, with all times shifted by `shift_seconds`."""
         self._keys = distinct("prefixes.keys", state.keys)
         self._places = {key: place for place, key in enumerate(self._keys)}
         for row, values in enumerate(state.columns):
@@ -143,7 +143,7 @@ class Prefixes:
 
 @cache
 def kernels() -> ModuleType:
-    """Return the kernels of the simulator, which take time to import."""
+    """Import and return the kernels of the simulator, which are slow to import."""
     import specopt.solvers.verification_batch.kernels.simulation as simulation
 
     return simulation

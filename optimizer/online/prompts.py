@@ -1,5 +1,5 @@
-"""Knowledge of the cloud about itself and its devices: moving averages and a learned delay g (paper
-4, Sec. 3.2).
+"""Monitor with which the cloud learns about itself and its devices, by moving averages and a
+learned delay g (paper 4, Sec. 3.2).
 
 >>> from specopt.instances.prompt_chunking.workload import FIGURE_1
 >>> link = {"uplink_bytes_per_second": 7.5e6, "downlink_bytes_per_second": 12.5e6}
@@ -41,7 +41,7 @@ from specopt.online.base import (
 )
 
 KNOTS = (0.0, 16.0, 64.0, 256.0, 1024.0, 4096.0)
-"""Default knots of g, in tokens."""
+"""Default knots of the piecewise linear delay g, in tokens."""
 
 _Field = Literal["uplink_bytes_per_second", "downlink_bytes_per_second", "draft_seconds"]
 _FIELDS = get_args(_Field)
@@ -62,28 +62,32 @@ class _State(SavedTotals):
 
 
 class PromptMonitor(Online):
-    """Estimate mu and g of the cloud and the links and drafting delays of devices; state problems.
+    """A monitor that estimates the state of the cloud and its devices, from which problems are
+    built.
+
+    It estimates the background tokens mu and the delay g of the cloud, and the bandwidths and
+    drafting delays of devices.
 
     Parameters
     ----------
     cloud_delay
-        Initial g and its knots; None: learned from the first batch on, and constant where nothing
-        is known.
+        Initial delay g with its knots, the points between which g is linear. If None, g is learned
+        from the first batch on, and is constant as long as nothing else is known.
     smoothing
-        Weight alpha in Eq. 1-2, also for devices.
+        Weight alpha of the past in Eq. 1-2, which is also used for devices.
     pinned
-        Position at which a batch changes g: its own tokens ("observed"), or the smoothed tokens mu
-        ("smoothed"), as in Eq. 2. The latter mixes the delays of large and small batches in one
-        knot, so that g becomes too flat.
+        Position at which a batch changes g: the tokens of the batch ("observed"), or the smoothed
+        tokens mu ("smoothed"), as in Eq. 2. The latter mixes the delays of large and small batches
+        at the same knot, which makes g too flat.
     outlier_limit
         Maximum deviation of a measured delay or bandwidth, as a multiple of the mean deviation;
         None for the plain moving averages of the paper. mu is always a plain average.
     uplink_bytes_per_second
-        Uplink of devices without observations; None for the mean of the others.
+        Uplink bandwidth of devices without observations; None for the mean of the other devices.
     downlink_bytes_per_second
-        Downlink of devices without observations; None for the mean of the others.
+        Downlink bandwidth of devices without observations; None for the mean of the other devices.
     draft_seconds
-        Drafting delay of devices without observations; None for the mean of the others.
+        Drafting delay of devices without observations; None for the mean of the other devices.
 
     Raises
     ------
@@ -136,7 +140,7 @@ class PromptMonitor(Online):
         self._tokens: Floats = np.array(KNOTS) if cloud_delay is None else cloud_delay.tokens
         self._seconds = None if cloud_delay is None else cloud_delay.seconds
         self._batches = Average()
-        # relative errors of g at the nearest knot: small batches are not representative
+        # Relative errors of g by nearest knot, because small batches are not representative.
         self._errors = [Average()] * len(self._tokens)
         self._devices: dict[Key, dict[_Field, Average]] = {}
 
@@ -147,7 +151,10 @@ class PromptMonitor(Online):
 
     @locked
     def observe_batch(self, tokens: float, seconds: float) -> None:
-        """Learn from a batch: its tokens and its time in the pipeline without waiting (Eq. 1-2).
+        """Learn from a batch (Eq. 1-2).
+
+        `tokens` is the number of tokens of the batch, and `seconds` is its time in the pipeline
+        without waiting.
 
         Raises
         ------
@@ -156,7 +163,7 @@ class PromptMonitor(Online):
         """
         size = number("tokens", tokens, 0.0, LARGEST)
         delay = number("seconds", seconds, 0.0, LARGEST)
-        # tokens are counted, not measured: a large batch is not an outlier
+        # Tokens are counted, not measured, so a large batch is not an outlier.
         batches = self._batches.after(size, self.smoothing, math.inf)
         errors, off = self._errors.copy(), 0.0
         if self._seconds is None:
@@ -194,7 +201,7 @@ class PromptMonitor(Online):
         downlink_bytes_per_second: float | None = None,
         draft_seconds: float | None = None,
     ) -> None:
-        """Learn from measurements of a device; None: not measured.
+        """Learn from measurements of a device; None means that a quantity was not measured.
 
         Raises
         ------
@@ -211,14 +218,14 @@ class PromptMonitor(Online):
 
     @locked
     def forget(self, device: Key) -> None:
-        """Remove all observations of a device, if there are any."""
+        """Remove all observations of a device, if any."""
         self._devices.pop(key_of("device", device), None)
 
     # ------------------------------------------------------------------ estimates
 
     @property
     def background_tokens(self) -> float:
-        """Smoothed tokens mu of Eq. 1; 0 before the first batch."""
+        """Smoothed number of tokens mu of Eq. 1; 0 before the first batch."""
         return float(normal(np.array(self._batches.value)))
 
     @property
@@ -228,7 +235,7 @@ class PromptMonitor(Online):
         Raises
         ------
         InvalidInput
-            If it is unknown.
+            If the delay is still unknown.
         """
         if self._seconds is None:
             raise InvalidInput(
@@ -238,14 +245,15 @@ class PromptMonitor(Online):
 
     @property
     def devices(self) -> tuple[Key, ...]:
-        """Devices with observations."""
+        """Keys of the devices with observations."""
         with self._lock:
             return tuple(self._devices)
 
     @locked
     def device(self, device: Key, name: _Field) -> float:
-        """Return a device's moving average; without observations, the given value or the mean of
-        other devices.
+        """Return the moving average of a quantity of a device.
+
+        If the quantity was not observed, return the initial value or the mean of the other devices.
 
         Raises
         ------
@@ -272,20 +280,16 @@ class PromptMonitor(Online):
         pipeline_length: int,
         **fields: Any,
     ) -> PromptChunkingProblem:
-        """Return the problem of a device's next prompt.
+        """Return the problem for the next prompt of a device.
 
         Parameters
         ----------
         device
             Name of the device.
-        prompt_tokens
-            Field of the problem.
-        bytes_per_token
-            Field of the problem.
-        pipeline_length
-            Field of the problem.
+        prompt_tokens, bytes_per_token, pipeline_length
+            Fields of the problem with the same names.
         fields
-            Other fields of the problem.
+            Other fields of the problem, by name.
 
         Raises
         ------
@@ -306,7 +310,7 @@ class PromptMonitor(Online):
 
     @locked
     def parallel_steps(self, device: Key, draft_tokens: int, *, bytes_per_token: float) -> int:
-        """Return the number of parallel steps lambda of Eq. 6 for a draft of a given length.
+        """Return the number of parallel steps lambda for a draft of the given length (Eq. 6).
 
         Raises
         ------
@@ -341,12 +345,12 @@ class PromptMonitor(Online):
     @classmethod
     @restoring
     def from_state(cls, state: Mapping[str, Any]) -> Self:
-        """Return a monitor with a given state.
+        """Restore a monitor from a state.
 
         Raises
         ------
         InvalidInput
-            If the value is not the state of a monitor.
+            If the data is not a valid state of a monitor.
         """
         found = _State.read(state)
         seconds = np.zeros(len(found.tokens)) if found.seconds is None else np.array(found.seconds)
@@ -378,9 +382,10 @@ class PromptMonitor(Online):
     # ------------------------------------------------------------------ inside
 
     def _place(self, tokens: float) -> tuple[int, float]:
-        """Return the index of the knot to the left, and the weight of the knot to the right.
+        """Return the index of the knot to the left, and the interpolation weight of the knot to the
+        right.
 
-        The weight is above 1 beyond the last knot.
+        The weight exceeds 1 beyond the last knot.
         """
         knots = self._tokens
         if tokens <= knots[0]:
@@ -390,7 +395,7 @@ class PromptMonitor(Online):
 
 
 def _measured(*values: float | None) -> dict[_Field, float]:
-    """Return the given measurements of a device by name."""
+    """Check the given measurements of a device, and return the measurements by name."""
     given = zip(_FIELDS, values, strict=True)
     return {
         name: number(name, value, SMALLEST, LARGEST) for name, value in given if value is not None
@@ -398,16 +403,16 @@ def _measured(*values: float | None) -> dict[_Field, float]:
 
 
 def _pin(s: Floats, left: int, weight: float, before: float, target: float) -> None:
-    """Change g at a position from `before` to a target.
+    """Change the value of g at a position from `before` to `target`.
 
-    The change of the two neighbouring knots is minimal; the others are then adapted to keep the
-    order.
+    The two neighbouring knots are changed as little as possible. The remaining knots are then
+    adjusted so that g remains nondecreasing.
     """
     right = left + 1
     shift = (target - before) / ((1.0 - weight) * (1.0 - weight) + weight * weight)
     s[left] += shift * (1.0 - weight)
     s[right] += shift * weight
-    if s[left] < 0.0:  # no delay is negative: the right knot alone carries the target
+    if s[left] < 0.0:  # delays are nonnegative, so only the right knot changes
         s[left] = 0.0
         s[right] = target / weight if weight > 0.0 else s[right]
     if s[left] > s[right] and weight > 0.0:

@@ -1,7 +1,7 @@
 """A scheduler for engines: tasks join at any time, and every step is planned when it begins.
 
-It does not know output lengths. In each step it chooses the drafting tasks, the numbers of draft
-tokens, and the batches; every present task is served.
+The scheduler does not know output lengths. For each step, it chooses the drafting tasks, the
+numbers of draft tokens, and the batches. Every present task is served in every step.
 
 >>> from specopt.instances.continuous_serving.paper_1 import paper_1
 >>> scheduler = ServingScheduler(paper_1())  # uses its models, runtimes and memory, not its tasks
@@ -34,7 +34,7 @@ from specopt.solvers.continuous_serving.step_choice import Learned, StepChoice, 
 
 @dataclass(frozen=True)
 class Batch:
-    """Tasks that run together in one step.
+    """A batch: tasks that run together in one step.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ class Batch:
     speculation_length
         Number of draft tokens for each task.
     finish_seconds
-        Time from the start of the step to the end of the batch's verification.
+        Time from the start of the step to the end of the verification of the batch, in seconds.
     """
 
     keys: tuple[Key, ...]
@@ -53,14 +53,14 @@ class Batch:
 
 @dataclass(frozen=True)
 class Step:
-    """Batches of a step.
+    """A planned step.
 
     Parameters
     ----------
     batches
-        Batches in order; empty if there is no task.
+        Batches in execution order; empty if there are no tasks.
     seconds
-        Duration of the step.
+        Duration of the step, in seconds.
     """
 
     batches: tuple[Batch, ...]
@@ -74,18 +74,18 @@ class _State(SavedTotals):
 
 
 class ServingScheduler(Online):
-    """Plan every step of a server when it begins, from the tasks present.
+    """A scheduler that plans every step of a server when the step begins, from the tasks present.
 
     Parameters
     ----------
     deployment
         Problem whose models, runtimes, memory, acceptance rate and speculation lengths are used;
-        its tasks are ignored. With `min_speculation_length` 0, tasks may stop drafting for a while.
-        It may be changed at any time, for example if the memory changes: ``scheduler.deployment =
-        dataclasses.replace(...)``.
+        its tasks are ignored. With `min_speculation_length` 0, tasks may temporarily stop drafting.
+        The deployment may be changed at any time, for example if the memory changes:
+        ``scheduler.deployment = dataclasses.replace(...)``.
     mechanism
-        Mechanism by which tasks are served; None for the one in the problem, or with overlap if the
-        problem leaves it open.
+        Mechanism by which tasks are served; None for the mechanism of the problem, or for overlap
+        if the problem does not specify a mechanism.
 
     Raises
     ------
@@ -118,7 +118,7 @@ class ServingScheduler(Online):
         self._deployment = deployment
         self._choice = StepChoice(deployment, self._mechanism)
         self._tasks: dict[Key, Task] = {}
-        # tasks of the running step before it, and their draft tokens
+        # States of the tasks before the running step, and their numbers of draft tokens.
         self._running: dict[Key, tuple[Task, int]] | None = None
         self._learned = Learned()
 
@@ -138,34 +138,36 @@ class ServingScheduler(Online):
 
     @property
     def tasks(self) -> tuple[Key, ...]:
-        """Present tasks, in the order of submission."""
+        """Keys of the present tasks, in the order of submission."""
         with self._lock:
             return tuple(self._tasks)
 
     @property
     def stay_tokens(self) -> float:
-        """Expected number of tokens until a present task finishes: the mean residual life of the
-        lengths observed so far.
+        """Expected number of tokens until a present task finishes.
+
+        The value is the mean residual life of the output lengths observed so far.
         """
         return self._learned.stay_tokens
 
     @locked
     def warm_up(self) -> None:
-        """Load the kernel and decide once, so that later calls do not compile."""
+        """Load and compile the kernel by planning one step, so that subsequent calls are fast."""
         self._choice.choose([Task(1.0, 1.0, 0.5)], self._learned)
 
     @locked
     def submit(self, key: Key, *, input_tokens: int, acceptance_rate: float | None = None) -> None:
-        """Add a task whose input has arrived; it takes part from the next step on.
+        """Add a task whose input has arrived; the task takes part from the next step on.
 
         Parameters
         ----------
         key
             Name of the task until it has finished.
         input_tokens
-            Length of its prompt.
+            Number of tokens of the prompt.
         acceptance_rate
-            Acceptance rate of the task; None for the deployment's rate, or its mean over tasks.
+            Acceptance rate of the task; None for the rate of the deployment, or for the mean of its
+            rates if they depend on the task.
 
         Raises
         ------
@@ -189,7 +191,7 @@ class ServingScheduler(Online):
         Raises
         ------
         InvalidInput
-            If no task has this key.
+            If no present task has this key.
         """
         key = key_of("key", key)
         if key not in self._tasks:
@@ -200,7 +202,7 @@ class ServingScheduler(Online):
 
     @locked
     def next_step(self) -> Step:
-        """Return the next step, in which every present task is in one batch.
+        """Plan and return the next step, in which every present task belongs to one batch.
 
         Raises
         ------
@@ -230,20 +232,20 @@ class ServingScheduler(Online):
     def complete(
         self, gained: Mapping[Key, float] | None = None, finished: Iterable[Key] = ()
     ) -> None:
-        """Report that the step has ended.
+        """Report that the running step has ended.
 
         Parameters
         ----------
         gained
-            New tokens of each of its tasks; for tasks that are left out, the mean of Eq. 7.
+            Number of new tokens of each task; for omitted tasks, the mean of Eq. 7 is used.
         finished
-            Tasks that have finished.
+            Keys of the tasks that have finished.
 
         Raises
         ------
         InvalidInput
-            If no step is running, a task was not in it, or a number of tokens is outside its
-            domain.
+            If no step is running, if a task was not in the step, or if a number of tokens is
+            outside its domain.
         """
         if self._running is None:
             raise InvalidInput("complete: no step is running; call `next_step()` first")
@@ -262,7 +264,7 @@ class ServingScheduler(Online):
         gain = error = 0.0
         for key, (task, length) in self._running.items():
             if tasks.get(key) is not task:
-                continue  # cancelled during the step; its key may be in use again
+                continue  # cancelled during the step; the key may be in use again
             mean = expected_tokens_per_step(task.rate, length)
             new = tokens.get(key, mean)
             tasks[key] = task.after(new, length)
@@ -287,13 +289,13 @@ class ServingScheduler(Online):
     @classmethod
     @restoring
     def from_state(cls, deployment: ContinuousServingProblem, state: Mapping[str, Any]) -> Self:
-        """Return a scheduler with a given state; a step that was running must be planned again.
+        """Restore a scheduler from a state; a step that was running must be planned again.
 
         Raises
         ------
         InvalidInput
-            If the value is not the state of a scheduler, or the problem does not allow its
-            mechanism.
+            If the data is not a valid state of a scheduler, or if the problem does not allow the
+            mechanism of the state.
         """
         found = _State.read(state)
         mechanism: Any = found.mechanism

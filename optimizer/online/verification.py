@@ -1,11 +1,11 @@
-"""A scheduler for servers, which turns requests into batches with the policies and code of the
+"""A scheduler for servers that combines requests into batches, with the policies and code of the
 simulator.
 
-Calls are thread-safe: every call holds a lock, and takes effect completely or, with an exception,
-not at all. No request is lost or served twice. A failed batch is put back (`abandon`), and so is a
-batch whose end is not reported within `lost_after_seconds`. `complete` returns the requests that it
-served. If the durations of batches are reported, the scheduler corrects its estimates, for example
-for a machine that is slower than expected or becomes slower.
+Calls are thread-safe: every call holds a lock, and takes effect completely or, if it raises an
+exception, not at all. No request is lost or served twice. The requests of a failed batch
+(`abandon`), or of a batch whose end is not reported within `lost_after_seconds`, return to the
+queue. `complete` returns the served requests. If the durations of batches are reported, the
+scheduler corrects its estimates, for example if a machine is slower than expected.
 
 >>> from specopt.instances.verification_batch.workload import TABLE_12
 >>> scheduler = VerificationScheduler(TABLE_12)
@@ -45,14 +45,14 @@ from specopt.online.prefixes import Prefixes, SavedPrefixes, kernels
 from specopt.solvers.policy import as_policy
 from specopt.solvers.verification_batch.policies import NAMED, Policy, PolicyName
 
-# rows of `_Rows.columns`; the first seven are those of the kernel's `Pending`
+# Rows of `_Rows.columns`; the first seven rows are the fields of the kernel record `Pending`.
 _VALUE, _NEW, _CACHED, _DEADLINE, _DUE, _LATEST, _AHEAD, _SPEED, _ALLOWED = range(9)
 _UNSEEN = -1.0  # value of `_ALLOWED` before the first decision about the request
 _GONE, _WAITS, _RUNS = range(3)
 _NO_LIMIT = ("memory_bytes", "cache_memory_bytes")
 _OF_RULE = ("policy", "guard_seconds", "memory_bytes")
 _Row = tuple[float, ...]
-"""Values of a request, as in `_Rows.columns`."""
+"""Values of a request, in the order of `_Rows.columns`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,15 +62,16 @@ class Batch:
     Parameters
     ----------
     keys
-        Requests to verify together, most urgent first; empty if the verifier waits for the next
-        request.
+        Keys of the requests to verify together, most urgent first; empty if the verifier should
+        wait for the next request.
     seconds
-        Estimated time of the batch; 0 if it is empty.
+        Estimated duration of the batch, in seconds; 0 if the batch is empty.
     serials
-        Serial numbers, which distinguish its requests from later ones with the same keys.
+        Serial numbers of the requests, which distinguish them from later requests with the same
+        keys.
     drop
-        Responses whose prefixes are evicted from the server's cache before the batch; call `update`
-        for their waiting requests, whose costs change.
+        Keys of the responses whose prefixes are evicted from the cache of the server before the
+        batch. Call `update` for their waiting requests, because the costs of these change.
     """
 
     keys: tuple[Key, ...]
@@ -123,34 +124,36 @@ class _State(SavedTotals):
 
 
 class VerificationScheduler(Online):
-    """Choose the batches of one verifier.
+    """A scheduler that chooses the batches of a single verifier.
 
-    The caller owns the clock. All times are in seconds on one clock, preferably a monotonic one.
-    One batch runs at a time.
+    The caller provides the time. All times are in seconds on the same clock, which should be
+    monotonic. One batch runs at a time.
 
     Parameters
     ----------
     estimator
-        Initial time of a batch (Eq. 18-19); it is corrected by the reports to `complete`. A
-        coefficient of 0 stays 0.
+        Initial estimate of the duration of a batch (Eq. 18-19), which is corrected by the durations
+        reported to `complete`. Coefficients that are 0 remain 0.
     policy
-        Policy that chooses batches.
+        Policy that chooses the batches.
     guard_seconds
-        Guard time delta of Eq. 17.
+        Guard time delta of Eq. 17, in seconds.
     memory_bytes
-        Memory M of Eq. 14; None: no limit.
+        Memory M of Eq. 14; None for no limit.
     kv_bytes_per_token
-        Memory of a cached or new token of a request.
+        Memory per cached or new token of a request, in bytes.
     cache_memory_bytes
-        Size of the server's prefix cache; every batch then lists the prefixes to `drop`, keys name
-        responses, and `forget` reports the end of a response. None: no limit.
+        Size of the prefix cache of the server, in bytes; None for no limit. With a limit, keys
+        identify responses, every batch lists the prefixes to `drop`, and `forget` reports the end
+        of a response.
     lost_after_seconds
-        Time beyond its estimate after which a running batch is considered lost when the next one is
-        requested; its requests then wait again. Infinity: never.
+        Time beyond its estimated end after which a running batch is considered lost when the next
+        batch is requested, in seconds. The requests of a lost batch return to the queue. Infinity
+        if batches are never considered lost.
     refuse_late
         Whether to refuse a request whose response would be late even if no other request arrived.
 
-    All arguments except the estimator and the bytes of a token may be changed at any time:
+    All arguments except the estimator and `kv_bytes_per_token` may be changed at any time:
     ``scheduler.policy = "fcfs"``.
     """
 
@@ -220,18 +223,17 @@ class VerificationScheduler(Online):
         )
         self._lost_after_seconds = _checked("lost_after_seconds", lost_after_seconds)
         self._refuse_late = _checked("refuse_late", refuse_late)
-        self._latest = 0.0  # time of the last call of `next_batch`
+        self._latest = 0.0  # time of the last call to `next_batch`
         self._rows = _Rows()
         self._next_serial = 0
         self._running: tuple[Key, ...] = ()
-        self._work: Floats = np.zeros(
-            len(COEFFICIENTS)
-        )  # features of the running batch, in which its time is linear
+        # The features of the running batch, in which its duration is linear.
+        self._work: Floats = np.zeros(len(COEFFICIENTS))
         self._deadline_of_running = math.inf
 
     @property
     def estimator(self) -> VerificationTime:
-        """Current estimate of the time of a batch."""
+        """Current estimator of the duration of a batch."""
         with self._lock:
             return VerificationTime(
                 **dict(zip(COEFFICIENTS, self._rule.costs.tolist(), strict=True))
@@ -239,13 +241,13 @@ class VerificationScheduler(Online):
 
     @property
     def pending(self) -> tuple[Key, ...]:
-        """Waiting requests, in order of arrival."""
+        """Keys of the waiting requests, in order of arrival."""
         with self._lock:
             return self._rows.keys_of(_WAITS)
 
     @property
     def running(self) -> tuple[Key, ...]:
-        """Requests of the running batch, without those that were cancelled."""
+        """Keys of the requests in the running batch, without cancelled requests."""
         return self._running
 
     def _change(self, name: str, value: Any) -> None:
@@ -265,7 +267,7 @@ class VerificationScheduler(Online):
         )
         rule = policy.rule(self.estimator, *limits, self._kv_bytes_per_token)
         rule = rule._replace(costs=self._rule.costs, tight=self._rule.tight)
-        self._rows.columns[_LATEST] = math.nan  # follows from the policy
+        self._rows.columns[_LATEST] = math.nan  # recomputed by the policy
         setattr(self, f"_{name}", value)
         self._rule = rule
         if self._prefixes is not None:
@@ -278,7 +280,7 @@ class VerificationScheduler(Online):
         }
 
     def warm_up(self) -> None:
-        """Load the kernels and serve one request, so that later calls do not compile."""
+        """Load and compile the kernels by serving one request, so that later calls are fast."""
         twin = type(self)(
             self.estimator,
             self.policy,
@@ -297,7 +299,7 @@ class VerificationScheduler(Online):
             arrival_seconds=0.0,
         )
         batch = twin.next_batch(0.0)
-        assert batch.keys  # every policy chooses it, because its deadline is far away
+        assert batch.keys  # every policy serves a request with a distant deadline
         twin.complete(batch, seconds=1.0)
         twin._rows.compact()
 
@@ -321,7 +323,7 @@ class VerificationScheduler(Online):
         Parameters
         ----------
         key
-            Name of the request (or of its response) until it is complete.
+            Name of the request (or of its response) until the request is complete.
         class_speed
             Minimum speed tau of the response, in tokens per second.
         expected_tokens
@@ -331,16 +333,16 @@ class VerificationScheduler(Online):
         cached_tokens
             Number of tokens L_cached to read.
         response_start_seconds
-            Start of the response.
+            Time at which the response started.
         tokens_done
             Number of tokens of the response so far.
         iteration_start_seconds
             Time at which the device started this iteration.
         return_seconds
-            Time in which the result is sent back to the device.
+            Time for sending the result back to the device, in seconds.
         arrival_seconds
-            Arrival of the request; None for the time of the next call of `next_batch`.
-            `refuse_late` requires it.
+            Time of arrival; None for the time of the next call to `next_batch`. With `refuse_late`,
+            the time is required.
 
         Raises
         ------
@@ -348,7 +350,7 @@ class VerificationScheduler(Online):
             If the key is in use or invalid, a value is outside its domain, or the request alone
             exceeds the memory.
         Refused
-            If the response would be late and late requests are refused.
+            If late requests are refused and the response would be late.
         """
         key = key_of("key", key)
         if key in self._rows.serial_of:
@@ -397,8 +399,9 @@ class VerificationScheduler(Online):
             )
 
     def _soonest(self, now: float, values: _Row) -> float:
-        """Return the time at which a request with these values would be done, batch after batch by
-        the policy.
+        """Return the earliest time at which a request with these values would be completed.
+
+        The policy is simulated for one batch at a time, without further arrivals.
         """
         rows = self._rows
         waits = rows.status[: rows.count] == _WAITS
@@ -420,19 +423,19 @@ class VerificationScheduler(Online):
 
     @locked
     def update(self, key: Key, *, new_tokens: int, cached_tokens: int) -> None:
-        """Change the tokens of a waiting request, for example because its prefix was evicted."""
+        """Change the token numbers of a waiting request, for example if its prefix was evicted."""
         self._rows.columns[_NEW : _CACHED + 1, self._place(key)] = self._tokens(
             new_tokens, cached_tokens
         )
 
     @locked
     def cancel(self, key: Key) -> None:
-        """Remove a request that waits or runs; `complete` will not return it.
+        """Remove a waiting or running request, which `complete` will then not return.
 
         Raises
         ------
         InvalidInput
-            If the request neither waits nor runs.
+            If no waiting or running request has this key.
         """
         key = key_of("key", key)
         if key not in self._rows.serial_of:
@@ -441,25 +444,25 @@ class VerificationScheduler(Online):
 
     @locked
     def forget(self, key: Key) -> None:
-        """Report that a response has ended, and that its prefix has left the server's cache."""
+        """Report that a response has ended, and remove its prefix from the cache model."""
         key = key_of("key", key)
         if self._prefixes is not None:
             self._prefixes.forget(key)
 
     @locked
     def next_batch(self, now: float) -> Batch:
-        """Return the next batch; its requests run until `complete`.
+        """Return the next batch, whose requests run until `complete` is called.
 
         Raises
         ------
         InvalidInput
-            If a batch is running that is not considered lost, or the time is invalid.
+            If another batch is running and is not considered lost, or if the time is invalid.
         """
         now = number("now", now, -LARGEST, LARGEST)
         if self._running and now <= self._deadline_of_running:
             raise InvalidInput("next_batch: a batch is still running; call `complete()` first")
         rows = self._rows
-        if 2 * rows.gone > rows.count:  # at half of all rows: the cost per row is constant
+        if 2 * rows.gone > rows.count:  # compacting at one half makes the cost per row constant
             rows.compact()
         columns = rows.columns[:, : rows.count]
         status = rows.status[: rows.count].copy()
@@ -490,7 +493,8 @@ class VerificationScheduler(Online):
                 facts = np.array([memory, served[_DUE], window, away, served[_SPEED]]).T
                 drop, prefixes = prefixes.served(keys, facts, seconds)
                 dropped = rows.places([key for key in drop if key in rows.serial_of])
-                dropped = dropped[status[dropped] == _WAITS]  # without a prefix none runs ahead
+                # A request without a cached prefix is not served early.
+                dropped = dropped[status[dropped] == _WAITS]
         serials = tuple(rows.serials[places].tolist())
         totals = self._counted(put_back=len(self._running), evicted=len(drop))
         batch = Batch(keys=keys, seconds=seconds, serials=serials, drop=drop)
@@ -505,25 +509,25 @@ class VerificationScheduler(Online):
     def complete(
         self, batch: Batch | Iterable[Key] | None = None, *, seconds: float | None = None
     ) -> tuple[Key, ...]:
-        """Report that a batch has ended, and return the requests that it served.
+        """Report that a batch has ended, and return the keys of the served requests.
 
-        Requests that were cancelled are excluded. Requests of a lost batch are included if the
-        batch itself is given and they have not been served since; they no longer wait. Returned
-        keys may be submitted again.
+        Cancelled requests are excluded. If a lost batch is passed as a `Batch`, its requests are
+        included unless they have been served since then, and no longer wait. Returned keys may be
+        submitted again.
 
         Parameters
         ----------
         batch
-            The batch; or the keys of the running batch, as a check that both sides agree; None for
-            the running batch.
+            Batch that has ended, or keys of the running batch as a consistency check; None for the
+            running batch.
         seconds
-            Duration of the batch, from which the estimator learns if it is the running one; None if
-            unknown.
+            Duration of the batch in seconds, from which the estimator learns if the batch is the
+            running batch; None if unknown.
 
         Raises
         ------
         InvalidInput
-            If the keys are not those of the running batch, or the seconds are not a number above 0.
+            If the keys do not match the running batch, or if `seconds` is not a positive number.
         """
         if seconds is not None:
             seconds = number("seconds", seconds, high=LARGEST, above=0)
@@ -561,8 +565,8 @@ class VerificationScheduler(Online):
 
     @locked
     def abandon(self) -> tuple[Key, ...]:
-        """Return the requests of a failed batch to their places in the queue, and return their
-        keys.
+        """Put the requests of a failed batch back into the queue at their old positions, and return
+        their keys.
         """
         keys, status = self._running, self._rows.status[: self._rows.count]
         totals = self._counted(put_back=len(keys))
@@ -575,9 +579,8 @@ class VerificationScheduler(Online):
     def _saved(self) -> _State:
         rows = self._rows
         keys = rows.keys_of(_WAITS, _RUNS)
-        columns = np.delete(
-            rows.columns[:, rows.places(keys)], _LATEST, axis=0
-        )  # it follows from the others
+        # The omitted row follows from the other rows.
+        columns = np.delete(rows.columns[:, rows.places(keys)], _LATEST, axis=0)
         policy = dataclasses.asdict(self.policy)
         fields = _Request.__struct_fields__[2:]
         return _State(
@@ -613,20 +616,20 @@ class VerificationScheduler(Online):
     @classmethod
     @base.restoring
     def from_state(cls, state: Mapping[str, Any], *, shift_seconds: float = 0.0) -> Self:
-        """Return a scheduler with a given state; a batch that was running still runs.
+        """Restore a scheduler from a state; a batch that was running is still running.
 
         Parameters
         ----------
         state
-            Value returned by `state`.
+            Data returned by the method `state`.
         shift_seconds
-            Number added to all times: the current clock minus the clock of the state at the same
-            moment.
+            Offset that is added to all times: the reading of the current clock minus the reading
+            that the clock of the state would have at the same moment.
 
         Raises
         ------
         InvalidInput
-            If the value is not the state of a scheduler.
+            If the data is not a valid state of a scheduler.
         """
         found = _State.read(state)
         shift = number("shift_seconds", shift_seconds, -LARGEST, LARGEST)
@@ -694,7 +697,7 @@ class VerificationScheduler(Online):
     # ------------------------------------------------------------------ inside
 
     def _tokens(self, new_tokens: float, cached_tokens: float) -> tuple[float, float]:
-        """Return the tokens of a request after checking that it fits into the memory."""
+        """Check that a request fits into the memory, and return its numbers of tokens."""
         new = number("new_tokens", new_tokens, 0, MAX_TOKENS)
         cached = number("cached_tokens", cached_tokens, 0, MAX_TOKENS)
         self._refuse_large(cached + new, self._memory_bytes)
@@ -708,8 +711,8 @@ class VerificationScheduler(Online):
             )
 
     def _learned(self, seconds: float) -> tuple[Floats, Any]:
-        """Return the estimator's costs and calibration after learning the running batch's
-        duration.
+        """Return the costs and the calibration of the estimator after learning the duration of the
+        running batch.
         """
         costs = self._rule.costs.copy()
         calibration = self._calibration
@@ -719,11 +722,11 @@ class VerificationScheduler(Online):
                 kernels().calibrate(costs, copy, self._work, seconds)
             if all(np.isfinite(part).all() for part in (costs, *copy)):
                 return costs, copy
-        # outside the range of floating point, nothing can be learned
+        # Nothing can be learned outside the range of floating-point numbers.
         return self._rule.costs, calibration
 
     def _place(self, key: Key) -> int:
-        """Return the row of a waiting request."""
+        """Return the row index of a waiting request."""
         key = key_of("key", key)
         place = int(self._rows.places([key])[0]) if key in self._rows.serial_of else -1
         if place < 0 or self._rows.status[place] != _WAITS:
@@ -737,7 +740,7 @@ class VerificationScheduler(Online):
         costs: Floats | None = None,
         calibration: Any = None,
     ) -> None:
-        """Remove requests, and set the new counters, costs and calibration."""
+        """Remove requests, and set the counters, the costs and the calibration."""
         rows, gone = self._rows, set(keys)
         running = tuple([key for key in self._running if key not in gone])
         total = rows.gone + len(gone)
@@ -752,7 +755,10 @@ class VerificationScheduler(Online):
 
 
 class _Rows:
-    """A table of requests in order of arrival, some of which are removed, with work space."""
+    """A table of requests in order of arrival, with work space.
+
+    Removed requests are marked, and are deleted when the table is compacted.
+    """
 
     def __init__(self) -> None:
         self.count = self.gone = 0
@@ -764,7 +770,7 @@ class _Rows:
         self._grow(256)
 
     def _grow(self, more: int) -> None:
-        """Add room for more rows."""
+        """Allocate `more` additional rows."""
         columns = np.pad(self.columns, ((0, 0), (0, more)))
         serials, status = np.pad(self.serials, (0, more)), np.pad(self.status, (0, more))
         batch, order = np.empty((2, len(serials)), np.int64)
@@ -774,17 +780,17 @@ class _Rows:
         self.room = room
 
     def places(self, keys: Sequence[Key]) -> Ints:
-        """Return the rows of requests."""
+        """Return the row indices of requests."""
         serials = np.array([self.serial_of[key] for key in keys], np.int64)
         return np.searchsorted(self.serials[: self.count], serials)
 
     def keys_of(self, *statuses: int) -> tuple[Key, ...]:
-        """Return the keys of the rows with some statuses, in order of arrival."""
+        """Return the keys of the requests with one of the given statuses, in order of arrival."""
         chosen = np.isin(self.status[: self.count], statuses)
         return tuple([self.keys[place] for place in np.flatnonzero(chosen).tolist()])
 
     def append(self, key: Key, serial: int, values: Sequence[float], status: int) -> None:
-        """Add a row, with the largest serial."""
+        """Append a row, whose serial number must be the largest so far."""
         if self.count == len(self.serials):
             self.compact()
             if 2 * self.count > len(self.serials):
@@ -797,14 +803,14 @@ class _Rows:
         self.count = at + 1
 
     def compact(self) -> None:
-        """Drop removed rows; the others keep their order."""
+        """Delete the rows of removed requests; the remaining rows keep their order."""
         keys = list(self.keys_of(_WAITS, _RUNS))
         count = kernels().compact(self.columns, self.serials, self.status, self.count)
         self.count, self.keys, self.gone = count, keys, 0
 
 
 def _checked(name: str, value: Any) -> Any:
-    """Return the value of a setting after checking it."""
+    """Check the value of a setting, and return the value."""
     if name == "policy":
         return as_policy(value, NAMED, Policy)
     if name == "refuse_late":

@@ -1,4 +1,4 @@
-"""Methods for `placement`."""
+"""Solution methods for the problem kind `placement`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from specopt.solvers.placement.refined import Refined
 
 @dataclass(frozen=True)
 class AutoPlacement(Auto):
-    """The method `refined`, which starts from simple plans and has a bound."""
+    """The default method: `refined`, which starts from simple plans and proves a bound."""
 
     solves = PlacementProblem
     order = (Refined,)

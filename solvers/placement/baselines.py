@@ -1,4 +1,4 @@
-"""Baselines for `placement`: all drafts in one place, and clients placed one by one."""
+"""Baselines for `placement`: draft in a single place, or place clients one by one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from specopt.solvers.placement.prepare import Prepared
 
 @dataclass(frozen=True)
 class OnePlace(SimplePlacement):
-    """Base of the methods that draft in one place."""
+    """Base class of the methods that make all drafts in one place."""
 
     place: ClassVar[Place]
     source = "own; what deployments without a planner do"
@@ -23,13 +23,13 @@ class OnePlace(SimplePlacement):
     complexity = "O(options x log clients) evaluations of a unit"
 
     def patterns(self, prepared: Prepared) -> Counter[Pattern]:
-        """Fill units with one class after the other."""
+        """Return patterns that fill the units with one class of clients at a time."""
         return filled(prepared, self.place)
 
 
 @dataclass(frozen=True)
 class NoDrafts(OnePlace):
-    """Draft nothing."""
+    """Serve every client without drafts."""
 
     name = "none"
     place = "none"
@@ -37,7 +37,7 @@ class NoDrafts(OnePlace):
 
 @dataclass(frozen=True)
 class AllBeside(OnePlace):
-    """Draft next to the verifier only."""
+    """Make all drafts next to the verifier."""
 
     name = "all-beside"
     place = "beside"
@@ -45,7 +45,7 @@ class AllBeside(OnePlace):
 
 @dataclass(frozen=True)
 class AllDevice(OnePlace):
-    """Draft on the devices only."""
+    """Make all drafts on the devices of the clients."""
 
     name = "all-device"
     place = "device"
@@ -53,7 +53,7 @@ class AllDevice(OnePlace):
 
 @dataclass(frozen=True)
 class GreedyPlacement(SimplePlacement):
-    """Place one client at a time (a few at a time if there are many), without draft units."""
+    """Place clients one at a time, or in small groups if there are many, without draft units."""
 
     name = "greedy"
     source = "own"
@@ -61,7 +61,7 @@ class GreedyPlacement(SimplePlacement):
     complexity = "O(clients x units x options) evaluations of a unit"
 
     def patterns(self, prepared: Prepared) -> Counter[Pattern]:
-        """Place clients class by class."""
+        """Return the patterns that result from placing the clients one by one."""
         return one_by_one(prepared)
 
 

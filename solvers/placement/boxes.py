@@ -1,10 +1,11 @@
-"""Boxes of the periods and waits of a unit's clients: over a box, loads and cycles of options have
-limits, and patterns a linear bound.
+"""Boxes: ranges of the periods, or of the waits and loads, at which a unit runs.
 
-In batches that are full (a unit is busy all the time) a box holds periods from `low` to `high`. A
-client takes part in one of n passes, and n lies between its values at the two ends. Else it holds
-sums of waits for the passes of others, and loads. Every pattern is feasible in the linear program
-of the box in which it runs, and worth no more there.
+Within a box, the load and the cycle of every option are bounded, and the value of a pattern is
+bounded by a linear program. If batches are full (the unit is always busy), a box is a range of
+periods from `low` to `high`. A client joins one of every n passes, where n lies between its values
+at the two ends. Otherwise, a box is a range of summed waits for the passes of other clients,
+together with a range of loads. Every pattern is feasible in the linear program of the box in which
+it runs, and that program does not underestimate its value.
 """
 
 from __future__ import annotations
@@ -21,18 +22,19 @@ from specopt.solvers.placement.patterns import most_clients
 from specopt.solvers.placement.prepare import Prepared, Side
 
 RATIO = 1.3
-"""Ratio of the ends of the first boxes. Wider boxes give weaker bounds; narrower ones take longer.
+"""Ratio of the ends of the initial boxes. Wider boxes yield weaker bounds, and narrower boxes take
+longer.
 """
 
 LOADS = (0.0, 1.0, 1.2, 1.6, 2.5, 5.0, 1e300)
-"""Ends of the first boxes of loads. With a load above 1, nearly all batches are full."""
+"""Ends of the initial ranges of loads. At a load above 1, nearly all batches are full."""
 
 Ends = tuple[bool, float, float, float, float]
 
 
 @dataclass(frozen=True)
 class Cover:
-    """Boxes that together contain every pattern of one side.
+    """Boxes that together contain every pattern of one side (see `Side`).
 
     Parameters
     ----------
@@ -40,8 +42,10 @@ class Cover:
         Index of the side.
     boxes
         Records of the boxes for the kernels.
-    base, floor
-        Minimum time between the passes of a client without waits, and minimum time of a pass.
+    base
+        Minimum time between two passes of the same client, without waits, in seconds.
+    floor
+        Minimum duration of a pass, in seconds.
     """
 
     side: int
@@ -81,7 +85,7 @@ def _steps(low: float, high: float) -> list[tuple[float, float]]:
 
 
 def _pass_ends(side: Side, fits: int) -> tuple[float, float]:
-    """Return the minimum and maximum time of a pass with at least one client."""
+    """Return the minimum and maximum duration of a pass with at least one client, in seconds."""
     unit, options = side.unit, side.options
     cached = min(fits * options["context"].max(), unit.room / unit.kv)
     most = np.array([1.0, fits, fits * options["new"].max(), cached])
@@ -96,7 +100,7 @@ def _pass_ends(side: Side, fits: int) -> tuple[float, float]:
 
 
 def _light(prepared: Prepared, side: Side, shortest: float) -> tuple[float, list[Ends]]:
-    """Return the minimum time between the passes of a client without waits, and the boxes of
+    """Return the minimum time between two passes of a client, without waits, and the boxes for
     batches that are not full.
     """
     unit, options = side.unit, side.options
@@ -110,8 +114,8 @@ def _light(prepared: Prepared, side: Side, shortest: float) -> tuple[float, list
     )
     waits = 0.5 * alone**2 / (soonest + alone)
     base = float((soonest + alone - waits).min()) * (1.0 - 1e-9)
-    # below a load of 1 waits sum to less than the longest round; else to less than that of n
-    # clients of any option
+    # Below a load of 1, the waits sum to less than the longest round. Otherwise, they sum to less
+    # than the waits of n clients with any option.
     most = float((latest + alone).max()), float((waits * (2.0 + latest / shortest)).max())
     boxes: list[Ends] = []
     for lower, upper in pairwise(LOADS):

@@ -1,5 +1,6 @@
-"""Brute force: every pattern of every unit, and every way to distribute clients among units. The
-other methods are tested against it.
+"""Brute force: enumerate every pattern of every unit and every distribution of clients over units.
+
+The other methods are tested against this method.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from specopt.solvers.placement.prepare import Prepared, prepare
 
 @dataclass(frozen=True)
 class BruteForcePlacement(PlacementMethod):
-    """Enumerate all patterns, unit by unit."""
+    """Enumerate all combinations of patterns, one unit at a time."""
 
     name = "brute-force"
     exact = True
@@ -37,7 +38,7 @@ class BruteForcePlacement(PlacementMethod):
     size_hint = "fewer clients, drafters or tokens"
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Extend all states of served clients, one unit at a time."""
+        """Add one unit at a time to every reachable combination of served clients."""
         prepared = prepare(problem, True, budget)
         patterns = undominated(prepared, valued(prepared, list(all_patterns(prepared))))
         nobody: Use = ((0,) * len(problem.classes), ())
@@ -85,8 +86,9 @@ def _joined(state: Use, use: Use) -> Use:
 
 
 def _total(prepared: Prepared, state: Use, value: float) -> float:
-    """Return the value of a state including its draft units; -inf if clients are left or a pool is
-    too small.
+    """Return the value of a state, including its draft units.
+
+    The value is -inf if some clients are not served or a pool has too few units.
     """
     problem = prepared.problem
     used = [0] * len(problem.draft_pools)

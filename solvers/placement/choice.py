@@ -1,4 +1,4 @@
-"""Choose how often each pattern is used, by an integer program that HiGHS solves."""
+"""Choice of the number of units per pattern, by an integer program that HiGHS solves."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from specopt.solvers.placement.program import Program
 
 @dataclass(frozen=True)
 class Choice:
-    """The choice of patterns by HiGHS.
+    """The patterns that HiGHS chooses.
 
     Parameters
     ----------
     used
-        Patterns with their numbers of units; None without a feasible choice.
+        Patterns with their numbers of units; None if no feasible choice was found.
     bound
         Upper bound on the value of every choice; -inf if no choice is feasible.
     """
@@ -31,15 +31,16 @@ class Choice:
 
 
 def all_units(problem: PlacementProblem) -> list[int]:
-    """Return the numbers of units of every verifier and in total, followed by the same numbers for
-    units that are always busy.
+    """Return the number of units of each verifier and their total, and then the same numbers again.
+
+    The second half applies to the units that are always busy.
     """
     units = [one.units for one in problem.verifiers]
     return 2 * [*units, sum(units)]
 
 
 def counted(problem: PlacementProblem, verifier: int, is_full: bool = False) -> list[int]:
-    """Return the positions in `all_units` at which a unit is counted."""
+    """Return the indices into `all_units` of the entries that count a unit of the verifier."""
     kinds = 1 + len(problem.verifiers)
     once = [verifier, kinds - 1]
     return once + [kinds + kind for kind in once] * is_full
@@ -47,16 +48,20 @@ def counted(problem: PlacementProblem, verifier: int, is_full: bool = False) -> 
 
 @dataclass(frozen=True)
 class Frame:
-    """A program with the rows that every plan satisfies, and with columns for draft units and for
-    the share of clients that is served.
+    """A program that contains the rows that every plan satisfies.
+
+    Its columns are the draft units and, for the objective "capacity", the share of clients served.
 
     Parameters
     ----------
     program
         The program.
-    classes, verifiers, drafts
-        Rows that count clients of every class, units (see `counted`), and clients of every type of
-        draft units.
+    classes
+        Rows that count the clients of each class.
+    verifiers
+        Rows that count units (see `counted`).
+    drafts
+        Rows that count the clients of each type of draft units.
     """
 
     program: Program
@@ -65,7 +70,7 @@ class Frame:
     drafts: range
 
     def rows_of(self, way: Way) -> list[int]:
-        """Return the rows in which a client of an option is counted."""
+        """Return the rows that count a client with the given option."""
         return [self.classes[way.cls], *([self.drafts[way.draft]] if way.draft >= 0 else [])]
 
     @classmethod
@@ -76,9 +81,10 @@ class Frame:
         most: Sequence[int] = (),
         whole: bool = True,
     ) -> Frame:
-        """Return the frame of a problem.
+        """Build the frame of a problem.
 
-        `least` and `most` limit the numbers of units (see `counted`), by default 0 and all.
+        `least` and `most` are bounds on the numbers of units (see `counted`). By default, they are
+        0 and the number of available units.
         """
         problem, program = prepared.problem, Program()
         carried = problem.objective == "capacity"
@@ -109,20 +115,22 @@ def choose(
     reached: float = -math.inf,
     penalty: float = 0.0,
 ) -> Choice:
-    """Return the best choice of patterns that serves every client, or for capacity the largest
-    share of each class.
+    """Return the best choice of patterns that serves every client.
 
-    The linear program is solved first. A choice that is better than a known plan uses no pattern
-    whose reduced cost exceeds the difference between that bound and the plan.
+    For the objective "capacity", the choice serves the largest possible share of each class. The
+    linear relaxation is solved first. A choice that improves on a known plan cannot use a pattern
+    whose reduced cost exceeds the gap between the relaxation and that plan.
 
     Parameters
     ----------
-    prepared, patterns
-        The problem, and patterns of its units with their values.
+    prepared
+        Arrays of the problem.
+    patterns
+        Patterns of units, with their values.
     reached
-        Value of the known plan; no choice is returned if it is not better.
+        Value of the known plan; only a better choice is returned.
     penalty
-        Cost of every client that is left out; 0 if all clients must be served.
+        Cost per client that is not served; 0 if all clients must be served.
     """
     problem, frame = prepared.problem, Frame.of(prepared)
     program, capacity = frame.program, problem.objective == "capacity"
@@ -130,8 +138,8 @@ def choose(
     met: dict[int, range] = {}
     pooled = [problem.draft_pools[draft.pool].units for draft in prepared.drafts]
     for d in {d for of in used for d in of}:
-        # where a type is used, somebody has its context, somebody its length, and all share no
-        # fewer on a unit
+        # If a type is used, some client has its context, some client has its length, and its units
+        # have at least its minimum number of clients.
         met[d] = program.rows([-math.inf] * 3, [0.0] * 3)
         full = prepared.drafts[d].least - 1.0 + 1.0 / pooled[d]
         own = dict(zip(met[d], (1.0, 1.0, full), strict=True))
@@ -152,7 +160,7 @@ def choose(
         for row in frame.classes:
             program.column(-penalty, {row: 1.0})
     unit = (not capacity and max((abs(one.value) for one in patterns), default=0.0)) or 1.0
-    # comparing thousands of columns with each other would take longer than solving
+    # Presolve is off: comparing thousands of columns would take longer than solving the program.
     relaxed = replace(program, whole=[]).solve(prepared.budget.remaining, unit=unit, presolve=False)
     prepared.budget.spend(relaxed.work)
     gained = relaxed.bound - reached
@@ -168,13 +176,13 @@ def choose(
     left = prepared.budget.work_left
     found = program.solve(prepared.budget.remaining, unit=unit, work=left)
     prepared.budget.spend(found.work)
-    # a plan is known, or using nothing is one: that there is none cannot be believed
+    # A plan is known, or the empty plan is feasible, so a report of infeasibility is wrong.
     feasible = capacity or (reached > -math.inf and not losing.size)
     bound = relaxed.bound if feasible and found.bound == -math.inf else found.bound
     bound = max(reached, min(bound, relaxed.bound))
     if found.amounts is None:
         return Choice(None, bound)
-    counts = map(round, found.amounts[first:].tolist())  # at last, clients that are left out
+    counts = map(round, found.amounts[first:].tolist())  # the last columns are unserved clients
     return Choice(
         [(one, count) for one, count in zip(patterns, counts, strict=False) if count], bound
     )

@@ -1,4 +1,4 @@
-"""Simple plans from which methods start: all drafts in one place, or clients placed one by one."""
+"""Simple initial plans: draft in a single place, or place clients one by one."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from specopt.solvers.placement.prepare import Prepared
 from specopt.solvers.placement.rounding import Filling
 
 CLIENTS = 2**60
-"""Maximum number of clients of a class where the problem does not limit them: more than the memory
-of all units holds.
+"""Number of clients of a class if the problem does not limit it: more than fit in the memory of
+all units.
 """
 
 UNITS = 1000
-"""Maximum number of units for the plan in which all units share the clients evenly."""
+"""Maximum number of units for which a plan that divides the clients evenly is built."""
 
 STEPS = 300
-"""Maximum number of groups of clients that are placed one by one; with more clients, groups are
-larger.
+"""Maximum number of steps of the one-by-one placement. With more clients, each step places a group
+of clients.
 """
 
 
 def first_plans(prepared: Prepared) -> Iterator[Counter[Pattern]]:
-    """Yield simple plans, the quickest first. With many clients, the plan that places them one by
-    one is left out.
+    """Yield simple plans, starting with the one that is quickest to build.
+
+    If there are many clients, the plan that places them one by one is omitted.
     """
     yield shared(prepared)
     for place in PLACES[:3]:
@@ -39,8 +40,9 @@ def first_plans(prepared: Prepared) -> Iterator[Counter[Pattern]]:
 
 
 def shared(prepared: Prepared) -> Counter[Pattern]:
-    """Return patterns without drafts in which all units serve the same number of clients; empty
-    with more than `UNITS` units.
+    """Return patterns without drafts that divide the clients evenly among all units.
+
+    The result is empty if there are more than `UNITS` units.
     """
     units = [0, *accumulate(one.units for one in prepared.problem.verifiers)]
     ends, found = [0, *accumulate(prepared.clients)], Counter[Pattern]()
@@ -55,11 +57,11 @@ def shared(prepared: Prepared) -> Counter[Pattern]:
 
 
 def one_by_one(prepared: Prepared) -> Counter[Pattern]:
-    """Return patterns that serve all clients, each on the unit and with the option that gains most;
-    empty if some client cannot be placed.
+    """Place every client on the unit, and with the option, that increases the objective most.
 
-    The class with the smallest share of placed clients comes next. For capacity, clients are placed
-    until none fits.
+    The next client belongs to the class with the smallest share of placed clients. The result is
+    empty if some client cannot be placed. For the objective "capacity", clients are placed until
+    no further client fits.
     """
     total, free = sum(prepared.clients), prepared.problem.objective == "capacity"
     size = max(1, total // STEPS)
@@ -87,11 +89,12 @@ def one_by_one(prepared: Prepared) -> Counter[Pattern]:
 
 
 def filled(prepared: Prepared, place: Place) -> Counter[Pattern]:
-    """Return patterns that serve all clients with drafts from one place, each class alone on full
-    units; empty if clients are left.
+    """Return patterns that serve all clients with drafts from one place.
 
-    Classes are placed in order of weight. Each uses the verifier and option with the largest value
-    per client on a full unit. For capacity, the classes share the units equally.
+    Every unit serves a single class and is filled as far as possible. Classes are placed by
+    decreasing weight, and each class uses the verifier and option with the largest value per client
+    on a full unit. For the objective "capacity", the classes share the units equally. The result is
+    empty if some clients cannot be served.
     """
     problem = prepared.problem
     left = [one.units for one in problem.verifiers]
@@ -126,10 +129,10 @@ def filled(prepared: Prepared, place: Place) -> Counter[Pattern]:
 
 
 def _largest(prepared: Prepared, index: int, option: int, clients: int) -> Pattern | None:
-    """Return a unit with the largest number of clients of one option, found by bisection, that
-    memory and the minimum rate allow.
+    """Return a pattern with as many clients of one option as memory and the minimum rate allow.
 
-    Rates are not monotone in the number of clients, so that a larger one may exist.
+    The number of clients is found by bisection. Rates are not monotone in this number, so a larger
+    feasible number may exist.
     """
     prepared.budget.check()
     side = prepared.sides[index]

@@ -1,5 +1,6 @@
-"""Lists of integer patterns, made by kernels. Of the patterns that serve the same clients, only the
-most valuable one is kept.
+"""Enumeration of integer patterns by kernels.
+
+Among the patterns that serve the same clients, only the most valuable pattern is kept.
 """
 
 from __future__ import annotations
@@ -14,26 +15,28 @@ from specopt.solvers.placement.patterns import SLACK, Pattern, most_clients, und
 from specopt.solvers.placement.prepare import Prepared
 
 MAX_KEPT, MAX_ENTRIES = 2**15, 64
-"""Maximum number of kept patterns per side, and of entries per pattern. If a side has more, listing
-stops without a result.
+"""Maximum number of stored patterns per side, and maximum number of entries per pattern.
+
+If a side exceeds either limit, the enumeration stops without a result.
 """
 
 CHUNK = 10_000
-"""Number of patterns that are evaluated between two checks of the clock. If patterns are only
-counted, it is 100 times as large.
+"""Number of patterns to evaluate between two checks of the clock.
+
+If patterns are only counted, this number is 100 times as large.
 """
 
 SECONDS_PER_PATTERN = 3e-6
-"""Work of evaluating a pattern, in seconds; counting it takes a hundredth of that."""
+"""Work of evaluating a pattern, in seconds; counting a pattern takes a hundredth of this work."""
 
 
 class Lister:
-    """Lists the patterns of one side after the other, up to a maximum number.
+    """Enumerates the patterns of one side at a time, up to a maximum number in total.
 
     Parameters
     ----------
     prepared
-        The problem.
+        Arrays of the problem.
     most
         Maximum number of patterns to enumerate.
     """
@@ -52,7 +55,7 @@ class Lister:
         boxes: Any,
         is_valued: bool = True,
     ) -> list[Pattern] | None:
-        """Return the patterns of some boxes of a side; None if there are too many.
+        """Return the patterns of the given boxes of a side; None if there are too many.
 
         If `is_valued` is False, patterns are only counted, and the list is empty.
         """
@@ -93,8 +96,10 @@ class Lister:
 
 
 def every(prepared: Prepared, most: int) -> list[Pattern] | None:
-    """Return all patterns that fit in memory; None if there are more than `most`. Of patterns with
-    the same verifier, clients and draft units, only the most valuable is returned.
+    """Return all patterns that fit in memory; None if there are more than `most`.
+
+    Among the patterns that agree in verifier, clients and draft units, only the most valuable
+    pattern is returned.
     """
     clients, found = np.array(most_clients(prepared), np.float64), list[Pattern]()
     for is_valued in (False, True):

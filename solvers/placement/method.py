@@ -1,6 +1,4 @@
-"""Shared parts of the methods of placement: plans to start from, the sign of the objective, and why
-there is no plan.
-"""
+"""Base classes of the placement methods, and helpers that offer plans or explain infeasibility."""
 
 from __future__ import annotations
 
@@ -26,31 +24,34 @@ from specopt.solvers.placement.patterns import SLACK, Pattern, count_exact, plan
 from specopt.solvers.placement.prepare import Prepared, most_options, prepare
 
 PLAIN_OPTIONS, PLAIN_PATTERNS = 20_000, 3000
-"""Maximum number of options, and of patterns that are judged, for plans without compiled code."""
+"""Limits for building a plan without compiled code: the number of options, and the number of
+patterns that the judge evaluates.
+"""
 
 PLAIN_SECONDS = 0.02
-"""Seconds after which the search for simple plans stops, if one was found and the time is up."""
+"""Time after which the search for simple plans stops if a plan has been found, in seconds."""
 
 
 @dataclass(frozen=True)
 class PlacementMethod(Method):
-    """Base of the methods for `placement`, which return a simple plan if the time limit is reached
-    before they find their own.
+    """Base class of the methods for `placement`.
+
+    If the time limit is reached before a method finds a plan, a simple plan is offered instead.
     """
 
     solves = PlacementProblem
     size_unit = "patterns of units"
 
     def size_of(self, problem: PlacementProblem) -> float:
-        """Return the number of patterns."""
+        """Return the number of patterns of a problem, or infinity above the size limit."""
         return count_exact(problem, self.max_size or 0)
 
     def bytes_needed(self, problem: PlacementProblem) -> dict[str, float]:
-        """Return the memory of the method, in bytes by purpose, including that of the options."""
+        """Return the memory that the method needs, in bytes by purpose, including the options."""
         return super().bytes_needed(problem) | {"options of clients": 500.0 * most_options(problem)}
 
     def run(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Search for a plan; if the time is up before one is found, offer a simple one."""
+        """Search for a plan, and offer a simple plan if time runs out before a plan is found."""
         try:
             return self.search(problem, budget)
         except OutOfTime:
@@ -59,18 +60,18 @@ class PlacementMethod(Method):
             raise
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Solve a problem within a budget; the counterpart of `run` in other methods."""
+        """Solve a problem within a budget, as `run` does in other methods."""
         raise NotImplementedError
 
     def plans(self, prepared: Prepared) -> Iterator[Counter[Pattern]]:
-        """Yield the patterns of plans that are found quickly."""
+        """Yield the patterns of plans that are quick to build."""
         return first_plans(prepared)
 
     def offer_plain(self, problem: PlacementProblem, budget: Budget) -> None:
-        """Offer the best of the simple plans that are found within `PLAIN_SECONDS`, or the first
-        one.
+        """Offer the best simple plan found within `PLAIN_SECONDS`.
 
-        The judge evaluates the patterns if the kernel for this is not compiled yet.
+        If no plan is found in that time, offer the first plan that is found later. The judge
+        evaluates the patterns if the kernel is not compiled yet.
         """
         from specopt.solvers.placement.kernels.units import values
 
@@ -84,9 +85,8 @@ class PlacementMethod(Method):
                 plan = plan_of(prepared, used)
                 if used and not problem.violations(plan):
                     found.append((sign(problem) * problem.evaluate(plan).objective, plan))
-                if budget.seconds >= until and any(
-                    value for value, _ in found
-                ):  # 0: a class without any client
+                # A value of 0 means that some class has no client.
+                if budget.seconds >= until and any(value for value, _ in found):
                     break
         if found:
             budget.offer(max(found, key=itemgetter(0))[1])
@@ -96,20 +96,20 @@ class PlacementMethod(Method):
 
 @dataclass(frozen=True)
 class SimplePlacement(PlacementMethod):
-    """Base of the methods that build one plan by a simple rule."""
+    """Base class of the methods that build a single plan by a simple rule."""
 
     may_fail = True
 
     @abstractmethod
     def patterns(self, prepared: Prepared) -> Counter[Pattern]:
-        """Return patterns that serve all clients; empty if the rule cannot place some client."""
+        """Return patterns that serve all clients, or nothing if the rule cannot place a client."""
 
     def plans(self, prepared: Prepared) -> Iterator[Counter[Pattern]]:
-        """Yield the patterns of the method's only plan."""
+        """Yield the patterns of the only plan of the method."""
         yield self.patterns(prepared)
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """Offer the plan that the patterns of the method form."""
+        """Offer the plan formed by the patterns of the method."""
         prepared = prepare(problem, budget=budget)
         plan = offer(prepared, self.patterns(prepared), budget)
         said = self.guarantee if plan is None else None
@@ -117,7 +117,7 @@ class SimplePlacement(PlacementMethod):
 
 
 def plain(problem: PlacementProblem) -> PlacementProblem:
-    """Return the problem, without drafts if it has too many options for a quick plan."""
+    """Return the problem; drafts are removed if it has too many options for a quick plan."""
     if most_options(problem) <= PLAIN_OPTIONS:
         return problem
     classes = (
@@ -128,8 +128,9 @@ def plain(problem: PlacementProblem) -> PlacementProblem:
 
 
 def offer(prepared: Prepared, used: Mapping[Pattern, int], budget: Budget) -> PlacementPlan | None:
-    """Offer the plan that uses each pattern the given number of times and return it; return None if
-    it is infeasible.
+    """Offer and return the plan that uses each pattern the given number of times.
+
+    Return None if that plan is infeasible.
     """
     if not used and prepared.problem.objective != "capacity":
         return None
@@ -141,10 +142,11 @@ def offer(prepared: Prepared, used: Mapping[Pattern, int], budget: Budget) -> Pl
 
 
 def why_infeasible(prepared: Prepared, served: float = math.inf) -> Infeasible:
-    """Return the proof that no plan exists, with the class and the constraint that rule it out.
+    """Return the error that explains why no plan exists.
 
-    served: maximum number of clients that can be served, where no class alone is the reason;
-    infinite if unknown.
+    The error names a class whose clients cannot be served even alone, and the violated constraint.
+    If there is no such class, `served` is the maximum number of clients that can be served, or
+    infinity if it is unknown.
     """
     problem, kernels = prepared.problem, prepared.kernels
     for c, of in enumerate(problem.classes):

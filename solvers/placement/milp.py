@@ -1,5 +1,5 @@
-"""A readable reference for placement: an integer program over patterns of units, stated in Pyomo
-and solved by HiGHS.
+"""Readable reference for placement: an integer program over patterns of units, stated in Pyomo and
+solved by HiGHS.
 """
 
 from __future__ import annotations
@@ -30,14 +30,15 @@ from specopt.solvers.pyomo_program import ByProgram, run_program
 MAX_PATTERNS = 10_000
 
 UNITS = 100.0
-"""Value of the most valuable pattern in the program. Values are scaled to it because the tolerances
-of HiGHS are absolute.
+"""Value of the most valuable pattern after scaling.
+
+Values are scaled because the tolerances of HiGHS are absolute.
 """
 
 
 @dataclass(frozen=True)
 class MilpPlacement(ByProgram, PlacementMethod):
-    """An integer program whose variables count how often each pattern of a unit is used."""
+    """An integer program whose variables count the units that use each pattern."""
 
     name = "milp"
     source = "own; a cutting-stock program over patterns, Pyomo and HiGHS"
@@ -57,12 +58,12 @@ class MilpPlacement(ByProgram, PlacementMethod):
 
 
 def formulate(problem: PlacementProblem, budget: Budget | None = None) -> Any:
-    """Return the program over all patterns as a Pyomo model; `budget` limits the time to build it.
+    """Return the program over all patterns as a Pyomo model, built within the limits of `budget`.
 
     Raises
     ------
     Unsupported
-        If there are more than `MAX_PATTERNS` patterns.
+        If the problem has more than `MAX_PATTERNS` patterns.
     """
     import pyomo.environ as pyo
 
@@ -79,10 +80,9 @@ def formulate(problem: PlacementProblem, budget: Budget | None = None) -> Any:
     program.number = pyo.RangeSet(0, len(patterns) - 1)
     program.used = pyo.Var(program.number, domain=pyo.NonNegativeIntegers)  # units with a pattern
     program.types = pyo.RangeSet(0, len(prepared.drafts) - 1)
-    program.drafting = pyo.Var(
-        program.types, domain=pyo.NonNegativeIntegers
-    )  # draft units of a type
-    program.share = pyo.Var(domain=pyo.NonNegativeReals)  # of all clients that is carried
+    # The number of draft units of each type.
+    program.drafting = pyo.Var(program.types, domain=pyo.NonNegativeIntegers)
+    program.share = pyo.Var(domain=pyo.NonNegativeReals)  # share of the clients served
     pools = problem.draft_pools
     of_pool = [draft.pool for draft in prepared.drafts]
 
@@ -97,7 +97,8 @@ def formulate(problem: PlacementProblem, budget: Budget | None = None) -> Any:
         program.worth = pyo.Objective(expr=gained - paid, sense=pyo.maximize)
     served = [one.served(prepared) for one in patterns]
 
-    # Every client is placed once; for capacity, as many of every class as its share says.
+    # Every client is placed once. For the objective "capacity", at least the given share of every
+    # class is placed.
     def clients(program: Any, c: int) -> Any:
         placed = sum(served[k][c] * program.used[k] for k in program.number if served[k][c])
         if problem.objective == "capacity":
@@ -105,7 +106,7 @@ def formulate(problem: PlacementProblem, budget: Budget | None = None) -> Any:
         return placed + 0.0 * program.share == prepared.clients[c]
 
     program.clients = pyo.Constraint(pyo.RangeSet(0, len(prepared.clients) - 1), rule=clients)
-    # No more units of a verifier are used than there are.
+    # The number of used units of a verifier is at most the number of its units.
     side = [prepared.sides[one.side].verifier for one in patterns]
     program.units = pyo.ConstraintList()
     for v, verifier in enumerate(problem.verifiers):
@@ -113,8 +114,8 @@ def formulate(problem: PlacementProblem, budget: Budget | None = None) -> Any:
             program.units.add(
                 sum(program.used[k] for k in program.number if side[k] == v) <= verifier.units
             )
-    # Draft units hold the clients that refer to them, one of whom has the context and the length of
-    # the type. With fewer of them on a unit, the type is another.
+    # Draft units hold the clients that refer to them. At least one of these clients has the context
+    # and one has the draft length of the type. Units with fewer clients belong to another type.
     program.held = pyo.ConstraintList()
     drafted = [one.drafted(prepared) for one in patterns]
     for d, draft in enumerate(prepared.drafts):
@@ -135,7 +136,7 @@ def formulate(problem: PlacementProblem, budget: Budget | None = None) -> Any:
 
 
 def read(problem: PlacementProblem, program: Any, value: Value) -> PlacementPlan:
-    """Return the plan of a program's solution."""
+    """Return the plan that corresponds to the solution of a program."""
     counts = ((one, round(value(program.used[k]))) for k, one in enumerate(program.patterns))
     return plan_of(program.prepared, {one: count for one, count in counts if count})
 

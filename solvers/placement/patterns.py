@@ -1,5 +1,6 @@
-"""Patterns of units: the clients of one unit, its part of the objective, and how often each is
-used in a plan.
+"""Patterns: the clients that one unit serves, with the contribution of the unit to the objective.
+
+A plan specifies the number of units that use each pattern.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from specopt.models.placement.problem import PlacementProblem
 from specopt.solvers.placement.prepare import Prepared, most_options, prepare
 
 SLACK = 0.9e-9
-"""Relative tolerance of patterns for memory and minimum rates; that of the judge is slightly
-larger.
+"""Relative tolerance of patterns for memory and minimum rates, slightly smaller than the tolerance
+of the judge.
 """
 
 SECONDS_PER_PATTERN = 1e-5
@@ -26,23 +27,25 @@ SECONDS_PER_PATTERN = 1e-5
 
 
 Use = tuple[tuple[int, ...], tuple[tuple[int, int, bool, bool], ...]]
-"""Clients served by class; and by type of draft units: its index, clients, and whether its largest
-context and its length are reached.
+"""Number of clients served by class, and a tuple for every type of draft units in use.
+
+The tuple contains the index of the type, its number of clients, and whether some client reaches its
+largest context and its draft length.
 """
 
 
 @dataclass(frozen=True)
 class Pattern:
-    """The clients of one unit.
+    """The clients that one unit serves.
 
     Parameters
     ----------
     side
-        Index of the verifier with the drafter next to it (see `Side`).
+        Index of the side, that is, of the verifier with the drafter next to it (see `Side`).
     entries
-        Pairs of an option and its number of clients, by increasing option.
+        Pairs of an option and its number of clients, sorted by option.
     value
-        Contribution of the unit to the objective, which is maximised.
+        Contribution of the unit to the objective, with the sign for maximisation.
     """
 
     side: int
@@ -50,20 +53,20 @@ class Pattern:
     value: float = 0.0
 
     def served(self, prepared: Prepared) -> list[int]:
-        """Return the number of clients of every class."""
+        """Return the number of clients by class."""
         found = [0] * len(prepared.clients)
         for option, count in self.entries:
             found[prepared.sides[self.side].ways[option].cls] += count
         return found
 
     def use(self, prepared: Prepared) -> Use:
-        """Return what a pattern needs of the clients and of the draft units."""
+        """Return the clients that a pattern serves and its demand on draft units (see `Use`)."""
         drafted = self.drafted(prepared).items()
         types = sorted((d, count, *widest(prepared, self, d)) for d, count in drafted)
         return tuple(self.served(prepared)), tuple(types)
 
     def drafted(self, prepared: Prepared) -> dict[int, int]:
-        """Return the number of clients by type of draft units."""
+        """Return the number of clients that draft in a pool, by type of draft units."""
         found: dict[int, int] = defaultdict(int)
         for option, count in self.entries:
             draft = prepared.sides[self.side].ways[option].draft
@@ -73,9 +76,7 @@ class Pattern:
 
 
 def valued(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
-    """Return the patterns that satisfy memory and minimum rates, without repetitions and with their
-    values.
-    """
+    """Return the distinct patterns that satisfy memory and minimum rates, with their values."""
     if prepared.kernels is None:
         every = [judged(prepared, one) for one in dict.fromkeys(patterns)]
         return [one for one in every if one.value > -math.inf]
@@ -101,12 +102,12 @@ def valued(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
 
 
 def sign(problem: PlacementProblem) -> float:
-    """Return 1 or -1: times it, a larger objective is a better one."""
+    """Return the factor, 1 or -1, that turns the objective into a value to be maximised."""
     return -1.0 if problem.sense == "minimize" else 1.0
 
 
 def judged(prepared: Prepared, pattern: Pattern) -> Pattern:
-    """Return a pattern with its value according to the judge; -inf if it is infeasible."""
+    """Return a pattern with its value according to the judge, or -inf if it is infeasible."""
     prepared.budget.check()
     prepared.budget.spend(1.0)
     plan, problem = plan_of(prepared, {pattern: 1}), prepared.problem
@@ -116,12 +117,12 @@ def judged(prepared: Prepared, pattern: Pattern) -> Pattern:
 
 
 def count_exact(problem: PlacementProblem, enough: int) -> float:
-    """Return the number of patterns that fit in memory, whatever their rates; infinity if it
-    exceeds `enough`. Draft units with different numbers of clients are distinguished.
+    """Return the number of patterns that fit in memory, or infinity if it exceeds `enough`.
+
+    Minimum rates are ignored. Draft units with different numbers of clients are distinguished.
     """
-    if (
-        most_options(problem, exact=True) > 10 * enough
-    ):  # every option is a pattern, unless memory ends first
+    # Every option that fits in memory is a pattern.
+    if most_options(problem, exact=True) > 10 * enough:
         return math.inf
     every = all_patterns(prepare(problem, exact=True))
     total = sum(1 for _ in islice(every, enough + 1))
@@ -129,8 +130,10 @@ def count_exact(problem: PlacementProblem, enough: int) -> float:
 
 
 def most_clients(prepared: Prepared) -> list[int]:
-    """Return the maximum number of clients of each class on one unit: all clients, or for the
-    objective "capacity" as many as fit in memory.
+    """Return the maximum number of clients of each class on one unit.
+
+    This is the number of clients of the class or, for the objective "capacity", the number of
+    clients that fit in memory.
     """
     if prepared.problem.objective != "capacity":
         return prepared.clients
@@ -143,7 +146,7 @@ def most_clients(prepared: Prepared) -> list[int]:
 
 
 def all_patterns(prepared: Prepared) -> Iterator[Pattern]:
-    """Yield every pattern with at least one client that fits in memory, whatever its rates."""
+    """Yield every nonempty pattern that fits in memory, without checking minimum rates."""
     for index, side in enumerate(prepared.sides):
         needs = (side.unit.kv * side.options["memory"]).tolist()
         stack: list[tuple[tuple[tuple[int, int], ...], int, float, list[int]]]
@@ -163,8 +166,10 @@ def all_patterns(prepared: Prepared) -> Iterator[Pattern]:
 
 
 def undominated(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern]:
-    """Of the patterns that agree in verifier, clients of every class and draft units, return only
-    the most valuable.
+    """Return the patterns that no other pattern dominates.
+
+    Among the patterns that agree in verifier, clients per class and draft units, only the most
+    valuable pattern remains.
     """
     best: dict[tuple[object, ...], Pattern] = {}
     for one in patterns:
@@ -177,8 +182,10 @@ def undominated(prepared: Prepared, patterns: Sequence[Pattern]) -> list[Pattern
 
 
 def widest(prepared: Prepared, pattern: Pattern, draft: int) -> tuple[bool, bool]:
-    """Return whether a pattern's clients of a type of draft units reach its largest context, and
-    its largest length.
+    """Return whether some client reaches the largest context of a type of draft units, and whether
+    some client reaches its largest draft length.
+
+    Only the clients of the pattern that use this type are considered.
     """
     of, side = prepared.drafts[draft], prepared.sides[pattern.side]
     ways = [side.ways[option] for option, _ in pattern.entries if side.ways[option].draft == draft]
@@ -190,8 +197,9 @@ def widest(prepared: Prepared, pattern: Pattern, draft: int) -> tuple[bool, bool
 
 
 def plan_of(prepared: Prepared, used: Mapping[Pattern, int]) -> PlacementPlan:
-    """Return the plan that uses each pattern the given number of times, with the minimum number of
-    draft units.
+    """Return the plan that uses each pattern the given number of times.
+
+    The plan contains the minimum number of draft units.
     """
     problem = prepared.problem
     held: dict[int, int] = defaultdict(int)

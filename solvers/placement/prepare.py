@@ -1,5 +1,8 @@
-"""A placement problem as arrays: units with their drafters beside them, options of clients, types
-of draft units.
+"""Array form of a placement problem.
+
+A side is a verifier together with the drafter that runs next to it, if any. An option is one way to
+serve a client of some class on a side. A type of draft units is a pool and a drafter with a range
+of client numbers per unit.
 """
 
 from __future__ import annotations
@@ -20,29 +23,30 @@ from specopt.models.placement.problem import ClientClass, Drafter, PlacementProb
 from specopt.solvers.budget import Budget
 
 OBJECTIVES = ("goodput", "fair", "capacity", "cost", "energy")
-"""Names of the objectives; the kernels use their positions as numbers."""
+"""Names of the objectives; the kernels identify an objective by its index in this tuple."""
 
 EXACT_SIZES = 8
-"""Number of clients of a draft unit up to which every number has its own type. A type of larger
-units covers a range of numbers.
+"""Number of clients per draft unit up to which every number has a separate type.
+
+Beyond it, a type covers a range of numbers.
 """
 
 RANGE = 1.25
-"""Ratio of the ends of a range of client numbers that one type of larger draft units covers."""
+"""Ratio of the ends of the range of client numbers that one type of large draft units covers."""
 
 
 @dataclass(frozen=True)
 class DraftType:
-    """Draft units of one pool that run one drafter for a certain number of clients.
+    """A type of draft units: units of one pool, with the same drafter and similar client numbers.
 
     Parameters
     ----------
     pool, drafter
         Indices of the pool and of the drafter.
     least, most
-        Minimum and maximum number of clients of a unit.
+        Minimum and maximum number of clients per unit.
     context, length
-        Largest context and largest draft length of its clients; None if the type leaves it open.
+        Largest context and largest draft length of the clients; None if the type does not fix it.
     """
 
     pool: int
@@ -55,7 +59,7 @@ class DraftType:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """An option in the terms of a plan: a class, and where and how its drafts are made."""
+    """An option in terms of a plan: a class of clients, and where and how its drafts are made."""
 
     cls: int
     place: Place
@@ -67,18 +71,22 @@ class Way:
 
 @dataclass(frozen=True)
 class Side:
-    """A verifier's units, with one drafter or none running next to them.
+    """The units of a verifier with at most one drafter running next to them.
 
     Parameters
     ----------
     verifier
         Index of the verifier.
-    drafter, length
-        Index of the drafter next to the verifier and its draft length; -1 and 0 without one.
+    drafter
+        Index of the drafter next to the verifier; -1 if there is none.
+    length
+        Draft length of that drafter; 0 if there is none.
     unit
-        Record of the unit for the kernels.
-    options, ways
-        Options of clients on these units, as records for the kernels and as parts of a plan.
+        Record that describes the unit to the kernels.
+    options
+        Options of clients on these units, as records for the kernels.
+    ways
+        Options in the same order, in terms of a plan.
     """
 
     verifier: int
@@ -90,7 +98,7 @@ class Side:
 
     @cached_property
     def by_class(self) -> defaultdict[int, list[int]]:
-        """Indices of the options of every class."""
+        """Indices of the options, by class."""
         found = defaultdict(list)
         for option, way in enumerate(self.ways):
             found[way.cls].append(option)
@@ -99,25 +107,25 @@ class Side:
 
 @dataclass(frozen=True)
 class Prepared:
-    """The arrays of a problem.
+    """A placement problem in array form.
 
     Parameters
     ----------
     problem
         The problem.
     objective
-        Number of the objective in the kernels.
+        Index of the objective in `OBJECTIVES`.
     sides
-        Every verifier alone, and with each drafter and draft length next to it.
+        Sides of the problem: every verifier alone, and combined with each drafter and draft length.
     trips
-        Concatenated round trips of all options, in seconds.
+        Concatenated round-trip times of all options, in seconds.
     drafts
         Types of draft units.
     budget
-        The budget of the solve; it counts the compilation of kernels.
+        Budget of the solve, which includes the compilation of kernels.
     kernels
-        The module `units`, whose kernels are compiled on their first call; None if the judge values
-        patterns.
+        Module `units`, whose kernels are compiled on their first call; None if the judge evaluates
+        the patterns.
     """
 
     problem: PlacementProblem
@@ -130,11 +138,11 @@ class Prepared:
 
     @cached_property
     def clients(self) -> list[int]:
-        """Number of clients of every class."""
+        """Number of clients, by class."""
         return [one.clients for one in self.problem.classes]
 
     def price_of(self, index: int) -> float:
-        """Return the price of a unit of a pool in the objective."""
+        """Return the contribution of one unit of a pool to the objective, as a cost."""
         pool = self.problem.draft_pools[index]
         prices = {"cost": pool.price_per_second, "energy": pool.busy_watts}
         return prices.get(OBJECTIVES[self.objective], 0.0)
@@ -143,10 +151,10 @@ class Prepared:
 def prepare(
     problem: PlacementProblem, exact: bool = False, budget: Budget | None = None
 ) -> Prepared:
-    """Return the arrays of a problem.
+    """Convert a problem to arrays.
 
-    If `exact`, the types of draft units distinguish their largest context and draft length.
-    `budget` is the budget of the solve; by default it has no limits.
+    If `exact` is True, the types of draft units distinguish the number of clients, the largest
+    context and the largest draft length. `budget` is the budget of the solve, by default unlimited.
     """
     budget = budget or Budget(problem)
     kernels = budget.load("placement.units")
@@ -167,7 +175,7 @@ class _Builder:
         self.drafts = list(self._draft_types())
 
     def sides(self) -> Iterator[Side]:
-        """Yield every verifier alone, and with each drafter and draft length next to it."""
+        """Yield every verifier alone, and combined with each drafter and draft length."""
         problem = self.problem
         for v, verifier in enumerate(problem.verifiers):
             yield self._side(v, verifier, -1, 0)
@@ -264,8 +272,8 @@ class _Builder:
                 yield self._option(way, of, trips, 0.0, tuple(times))
 
     def _accepted(self, c: int, d: int) -> tuple[list[float], list[float]]:
-        """Return, by draft length, the probability that all drafts are accepted, and the mean
-        number of tokens per round.
+        """Return the probability that all drafts are accepted, and the mean number of tokens per
+        round, both by draft length.
         """
         if d < 0:
             return [0.0], [1.0]
@@ -327,13 +335,13 @@ class _Builder:
 
 
 def draft_sizes(problem: PlacementProblem, drafter: Drafter) -> dict[int, int]:
-    """Return the maximum number of clients of a draft unit with a drafter, by index of the pool."""
+    """Return the maximum number of clients per draft unit that runs a drafter, by pool index."""
     users = [c for c in problem.classes if drafter.name in c.acceptance.values]
     found: dict[int, int] = {}
     if not users:
         return found
     context, clients = min(c.max_context for c in users), float(sum(c.clients for c in users))
-    if problem.objective == "capacity":  # the number that the verifiers hold
+    if problem.objective == "capacity":  # the number of clients that fit on the verifiers
         clients = 0.0
         for v in problem.verifiers:
             room = (v.memory_bytes * (1.0 + 1e-9) - v.weights_bytes) / v.kv_bytes_per_token
@@ -347,7 +355,7 @@ def draft_sizes(problem: PlacementProblem, drafter: Drafter) -> dict[int, int]:
 
 
 def most_options(problem: PlacementProblem, exact: bool = False) -> float:
-    """Return an upper bound on the number of options, without building them."""
+    """Return an upper bound on the number of options without building the options."""
     most, contexts = problem.max_draft_tokens, len({one.context_tokens for one in problem.classes})
     of: dict[str, int] = {}
     for drafter in problem.drafters:
@@ -369,7 +377,7 @@ def most_options(problem: PlacementProblem, exact: bool = False) -> float:
 
 
 def _ranges(most: int, exact: bool) -> Iterator[tuple[int, int]]:
-    """Yield ranges of client numbers that cover 1 to `most`."""
+    """Yield the ends of consecutive ranges that cover the client numbers from 1 to `most`."""
     low = 1
     while low <= most:
         high = low if exact or low <= EXACT_SIZES else min(most, int(low * RANGE))

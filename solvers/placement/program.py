@@ -1,4 +1,4 @@
-"""A linear or integer maximisation program, built column by column and solved by HiGHS."""
+"""Linear or integer maximisation programs, built column by column and solved by HiGHS."""
 
 from __future__ import annotations
 
@@ -13,26 +13,31 @@ from specopt.models.result import Termination
 from specopt.solvers.solver_status import termination_of
 
 SECONDS_PER_PROGRAM, SECONDS_PER_STEP, SECONDS_PER_NODE = 1e-3, 2e-4, 1e-2
-"""Work of a program, of a step of the simplex method, and of a node, in seconds."""
+"""Work per program, per iteration of the simplex method, and per branch-and-bound node, in seconds.
+"""
 
 TOLERANCE = 1e-9
-"""Feasibility tolerance of HiGHS for rows and reduced costs."""
+"""Feasibility tolerance of HiGHS, for rows and for reduced costs."""
 
 
 @dataclass(frozen=True)
 class Solution:
-    """The solution of HiGHS.
+    """The solution of a program by HiGHS.
 
     Parameters
     ----------
     amounts
-        Value of every column; None without a feasible point.
-    duals, losses
-        Dual value of every row, and reduced cost of every column, of a linear program.
-    value, bound
-        Objective of the point, and upper bound on the objective of all points; -inf if infeasible.
+        Value of every column; None if no feasible point was found.
+    duals
+        Dual value of every row of a linear program.
+    losses
+        Reduced cost of every column of a linear program.
+    value
+        Objective of the solution; -inf if no feasible point was found.
+    bound
+        Upper bound on the objective of all feasible points; -inf if the program is infeasible.
     work
-        Work of the steps of the simplex method, in seconds at a fixed rate.
+        Work of the simplex iterations, in seconds at a fixed rate.
     """
 
     amounts: Floats | None
@@ -45,15 +50,20 @@ class Solution:
 
 @dataclass
 class Program:
-    """Rows with limits, and columns that are at least 0.
+    """A maximisation program with bounded rows and nonnegative columns.
 
     Parameters
     ----------
     lower, upper
-        Limits of the rows.
-    costs, most, whole, columns
-        For every column, its objective coefficient, its upper bound, whether it is an integer, and
-        its entries by row.
+        Lower and upper bounds of the rows.
+    costs
+        Objective coefficient of every column.
+    most
+        Upper bound on the value of every column.
+    whole
+        Flag for every column: whether its value must be an integer.
+    columns
+        Coefficients of every column, by row.
     """
 
     lower: list[float] = field(default_factory=list)
@@ -64,7 +74,7 @@ class Program:
     columns: list[Mapping[int, float]] = field(default_factory=list)
 
     def rows(self, lower: Sequence[float], upper: Sequence[float]) -> range:
-        """Add rows; return their numbers."""
+        """Add rows and return their indices."""
         first = len(self.lower)
         self.lower += lower
         self.upper += upper
@@ -73,7 +83,7 @@ class Program:
     def column(
         self, cost: float, held: Mapping[int, float], most: float = math.inf, whole: bool = False
     ) -> int:
-        """Add a column; return its number."""
+        """Add a column and return its index."""
         self.costs.append(cost)
         self.most.append(most)
         self.whole.append(whole)
@@ -88,11 +98,12 @@ class Program:
         presolve: bool = True,
         work: float = math.inf,
     ) -> Solution:
-        """Return the solution.
+        """Solve the program and return its solution.
 
-        The objective is divided by `unit` for HiGHS, whose tolerances are absolute. `presolve`
-        allows presolving, except for integer programs with a time limit, because it may exceed
-        that. `work` limits the number of nodes, in seconds at a fixed rate.
+        The objective is divided by `unit`, because the tolerances of HiGHS are absolute. `presolve`
+        enables presolving, except for integer programs with a time limit, because presolving may
+        exceed the limit. `work` limits the number of branch-and-bound nodes, in seconds at a fixed
+        rate.
         """
         import highspy
 
@@ -128,7 +139,8 @@ class Program:
         if math.isfinite(work):
             solver.setOptionValue("mip_max_nodes", max(0, int(work / SECONDS_PER_NODE)))
         solver.passModel(model)
-        # presolve and the dual method give up on widely spread numbers
+        # Presolve and the dual simplex method may fail if coefficients differ by many orders of
+        # magnitude.
         if solver.run() == highspy.HighsStatus.kError:
             solver.setOptionValue("presolve", "off")
             solver.setOptionValue("simplex_strategy", 4)

@@ -1,5 +1,7 @@
-"""The exact method: list all patterns of units if there are few; otherwise, generate them in
-successively smaller boxes.
+"""The exact method for placement.
+
+If a problem has few patterns of units, all patterns are listed. Otherwise, patterns are generated
+in successively smaller boxes (see `boxes`).
 """
 
 from __future__ import annotations
@@ -24,57 +26,59 @@ from specopt.solvers.placement.relaxation import Duals, Relaxation
 from specopt.solvers.placement.rounding import completed, improved, nearest, whole_units
 
 FEW_PATTERNS, MANY_PATTERNS = 10_000, 3_000_000
-"""Maximum number of patterns to list at the start, and at the end if no proof was found."""
+"""Maximum number of patterns to list at the start, and at the end if optimality is not proven."""
 
 EXACT_CLIENTS, EXACT_OPTIONS = 64, 1_000_000
-"""Maximum number of clients, and of options, for which draft units are distinguished by number of
-clients and by largest context.
+"""Maximum number of clients, and of options, for which the types of draft units are exact: they
+distinguish the number of clients, the largest context and the largest draft length.
 """
 
 LISTED_CLIENTS = 2000
-"""Maximum number of clients for which patterns near the bound are listed."""
+"""Maximum number of clients for which integer patterns near the bound are listed."""
 
 ROUNDED = 1.03
-"""Ratio of the ends of boxes below which every round searches for plans."""
+"""Maximum ratio of the ends of boxes for which every round searches for plans."""
 
 WHOLE_UNITS = 1.003
-"""Ratio of the ends of boxes below which every round searches for whole numbers of units and lists
-whole patterns.
+"""Maximum ratio of the ends of boxes for which a round branches on numbers of units and lists
+integer patterns.
 """
 
 LEAVES = 200
-"""Maximum number of leaves of one search over whole numbers of units."""
+"""Maximum number of leaves of one branch-and-bound search over numbers of units."""
 
 NARROW = tuple(
     1.0 + width for width in (0.1, 0.03, 3e-3, 1e-3, 3e-4, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-10)
 )
-"""Ratio of the ends of the smallest boxes, by round."""
+"""Ratio of the ends of the smallest boxes, for each round."""
 
 NEAR = (1 / 64, 1 / 16, 1 / 4, 1 / 2, 1.0)
-"""Shares of the gap that listed patterns may lose. The smallest, with the fewest patterns, comes
-first.
+"""Shares of the gap that listed patterns may lose.
+
+Small shares, which yield few patterns, are tried first.
 """
 
 BOXES = (16, 40)
-"""Numbers of boxes of the integer programs that round units. Few boxes are faster; many may give
-better plans.
+"""Numbers of boxes in the integer programs that round units.
+
+Programs with few boxes are faster, and programs with many boxes may yield better plans.
 """
 
 SECONDS_PER_PLAN = 2.0
-"""Time limit of one of these programs, in seconds."""
+"""Time limit for an integer program that rounds units, in seconds."""
 
 
 @dataclass(frozen=True)
 class Refined(PlacementMethod):
-    """Column generation over patterns of units, in boxes of periods. All patterns are listed if
-    there are few.
+    """Column generation over patterns of units, in boxes of periods.
 
-    Few patterns: an integer program over all of them, of which the best with the same clients
-    counts. Else the bound is that of fractional patterns and of whole numbers of units. Each
-    pattern is bounded in a box of periods (or of waits) that gets smaller round by round. Plans are
-    whole units and whole clients near the fractional ones. An integer program chooses among the
-    patterns near the bound once the boxes are small, and at last among all, if these are up to
-    millions.
+    If there are few patterns, an integer program chooses among all of them, after dominated
+    patterns are removed. Otherwise, the bound follows from fractional patterns and from branching
+    on the numbers of units. Each pattern is bounded within a box of periods (or of waits), and the
+    boxes become smaller in every round. Plans are found by rounding the fractional numbers of units
+    and clients. Once the boxes are small, an integer program chooses among the patterns near the
+    bound. If optimality is still not proven, it finally chooses among all patterns, provided that
+    they number at most a few million.
     """
 
     name = "refined"
@@ -85,7 +89,7 @@ class Refined(PlacementMethod):
     complexity = "patterns in all, or sides x boxes x options per pricing"
 
     def search(self, problem: PlacementProblem, budget: Budget) -> Outcome:
-        """List all patterns or generate them, depending on their number."""
+        """List all patterns if there are few, and generate patterns otherwise."""
         if (simple := plain(problem)) is not problem:
             small = prepare(simple, budget=budget)
             offer(small, shared(small), budget)
@@ -103,13 +107,13 @@ class Refined(PlacementMethod):
             stats = _priced(prepared, near, budget)
         proven = budget.is_proven(1e-9)
         if not proven:
-            budget.check()  # HiGHS may have ended because the time is up
+            budget.check()  # HiGHS may have stopped because of the time limit
         end = Termination.CONVERGED if proven else Termination.EXHAUSTED
         return Outcome(plan=budget.incumbent, bound=budget.bound, termination=end, stats=stats)
 
 
 def _listed(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> dict[str, int]:
-    """Choose the best plan among all patterns and return the counters."""
+    """Find the best plan over all patterns, and return the statistics."""
     budget.check()
     if not patterns and prepared.problem.objective != "capacity":
         raise why_infeasible(prepared)
@@ -122,7 +126,7 @@ def _listed(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> dict
 
 
 def _chosen(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> Choice:
-    """Choose a plan among patterns that is better than the best one so far, and offer it."""
+    """Choose among patterns, and offer the resulting plan if it is the best plan so far."""
     chosen = choose(prepared, patterns, _reached(budget))
     if chosen.used is not None:
         offer(prepared, dict(chosen.used), budget)
@@ -130,16 +134,16 @@ def _chosen(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> Choi
 
 
 def _reached(budget: Budget) -> float:
-    """Return the value of the best plan, which is maximised; -inf without one."""
+    """Return the value of the best plan so far, with the sign for maximisation; -inf if none."""
     problem: PlacementProblem = budget.problem  # type: ignore[assignment]
     return -math.inf if budget.objective is None else sign(problem) * budget.objective
 
 
 def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
-    """Generate patterns in ever smaller boxes, round the solution of the master program, and return
-    the counters.
+    """Generate patterns in successively smaller boxes, and round the master solution to plans.
 
-    `whole` allows listing patterns; for this, the types of draft units must be exact.
+    `whole` allows listing integer patterns, which requires exact types of draft units. Return the
+    statistics.
     """
     relaxation, rounds = Relaxation(prepared), 0
     if not relaxation.covers and prepared.problem.objective != "capacity":
@@ -177,8 +181,10 @@ def _priced(prepared: Prepared, whole: bool, budget: Budget) -> dict[str, int]:
 
 
 def _improve(budget: Budget, value: float) -> None:
-    """Record an upper bound on the value. For capacity, it is rounded down to the largest share
-    with a whole number of clients.
+    """Record an upper bound on the value of every plan.
+
+    For the objective "capacity", the bound is rounded down to a share that corresponds to an
+    integer number of clients of some class.
     """
     problem: PlacementProblem = budget.problem  # type: ignore[assignment]
     if problem.objective == "capacity" and value < math.inf:
@@ -190,8 +196,9 @@ def _improve(budget: Budget, value: float) -> None:
 
 
 def _round(relaxation: Relaxation, duals: Duals, budget: Budget, numbers: tuple[int, ...]) -> None:
-    """Offer plans with whole units and clients near a solution of the master program, for each of
-    the `numbers` of boxes.
+    """Round a solution of the master program to plans and offer the plans.
+
+    Rounding is repeated for each number of boxes in `numbers`.
     """
     prepared = relaxation.prepared
     for boxes in numbers:
@@ -206,8 +213,10 @@ def _round(relaxation: Relaxation, duals: Duals, budget: Budget, numbers: tuple[
 
 
 def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
-    """Improve the bound by branching on the numbers of units: in total, of every verifier and, for
-    energy, of units that are always busy. The best node comes first.
+    """Improve the bound by best-first branch and bound on the numbers of units.
+
+    These are the total number of units, the number of units of each verifier and, for the objective
+    "energy", the numbers of units that are always busy.
     """
     prepared, problem = relaxation.prepared, relaxation.prepared.problem
     first = relaxation.least, relaxation.most, relaxation.last, relaxation.bound
@@ -244,16 +253,15 @@ def _branch(relaxation: Relaxation, budget: Budget, gap: float) -> None:
         heappush(nodes, (-relaxation.bound, least, down))
         heappush(nodes, (-relaxation.bound, up, most))
     _improve(budget, max(_reached(budget), *ends, *(-value for value, _, _ in nodes[:1])))
-    # a branch bounds only its own plans
+    # The bound of a branch applies only to the plans of that branch.
     relaxation.least, relaxation.most, relaxation.last, relaxation.bound = first
 
 
 def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
-    """List all whole patterns that a better plan may use and choose among them; return whether that
-    was possible.
+    """Choose among all integer patterns that a better plan may use; return whether this succeeded.
 
-    Plans from rounded patterns of the master program come first, because fewer patterns are listed
-    once a good plan is known.
+    First, the patterns of the master program are rounded to find a good plan, because fewer
+    patterns need to be listed once a good plan is known.
     """
     prepared = relaxation.prepared
     _chosen(prepared, undominated(prepared, nearest(relaxation)), budget)
@@ -274,7 +282,7 @@ def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
 
 
 def _check_feasible(prepared: Prepared, budget: Budget) -> None:
-    """Raise `Infeasible` if even fractional patterns cannot serve all clients."""
+    """Raise `Infeasible` if fractional patterns cannot serve all clients."""
     free = replace(prepared, objective=OBJECTIVES.index("capacity"))
     relaxation = Relaxation(free, narrow=1.01, penalty=1.0)
     relaxation.solve(budget.check, 1e-6)

@@ -1,10 +1,10 @@
-"""The bound of fractional patterns: a linear program over patterns that are generated in
-successively smaller boxes.
+"""Bound by fractional patterns: column generation in successively smaller boxes (see `boxes`).
 
-Every unit uses a pattern of the linear program of some box. HiGHS solves the master program over
-how often each is used. At its dual prices the best pattern of every side is found best box first.
-These bound all plans (Lagrange): the sum of the prices of clients, of draft units, and of the best
-pattern per unit.
+Every unit uses a pattern that is feasible in the linear program of some box. The master program,
+solved by HiGHS, chooses the number of units that use each pattern. At its dual prices, the best
+pattern of every side is found by a best-first search over boxes. By Lagrangian duality, the prices
+of the clients, of the draft units and of the best pattern per unit sum to an upper bound on every
+plan.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from specopt.solvers.placement.patterns import Pattern
 from specopt.solvers.placement.prepare import Prepared, Side
 
 FEW_UNITS = 24
-"""Maximum number of units for which patterns are limited to the number of clients of each class."""
+"""Maximum number of units for which no pattern may contain more clients of a class than exist."""
 
 SPARE = 4096
-"""Maximum number of halves of boxes per side and pricing; after that, boxes are not split."""
+"""Maximum number of boxes created by splitting, per side and pricing step."""
 
 MAX_NEAR = 300_000
-"""Maximum number of whole patterns to enumerate near the prices of the master program."""
+"""Maximum number of integer patterns to enumerate near the dual prices of the master program."""
 
 SECONDS_PER_OPTION = 5e-7
-"""Work per option and box, in seconds."""
+"""Work of pricing one option in one box, in seconds."""
 
 PER_SIDE = 3
-"""Maximum number of patterns per side that one pricing adds."""
+"""Maximum number of patterns that one pricing step adds per side."""
 
 
 Duals = tuple[Floats, Floats, Floats]
-"""Dual prices of a client of every class, of units (see `counted`), and of a client of every type
-of draft units.
+"""Dual prices of one client by class, of one unit (see `counted`), and of one client by type of
+draft units.
 """
 
 
@@ -52,14 +52,17 @@ class Column:
 
     Parameters
     ----------
-    side, box
-        Side and box of the pattern.
+    side
+        Index of the side.
+    box
+        Box of the pattern.
     amounts
-        Pairs of an option and its number of clients.
+        Pairs of an option and its number of clients, which may be fractional.
     value
         Largest value of the pattern in its box.
     bound
-        Upper bound on the patterns of its box at the prices at which it was found.
+        Upper bound on the reduced value of all patterns in the box, at the dual prices at which
+        this pattern was found.
     """
 
     side: int
@@ -70,7 +73,7 @@ class Column:
 
     @property
     def is_full(self) -> bool:
-        """Whether the unit is busy all the time."""
+        """Whether the unit is always busy."""
         return self.box[0] or self.box[3] >= 1.0
 
 
@@ -81,20 +84,25 @@ class Relaxation:
     Parameters
     ----------
     prepared
-        The problem.
+        Arrays of the problem.
     narrow
-        Ratio of the ends of a box that is not split.
+        Ratio of the ends of a box below which the box is not split.
     columns
-        Patterns of the master program.
-    bound, last
-        Best upper bound on the value of every plan so far, and the bound at the last prices.
-    value, missing, used
-        Value of the master program, its number of missing clients and units, and its patterns with
-        their numbers of units.
+        Patterns in the master program.
+    bound
+        Best upper bound so far on the value of every plan.
+    last
+        Upper bound at the last dual prices.
+    value
+        Optimal value of the master program.
+    missing
+        Number of missing clients and units in its solution.
+    used
+        Patterns in its solution, with their numbers of units.
     penalty
-        Cost of a missing client or unit; 0 stands for more than the value of any client.
+        Cost of a missing client or unit; 0 selects a cost above the value of any client.
     least, most
-        Minimum and maximum numbers of units (see `counted`); by default 0 and all.
+        Bounds on the numbers of units (see `counted`), by default 0 and the available units.
     """
 
     prepared: Prepared
@@ -121,7 +129,7 @@ class Relaxation:
         self.penalty = self.penalty or self._penalty()
 
     def _penalty(self) -> float:
-        """Return the cost of leaving out a client: more than the value of any client."""
+        """Return a cost per missing client that exceeds the value of any client."""
         worth = 1.0
         problem = self.prepared.problem
         for cover in self.covers:
@@ -138,8 +146,9 @@ class Relaxation:
         return 10.0 * worth
 
     def solve(self, check: Callable[[], None], gap: float) -> Duals:
-        """Add patterns until the bound is within a relative gap of the value of the master program,
-        and return the dual prices.
+        """Add patterns until the relative gap between bound and value is at most `gap`.
+
+        Return the dual prices of the last master program.
         """
         while True:
             check()
@@ -153,8 +162,10 @@ class Relaxation:
             self.columns += found
 
     def narrow_to(self, narrow: float) -> None:
-        """Continue with narrower boxes. If the objective depends on rates, keep the patterns in
-        use, with the lowest value that their boxes allow.
+        """Continue with narrower boxes.
+
+        If the objective depends on rates, the patterns in use are kept, with the lowest value that
+        is possible in their boxes.
         """
         objective, kept = self.prepared.problem.objective, []
         for column, _ in self.used if objective in ("goodput", "fair") and not self.missing else ():
@@ -170,7 +181,7 @@ class Relaxation:
     # ------------------------------------------------------------------ pricing
 
     def _price(self, check: Callable[[], None], duals: Duals) -> tuple[float, list[Column]]:
-        """Return the bound at dual prices, and patterns that the master program lacks."""
+        """Return the bound at the given dual prices, and patterns to add to the master program."""
         prepared, problem = self.prepared, self.prepared.problem
         of_classes, of_units, of_drafts = duals
         units = len(problem.verifiers)
@@ -202,12 +213,13 @@ class Relaxation:
     def _search(
         self, cover: Cover, duals: Duals, threshold: float, most: int = PER_SIDE
     ) -> tuple[float, list[Column]]:
-        """Return the bound on the patterns of a side at dual prices, and the best in the `most`
-        best boxes.
+        """Return an upper bound on the patterns of a side at dual prices, and its best patterns.
+
+        One pattern is returned for each of the `most` best boxes.
         """
         prepared, kernels = self.prepared, self.prepared.kernels
         side = prepared.sides[cover.side]
-        boxes = np.zeros(len(cover.boxes) + SPARE, cover.boxes.dtype)  # room for halves behind them
+        boxes = np.zeros(len(cover.boxes) + SPARE, cover.boxes.dtype)  # with room for halves
         boxes[: len(cover.boxes)], boxes["low"][len(cover.boxes) :] = cover.boxes, -1.0
         columns = np.zeros(most, kernels.Column)
         chosen, amounts = np.zeros((most, self.width), np.int64), np.zeros((most, self.width))
@@ -229,8 +241,9 @@ class Relaxation:
     def near_columns(
         self, duals: Duals, lost: float, check: Callable[[], None]
     ) -> list[list[Column]]:
-        """Return, for every side, a pattern of each box that may contain patterns that lose at most
-        `lost` at the dual prices.
+        """Return, by side, one pattern of each box that may contain patterns near the dual prices.
+
+        A pattern is near the dual prices if it loses at most `lost` at these prices.
         """
         found = []
         for cover in self.covers:
@@ -243,10 +256,11 @@ class Relaxation:
     def near(
         self, duals: Duals, lost: float, columns: Sequence[Sequence[Column]]
     ) -> list[Pattern] | None:
-        """Return all whole patterns that lose at most `lost` at the dual prices; None if there are
-        too many. Of patterns that serve the same clients, only the most valuable is returned.
+        """Return all integer patterns that lose at most `lost` at the dual prices.
 
-        `columns` come from `near_columns`, for the same or a larger `lost`.
+        Among the patterns that serve the same clients, only the most valuable pattern is returned.
+        The result is None if there are too many patterns. `columns` is the result of `near_columns`
+        for the same or a larger `lost`.
         """
         prepared, lister = self.prepared, Lister(self.prepared, MAX_NEAR)
         clients, found = np.array(prepared.clients, np.float64), list[Pattern]()
@@ -263,7 +277,7 @@ class Relaxation:
         return found
 
     def sizes(self, cover: Cover, threshold: float, of_units: Floats) -> Any:
-        """Return the record of parameters for the boxes of a side, at the dual prices of units."""
+        """Return the parameters of the search in the boxes of a side, for the kernels."""
         v = self.prepared.sides[cover.side].verifier
         full = self.unit_price(v, of_units, True) - self.unit_price(v, of_units)
         return self.prepared.kernels.Sizes(
@@ -271,20 +285,20 @@ class Relaxation:
         )
 
     def unit_price(self, verifier: int, of_units: Floats, is_full: bool = False) -> float:
-        """Return the dual price of a unit."""
+        """Return the dual price of one unit of a verifier."""
         return float(of_units[counted(self.prepared.problem, verifier, is_full)].sum())
 
     @staticmethod
     def prices(side: Side, duals: Duals) -> Floats:
-        """Return the dual price of a client, by option."""
+        """Return the dual price of one client, by option."""
         of_classes, _, of_drafts = duals
-        of_pools = np.append(of_drafts, 0.0)[side.options["draft"]]  # -1: none
+        of_pools = np.append(of_drafts, 0.0)[side.options["draft"]]  # index -1: no draft unit
         return np.asarray(of_classes[side.options["cls"]] + of_pools)
 
     # ------------------------------------------------------------------ the master program
 
     def _master(self) -> Duals:
-        """Solve the master program, store its value and used patterns, and return the prices."""
+        """Solve the master program, store its solution, and return its dual prices."""
         prepared = self.prepared
         frame = Frame.of(prepared, self.least, self.most, whole=False)
         program = frame.program
@@ -305,9 +319,8 @@ class Relaxation:
                 program.column(-self.penalty, {row: 1.0})
         found = program.solve(prepared.budget.remaining)
         prepared.budget.spend(found.work)
-        if (
-            found.amounts is None
-        ):  # units may be missing, so HiGHS has failed: numbers are too close
+        # Missing units are allowed, so HiGHS failed for numerical reasons or ran out of time.
+        if found.amounts is None:
             prepared.budget.check()
             raise OutOfWork
         self.value = found.value

@@ -1,5 +1,7 @@
-"""Plans from the master program: round units first, then clients, and correct missing or surplus
-clients.
+"""Rounding of the master program to plans.
+
+Units are rounded first, and clients second. Finally, surplus clients are removed and missing
+clients are added.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from specopt.solvers.placement.prepare import Prepared
 from specopt.solvers.placement.relaxation import Column, Duals, Relaxation
 
 OPTIONS = 6
-"""Maximum number of options per class and box, in addition to those that patterns use."""
+"""Maximum number of options per class and box, in addition to the options that patterns use."""
 
 
 def whole_units(
@@ -28,8 +30,8 @@ def whole_units(
     """Return patterns of units that serve nearly all clients.
 
     An integer program decides how many units run in each of the `boxes` best boxes, and how many
-    clients (a real number) each option serves there. The units of a box then share the clients
-    evenly, rounded down.
+    clients (a real number) each option serves there. The number of clients of each option is
+    rounded down, and the clients are distributed evenly over the units of the box.
     """
     prepared = relaxation.prepared
     frame = Frame.of(prepared)
@@ -70,7 +72,7 @@ Key = tuple[int, tuple[bool, float, float, float, float]]
 def _groups(
     relaxation: Relaxation, duals: Duals, boxes: int
 ) -> Iterator[tuple[int, Ints, Floats, Floats, Floats, float]]:
-    """Yield the linear programs of the best boxes, with the most valuable options only."""
+    """Yield the linear programs of the best boxes, restricted to the most valuable options."""
     prepared, kernels = relaxation.prepared, relaxation.prepared.kernels
     covers = {cover.side: cover for cover in relaxation.covers}
     of_sides = [relaxation.prices(side, duals) for side in prepared.sides]
@@ -109,8 +111,9 @@ def _groups(
 
 
 def nearest(relaxation: Relaxation) -> list[Pattern]:
-    """Return the patterns of the master program with their numbers of clients rounded down, to the
-    nearest integer, and up.
+    """Return the patterns of the master program with their numbers of clients rounded.
+
+    Each pattern is rounded in three ways: down, to the nearest integers, and up.
     """
     found: dict[Pattern, None] = {}
     for column in relaxation.columns:
@@ -122,7 +125,7 @@ def nearest(relaxation: Relaxation) -> list[Pattern]:
 
 
 def spread(shared: dict[int, int], units: int) -> Counter[tuple[tuple[int, int], ...]]:
-    """Return the entries of units that share the clients of some options evenly."""
+    """Return the entries of units that share the clients of each option evenly."""
     found = Counter[tuple[tuple[int, int], ...]]()
     if not units:
         return found
@@ -139,12 +142,14 @@ def spread(shared: dict[int, int], units: int) -> Counter[tuple[tuple[int, int],
 
 
 class Filling:
-    """Adds or removes clients of units at the lowest cost, and stores the best move of each unit.
+    """Adds clients to units, or removes clients, at the lowest cost.
+
+    The best move of each unit is cached.
 
     Parameters
     ----------
     prepared
-        The problem.
+        Arrays of the problem.
     """
 
     def __init__(self, prepared: Prepared) -> None:
@@ -152,10 +157,11 @@ class Filling:
         self.best = cache(self._best)
 
     def move(self, now: Counter[Pattern], cls: int, step: int) -> int:
-        """Add clients of a class to the unit that gains most, or to an unused one.
+        """Add clients of a class to the used or unused unit whose value increases most.
 
-        `step` is the number of clients, negative if they are removed. If no unit can change by it,
-        one client is moved. Returns the number of clients that were moved.
+        `step` is the number of clients to add, or minus the number to remove. If no unit can change
+        by `step`, a single client is added or removed. Return the change in the number of clients;
+        0 if no move exists.
         """
         sides, used = self.prepared.sides, Counter[int]()
         for one, number in now.items():
@@ -178,7 +184,7 @@ class Filling:
         return step
 
     def _best(self, unit: Pattern, cls: int, step: int) -> Pattern | None:
-        """Return the pattern of a unit after its best move; None if it has no move."""
+        """Return the pattern of a unit after its best move; None if no move is possible."""
         self.prepared.budget.check()
         side, counts, offers = self.prepared.sides[unit.side], dict(unit.entries), []
         (first, clients), *others = unit.entries or ((-1, 0),)
@@ -195,16 +201,15 @@ class Filling:
 
 
 def completed(prepared: Prepared, units: Counter[Pattern]) -> Counter[Pattern]:
-    """Return patterns of units that serve every client exactly once, starting from patterns that
-    nearly do; empty if that fails.
+    """Correct patterns that serve nearly all clients so that every client is served exactly once.
 
-    Surplus clients are removed and missing ones are added where it costs least.
+    Surplus clients are removed and missing clients are added at the lowest cost. The result is
+    empty if this fails.
     """
     now: Counter[Pattern] = Counter()
     for one, number in units.items():
-        while not (
-            fine := valued(prepared, [one])
-        ):  # a client less of what there is most of, until memory holds them
+        # Drop clients of the option with the most clients until the pattern is feasible.
+        while not (fine := valued(prepared, [one])):
             most = max(one.entries, key=lambda entry: entry[1])
             entries = tuple((o, q - (o == most[0])) for o, q in one.entries if q > (o == most[0]))
             if not entries:
@@ -218,7 +223,8 @@ def completed(prepared: Prepared, units: Counter[Pattern]) -> Counter[Pattern]:
         left = clients - sum(one.served(prepared)[c] * number for one, number in now.items())
         while left:
             prepared.budget.check()
-            # steps with two leading bits are few, so that the best moves by each are found once
+            # Steps are rounded to two leading bits: few distinct steps occur, so most best moves
+            # come from the cache.
             step = abs(left) // 16
             bits = max(0, step.bit_length() - 2)
             size = max(1, step >> bits << bits)
@@ -230,9 +236,7 @@ def completed(prepared: Prepared, units: Counter[Pattern]) -> Counter[Pattern]:
 
 
 def improved(prepared: Prepared, pattern: Pattern) -> Pattern:
-    """Return the best pattern that serves the same clients, found by changing the option of one
-    entry at a time.
-    """
+    """Improve a pattern by changing the option of one entry at a time, for the same clients."""
     best = pattern
     while True:
         prepared.budget.check()

@@ -1,9 +1,9 @@
-"""Simulation of a placement plan: continuous batching, random acceptances and trips, and draft
-units with their own queues.
+"""Simulation of a placement plan with continuous batching, random acceptances, random round-trip
+times, and a queue at every draft unit.
 
-The judge computes cycles from mean values. Here, every pass serves the clients that are waiting
-when the previous pass ends. A client that is assigned to a draft group always uses the same unit of
-the group. Half of a trip comes before the work at the far end, and half comes after it.
+The judge computes cycles from mean values. In the simulation, every pass serves the clients that
+are waiting when the previous pass ends. A client of a draft group always uses the same unit of the
+group. Half of a round trip precedes the work at the remote end, and half follows it.
 """
 
 from __future__ import annotations
@@ -30,25 +30,25 @@ from specopt.solvers.simulation import Replications, Simulation, Tell, judged, r
 
 MAX_ROUNDS = 1_000_000
 WARM_UP = 0.25
-"""Length of the warm-up, which is not counted, as a share of the counted time."""
+"""Duration of the warm-up, which is excluded from the results, relative to the counted time."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlacementSimulation(Simulation):
     """The simulated throughput of a plan, together with the judged values.
 
-    `estimates` are "tokens_per_second" of all clients, and the "busy_share" of the units of
-    verifiers in use.
+    `estimates` contains "tokens_per_second" of all clients, and "busy_share", the mean share of
+    time in which the verifier units in use are busy.
 
     Parameters
     ----------
     problem_sha256
-        Digest of the problem.
+        SHA-256 digest of the problem.
     rounds
-        Judged cycles of the slowest client that a replication counts.
+        Duration of a replication without warm-up, in judged cycles of the slowest client.
     cycles, judged_cycles
-        Mean seconds per round of the clients of every entry, as simulated and as judged. Entries
-        are in the order of the groups.
+        Mean duration of a round, in seconds, for the clients of every entry, as simulated and as
+        judged. Entries are in the order of the groups.
     rates
         Tokens per second of one client of every entry, shape (replications, entries).
     """
@@ -75,22 +75,24 @@ def simulate(
     Parameters
     ----------
     problem
-        Verifiers, drafters and clients.
+        Problem with verifiers, drafters and clients.
     plan
-        A feasible plan that serves somebody.
+        Feasible plan that serves at least one client.
     seed
         Seed of all random numbers.
     replications
-        Independent runs, at least 2.
+        Number of independent runs, at least 2.
     rounds
-        Judged cycles of the slowest client that a run counts. The warm-up is a quarter of that.
+        Duration of a run without warm-up, in judged cycles of the slowest client. The warm-up
+        lasts a quarter of that time.
     callback
-        Called after every run with the runs done and the mean tokens per second so far.
+        Function called after every run with the number of completed runs and the mean tokens per
+        second so far.
 
     Raises
     ------
     InvalidInput
-        If an argument is outside its domain, or the plan violates the problem or serves nobody.
+        If an argument is outside its domain, or if the plan is infeasible or serves no client.
     """
     runs = Replications(seed, replications, callback, minimum=2)
     model = judged(problem, plan).terms["tokens_per_second"]
@@ -135,7 +137,7 @@ def simulate(
 
 
 def _placed(problem: Any, plan: PlacementPlan, spread: Floats) -> Any:
-    """Return a plan in the form that the kernel reads."""
+    """Convert a plan to the record that the kernel reads."""
     pieces: list[Any] = []
 
     def rows(passes: PassPieces) -> tuple[int, int]:
@@ -189,8 +191,9 @@ def _entry(
     trips: list[float],
     chances: list[float],
 ) -> tuple[Any, ...]:
-    """Return the fields of an entry except its spread of start times, and append its trips and
-    chances.
+    """Return the fields of an entry, except its spread of start times.
+
+    Append its round-trip times to `trips` and its acceptance probabilities to `chances`.
     """
     drafter, k = problem.drafter_of(plan, group, one), problem.length_of(group, one)
     of = problem.client_class[one.class_]
@@ -224,5 +227,5 @@ def _entry(
 
 
 def _passes(drafter: Any, k: int) -> tuple[int, int]:
-    """Return the passes of a drafter for k tokens, and the tokens of a sequence in each."""
+    """Return the number of passes in which a drafter drafts k tokens, and the tokens per pass."""
     return (1, k) if drafter.parallel else (k, 1)

@@ -1,1 +1,1 @@
-"""The best speculation length for every batch size, in few ranges."""
+"""Speculation tables: the best draft length for every batch size, in few ranges."""

@@ -1,6 +1,4 @@
-"""Drafters: a separate model, a head, one pass for the block, a search in the text, or another
-machine.
-"""
+"""Drafters: a separate model, a head, a parallel drafter, a text search, or a remote machine."""
 
 from __future__ import annotations
 
@@ -21,24 +19,25 @@ TYPES = (*WITH_PASSES, *LOOKUPS, "remote")
 
 @dataclass(frozen=True, eq=False)
 class Drafter:
-    """Time of a step's drafts, here or on another machine.
+    """A drafter, which determines the duration of drafting in a step.
 
     Parameters
     ----------
     kind
-        "model": a model with its own cache that drafts token by token, one pass for each token.
-        "head": a head on the hidden state of the verify model, such as EAGLE's or MTP, with one
-        pass for each token. It has no cache to read, so the passes measured with the fewest cached
-        tokens are used. "parallel": a model that drafts the block in one pass. "ngram", "suffix": a
-        search in the text so far.
+        Type of the drafter. "model" is a model with its own cache that drafts one token per pass.
+        "head" is a head on the hidden state of the verify model, such as EAGLE or MTP, that drafts
+        one token per pass. A head reads no cache, so the passes measured with the fewest cached
+        tokens are used. "parallel" is a model that drafts all tokens in one pass. "ngram" and
+        "suffix" search the preceding text.
     passes
-        Times of its passes; None: it has no passes.
+        Durations of the passes; None if the drafter needs no passes.
     seconds_per_step
-        Time of a step's search or link, independent of the number of drafts.
+        Duration of the search or of the round trip in each step, in seconds. It does not depend on
+        the number of drafts.
     bits_per_token
-        Bits that a drafted token sends, including its distribution if this is sent.
+        Number of bits sent per drafted token, including its distribution if that is sent.
     bits_per_second
-        Speed of the link, which the whole batch shares.
+        Bandwidth of the link, which all requests of a batch share.
     """
 
     kind: str
@@ -49,14 +48,15 @@ class Drafter:
 
     @property
     def contexts(self) -> tuple[float, ...]:
-        """Numbers of cached tokens that its passes were measured with, if these matter."""
+        """Numbers of cached tokens at which the passes were measured; empty if irrelevant."""
         return () if self.passes is None or self.kind == "head" else self.passes.contexts
 
     def seconds(
         self, batch: Floats, drafts: Floats, cached_tokens: Floats, which: Which = "fitted"
     ) -> Floats:
-        """Return the time of `drafts` >= 1 tokens for each request of a batch; the arrays are
-        broadcast.
+        """Return the duration of drafting `drafts` >= 1 tokens per request of a batch, in seconds.
+
+        The arrays are broadcast against each other.
         """
         found = np.zeros(())
         if self.passes is not None:
@@ -68,13 +68,13 @@ class Drafter:
         )
 
     def covers(self, batch: Floats, drafts: Floats, cached_tokens: Floats) -> Truths:
-        """Return which drafts need no pass beyond the measured ones."""
+        """Return whether drafting requires only passes within the measured range, elementwise."""
         if self.passes is None:
             return np.ones((), np.bool_)
         return self.passes.covers(batch, *self.work(drafts, cached_tokens))
 
     def work(self, drafts: Floats, cached_tokens: Floats) -> tuple[Floats, Floats]:
-        """Return new and cached tokens of each pass."""
+        """Return the numbers of new and cached tokens per request in each pass."""
         if self.kind == "head":
             assert self.passes is not None
             cached_tokens = np.asarray(min(self.passes.contexts, default=0.0))
@@ -84,14 +84,15 @@ class Drafter:
 def drafter(data: object, passes: PassTime | None, where: str) -> Drafter:
     """Build a drafter from JSON-like data: ``{"type": ...}`` and the fields of its type.
 
-    ``model``, ``head`` and ``parallel`` need passes and nothing else. ``ngram`` and ``suffix`` take
-    ``seconds_per_step`` (0) and no passes. ``remote`` takes ``round_trip_seconds``,
-    ``bits_per_token``, ``bits_per_second``, and a ``drafter`` (a model).
+    ``model``, ``head`` and ``parallel`` require passes and accept no other field. ``ngram`` and
+    ``suffix`` accept ``seconds_per_step`` (default 0) and no passes. ``remote`` accepts
+    ``round_trip_seconds``, ``bits_per_token``, ``bits_per_second``, and ``drafter`` (by default a
+    model).
 
     Raises
     ------
     InvalidInput
-        If there is no such type, or a field is unknown, missing or outside its domain.
+        If the type is unknown, or if a field is unknown, missing or outside its domain.
     """
     kind = data.get("type") if isinstance(data, Mapping) else None
     if not isinstance(data, Mapping) or kind not in TYPES:

@@ -1,9 +1,9 @@
-"""Predictions for a server from a sweep or from measured passes, and their correction by loads that
-the server served.
+"""Predictions for a server from a sweep or from measured passes, and corrections based on loads
+that the server processed.
 
-A sweep is corrected by a factor on the seconds of its steps, which may depend on load and drafts,
-and by a shift of the logit of its acceptance. Passes are corrected by a factor for each model and
-an overhead of every step.
+A sweep is corrected by a factor on its step durations, which may depend on the load and the number
+of drafts, and by a shift of the logit of the acceptance rate. Passes are corrected by one factor
+per model and by an overhead per step.
 """
 
 from __future__ import annotations
@@ -28,26 +28,28 @@ from specopt.solvers.speculation_table.tuning.law import logit_rate, tokens_of
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 
 LOADS = (1, 2, 4, 8, 16, 32, 64)
-"""Loads that are considered where no others are given."""
+"""Default loads to consider."""
 
 ROUGH = 0.02
-"""Standard deviation of the log of a measured value about the corrected prediction."""
+"""Standard deviation of the logarithm of measured values around the corrected predictions."""
 
 LEANS = np.array([1.0, 0.3, 0.1, 0.3, 0.1, 0.05])
-"""Standard deviations of the corrections to the log seconds of steps, by term of `_leans`."""
+"""Prior standard deviations of the corrections to the log step duration, by term of `_leans`."""
 
 LEVEL = 0.9
 """Coverage of all bands and intervals."""
 
 BANDS: tuple[tuple[str, Which], ...] = (("rates", "fitted"), ("lower", "upper"), ("upper", "lower"))
-"""Which acceptance and passes give the expected throughput, and the two ends of its band."""
+"""Acceptance and passes that yield the expected throughput, and the lower and upper end of its
+band.
+"""
 
 SHORTEST = 1e-12
-"""Minimum time of a step in seconds, used if a lower limit of the passes is 0."""
+"""Minimum duration of a step in seconds, used if the lower limit of the passes is 0."""
 
 HOLD = ROUGH / 0.5
-"""Weight that holds factors on passes, and the overhead as a share of a pass, near their predicted
-values. They may be off by one half.
+"""Weight that keeps the factors on passes, and the overhead relative to a pass, near their
+predicted values; the prior standard deviation is 0.5.
 """
 
 COLUMNS = (
@@ -61,8 +63,8 @@ COLUMNS = (
 )
 
 Expected = tuple[float, float, float, float | None]
-"""Predicted tokens per second, the ends of their band, and mean tokens of a step with drafts if
-known.
+"""Predicted tokens per second, the lower and upper end of its band, and the mean number of tokens
+per step with drafts, or None if unknown.
 """
 
 
@@ -79,9 +81,7 @@ class _Row:
 
 
 def planned(data: Mapping[str, Any], where: str) -> OfSweep:
-    """Return the predictions in a result of `tune` for the option that it chose, with their
-    bands.
-    """
+    """Return the predictions in a result of `tune` for the chosen option, with their bands."""
     where = f"{where}.predictions"
     rows, option = read(list[Mapping[str, Any]], data["predictions"], where), data.get("option")
     chosen = [
@@ -103,8 +103,12 @@ def planned(data: Mapping[str, Any], where: str) -> OfSweep:
 
 
 class OfSweep:
-    """Predictions from a sweep of one drafter, workload and context; `InvalidInput` if it has
-    several.
+    """Predictions from a sweep with a single drafter, mode, workload and context.
+
+    Raises
+    ------
+    InvalidInput
+        If the sweep contains several of them.
     """
 
     inputs = "mean_acceptance_length", "output_tokens_per_second", "rows of draft_length 0"
@@ -131,7 +135,7 @@ class OfSweep:
         return mean, *band, self.predictor.acceptance_length(point)
 
     def corrected(self, seen: Sequence[Seen]) -> str:
-        """Return the sweep as CSV: the measured loads, and the other rows corrected by them."""
+        """Return the sweep as CSV: rows for the measured loads, followed by the corrected rows."""
         places, (_, late, shifts) = [one.place for one in seen], misses(self, seen)
         rows, shift = _leans(places), shifts.sum() / max(1, np.count_nonzero(shifts))
         leans = np.linalg.solve(rows.T @ rows + np.diag((ROUGH / LEANS) ** 2), rows.T @ late)
@@ -157,7 +161,7 @@ class OfSweep:
 
 
 class OfPasses:
-    """Predictions from measured passes and acceptance."""
+    """Predictions from measured passes and measured acceptance."""
 
     def __init__(self, data: Mapping[str, Any], where: str, acceptance: Acceptance) -> None:
         self.data, self.acceptance = data, acceptance
@@ -181,8 +185,9 @@ class OfPasses:
         return mean, low, high, tokens if drafts else None
 
     def corrected(self, seen: Sequence[Seen]) -> str:
-        """Return the runtimes as JSON, with factors on the passes, an overhead and the cost of 0
-        drafts.
+        """Return the corrected runtimes as JSON.
+
+        The passes are scaled by factors, and the step overhead and the cost of 0 drafts are set.
         """
         from scipy.optimize import nnls
 
@@ -190,7 +195,7 @@ class OfPasses:
         steps = np.array([c * (self.at(c, k)[3] or 1.0) / self.at(c, k)[0] for c, k in places])
         batch, drafts = np.array([[c, k or 0.0] for c, k in places]).T[:, :, None]
         verify = self.runtimes.verify.seconds(batch, 1.0 + drafts, self.contexts).mean(axis=1)
-        usual = verify.mean()  # the overhead counts in these
+        usual = verify.mean()  # the overhead is measured in units of this mean
         parts = np.stack([np.full_like(steps, usual), verify, steps - verify - overhead], axis=1)
         timed = np.array([k != 0 for _, k in places])
         before = np.array([overhead / usual, 1.0, 1.0])
@@ -215,10 +220,12 @@ Prediction = OfSweep | OfPasses
 
 
 def misses(prediction: Prediction, seen: Sequence[Seen]) -> Floats:
-    """Return the logs of the ratios of measured to predicted tokens and seconds per step, and the
-    shifts of the logit of acceptance.
+    """Compare measured with predicted steps.
 
-    Tokens per step that are unknown for the prediction or the server are taken to agree.
+    Return three rows with one entry per load: the log ratio of measured to predicted tokens per
+    step, the log ratio of measured to predicted step durations, and the shift of the logit of the
+    acceptance rate. If the tokens per step are unknown for the prediction or the server, they are
+    assumed to agree.
     """
     found = []
     for one in seen:
@@ -236,7 +243,7 @@ def _leans(places: Sequence[tuple[int, int | None]]) -> Floats:
 
 
 def _scaled(data: Any, factor: float, timed: bool = False) -> Any:
-    """Return data with its seconds and their spreads multiplied by a factor."""
+    """Return JSON-like data with all durations and their spreads multiplied by a factor."""
     if isinstance(data, Mapping):
         return {
             key: _scaled(one, factor, "seconds" in key or key == "spread")
@@ -248,8 +255,9 @@ def _scaled(data: Any, factor: float, timed: bool = False) -> Any:
 
 
 def _acceptance(seen: Sequence[Seen]) -> dict[str, Any] | None:
-    """Return acceptance by position of the longest drafts, from the engine's counters; None without
-    counters.
+    """Return the acceptance by position at the largest draft length, from the engine's counters.
+
+    The result is None if there are no counters.
     """
     counts = [one.load.counted for one in seen if any(one.load.counted)]
     longest = max(map(len, counts), default=0)
@@ -260,8 +268,10 @@ def _acceptance(seen: Sequence[Seen]) -> dict[str, Any] | None:
 
 
 def report(prediction: Prediction, seen: Sequence[Seen]) -> dict[str, Any]:
-    """Return predicted and measured output with intervals, the order of options, and
-    corrections.
+    """Return a report that compares predictions with measurements.
+
+    The report contains predicted and measured throughput with intervals, whether the order of
+    options is predicted correctly, and correction factors.
     """
     rows: list[dict[str, Any]] = []
     for one in seen:
@@ -300,8 +310,9 @@ def report(prediction: Prediction, seen: Sequence[Seen]) -> dict[str, Any]:
 
 
 def _factors(prediction: Prediction, seen: Sequence[Seen]) -> list[dict[str, Any]]:
-    """Return measured over predicted inputs, with limits of the mean and the effect on the
-    output.
+    """Return the ratios of measured to predicted inputs, by draft length.
+
+    Every ratio has an interval for its mean and the resulting relative change of the throughput.
     """
     found = []
     for length in dict.fromkeys(one.place[1] for one in seen):
@@ -330,7 +341,7 @@ def _factors(prediction: Prediction, seen: Sequence[Seen]) -> list[dict[str, Any
 
 
 def _limits(mean: float, deviation: float, parts: int) -> list[float]:
-    """Return the limits of a mean from the standard error of its logarithm."""
+    """Return a confidence interval for a mean from the standard error of its logarithm."""
     from scipy.stats import t
 
     reach = float(np.exp(min(300.0, t.ppf(0.5 + 0.5 * LEVEL, max(1, parts - 1)) * deviation)))

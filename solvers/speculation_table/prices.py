@@ -1,4 +1,4 @@
-"""Costs of choosing draft lengths by batch size: ranges by engine and load, with their sources."""
+"""Reported throughput costs of draft lengths that depend on the batch size, by engine and load."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from specopt.models.fields import Floats
 
 @dataclass(frozen=True)
 class Price:
-    """Share of throughput that is lost, by load.
+    """The share of throughput that is lost, as a function of the load.
 
     Parameters
     ----------
     loads
-        Numbers of concurrent requests, increasing. Shares are interpolated in the logarithm of the
-        load, and constant beyond the ends.
+        Numbers of concurrent requests, increasing. Shares are interpolated linearly in the
+        logarithm of the load, and are constant beyond the ends.
     least, usual, most
-        Minimum, usual and maximum share of throughput that is lost at these loads.
+        Minimum, typical and maximum share of throughput that is lost at these loads.
     source
-        Description of the reports from which the shares come.
+        Summary of the reports from which the shares are taken.
     """
 
     loads: tuple[float, ...]
@@ -31,7 +31,7 @@ class Price:
     source: str
 
     def at(self, sizes: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the minimum, usual and maximum share at batch sizes."""
+        """Return the minimum, typical and maximum share lost at the given batch sizes."""
         known = np.log(self.loads)
         return tuple(
             np.interp(np.log(sizes), known, of) for of in (self.least, self.usual, self.most)
@@ -40,16 +40,16 @@ class Price:
 
 @dataclass(frozen=True)
 class Prices:
-    """Costs of one engine.
+    """The costs for one engine.
 
     Parameters
     ----------
     idle
-        Cost of steps without drafts in an engine that speculates, compared with one that does not.
+        Cost of steps without drafts if speculation is enabled, compared with disabled speculation.
     table
-        Cost of configuring several draft lengths.
+        Cost of configuring more than one draft length.
     shortest
-        Shortest draft of a table; 1 for engines that always draft at least one token.
+        Minimum draft length in a table; 1 for engines that always draft at least one token.
     """
 
     idle: Price
@@ -75,4 +75,4 @@ GRAPHS = Price(
 )
 FREE = Price((1,), (0.0,), (0.0,), (0.0,), "none")
 USUAL = Prices(IDLE, GRAPHS)
-"""Prices of vLLM, for which most measurements exist."""
+"""Costs for vLLM, the engine with the most published measurements."""

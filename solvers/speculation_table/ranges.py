@@ -1,7 +1,8 @@
-"""Merge the best choice per batch size into the fewest ranges that lose at most a given share.
+"""Merging of the best choices per batch size into ranges.
 
-Method: dynamic program over batch sizes and choices, lexicographic in (ranges, sum of losses):
-exact, O(B K).
+The number of ranges is minimal, subject to a maximum relative loss at every batch size. The method
+is an exact dynamic program over batch sizes and choices that minimises the number of ranges first
+and the sum of losses second, in O(B K) time.
 """
 
 from __future__ import annotations
@@ -13,29 +14,30 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
 
 Range = tuple[int, int, int]
-"""First and last batch size, both included, and the choice."""
+"""First and last batch size (inclusive), and the index of the choice."""
 
 
 def fewest_ranges(value: Floats, loss: float) -> list[Range]:
-    """Return consecutive ranges of batch sizes with one choice each.
+    """Divide the batch sizes into as few consecutive ranges as possible, with one choice each.
 
     Parameters
     ----------
     value
-        Shape (B, C): goodput of each choice at batch sizes 1..B; positive.
+        Goodput of each choice at batch sizes 1..B, shape (B, C); positive.
     loss
-        A choice may be used at a size if it is worth at least (1 - loss) times the best one there.
+        Maximum relative loss: a choice may be used at a batch size if its goodput is at least
+        (1 - loss) times the goodput of the best choice.
 
     Returns
     -------
     list of (low, high, choice)
-        As few as possible, and among those with the least sum of relative losses; ties go to the
-        smaller choice.
+        Ranges with the smallest sum of relative losses among all divisions into the minimum number
+        of ranges. Ties go to the smaller choice.
 
     Raises
     ------
     InvalidInput
-        If the loss is outside [0, 1), or values are not positive and finite.
+        If the loss is outside [0, 1), or if some value is not positive and finite.
     """
     loss = number("loss", loss, 0, below=1)
     if value.ndim != 2 or not value.size or not np.isfinite(value).all() or (value <= 0.0).any():

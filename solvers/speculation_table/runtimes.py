@@ -1,4 +1,4 @@
-"""The runtimes from which a speculation table is computed, and their form in files."""
+"""The runtimes from which a speculation table is computed, and their file format."""
 
 from __future__ import annotations
 
@@ -28,27 +28,28 @@ _FIELDS = {
 }
 
 ZERO_DRAFT_COST = (IDLE.least[0], IDLE.most[-1])
-"""Share of the throughput that speculating engines were reported to lose in steps without drafts.
+"""Minimum and maximum reported share of throughput that is lost in steps without drafts if
+speculation is enabled.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Runtimes:
-    """Times of the parts of a step.
+    """The durations of the parts of a step.
 
     Parameters
     ----------
     drafter
-        Drafter.
+        Drafter with its durations.
     verify
-        Passes of the verify model.
+        Durations of the passes of the verify model.
     contexts
         Numbers of cached tokens per request, weighted equally.
     step_overhead_seconds
-        Fixed time of every step, such as scheduling and sampling.
+        Fixed duration that every step adds, such as for scheduling and sampling, in seconds.
     zero_draft_cost
-        Minimum and maximum share of throughput that an engine which speculates loses in steps
-        without drafts, compared with one that does not.
+        Minimum and maximum share of throughput lost in steps without drafts if speculation is
+        enabled, compared with disabled speculation.
     notes
         Notes for the reader.
     """
@@ -67,11 +68,12 @@ class Runtimes:
         Parameters
         ----------
         data
-            ``{"draft": runtime, "verify": runtime}``, each as `pass_time` takes it. Optional:
-            ``drafter`` (``{"type": "model"}``); ``draft_model`` and ``verify_model`` (as in
-            serving-latency) to count operations with; ``context_tokens`` that a request has cached
-            (all measured ones, or 0); ``step_overhead_seconds`` (0); ``zero_draft_cost``, a share
-            or [least, largest].
+            Object ``{"draft": runtime, "verify": runtime}``, with runtimes in the form that
+            `pass_time` accepts. The optional fields are ``drafter`` (default
+            ``{"type": "model"}``), ``draft_model`` and ``verify_model`` (as in serving-latency) for
+            counting operations, ``context_tokens`` for the number of cached tokens per request
+            (default: all measured numbers, or 0), ``step_overhead_seconds`` (default 0), and
+            ``zero_draft_cost``, which is a share or [minimum, maximum].
         where
             Path of the data, for messages.
 
@@ -116,7 +118,7 @@ class Runtimes:
         return replace(found, contexts=(float(context),))
 
     def _at_every_context(self) -> Self:
-        """Return the runtimes with all contexts at which passes of both models were measured."""
+        """Return the runtimes with all measured contexts that lie in the range of both models."""
         tables = [of for of in (self.verify.contexts, self.drafter.contexts) if of]
         if not tables:
             return self
@@ -140,13 +142,13 @@ class Runtimes:
 
     @property
     def has_limits(self) -> bool:
-        """Whether the times of passes have limits."""
+        """Whether the durations of passes have confidence limits."""
         drafts = self.drafter.passes
         return self.verify.has_limits or (drafts is not None and drafts.has_limits)
 
     @property
     def measured(self) -> str:
-        """Range of the measured passes, for messages."""
+        """Text that describes the range of the measured passes, for messages."""
         verify, drafts = self.verify.measured, self.drafter.passes
         parts = {"verify": verify, "draft": drafts.measured if drafts else ""}
         if len(set(parts.values())) == 1:
@@ -154,8 +156,8 @@ class Runtimes:
         return "; ".join(f"{name}: {text}" for name, text in parts.items() if text)
 
     def covers(self, most_requests: int, most_drafts: int) -> Truths:
-        """Return which steps of 1..B requests and 0..K drafts need only measured passes, shape
-        (B, K + 1).
+        """Return whether steps with 1..B requests and 0..K drafts need only passes within the
+        measured range, as an array of shape (B, K + 1).
         """
         context, batch, drafts = self._grid(most_requests, most_drafts)
         inside = np.ones((context.size, batch.size, drafts.size), np.bool_)
@@ -166,11 +168,11 @@ class Runtimes:
     def seconds(
         self, most_requests: int, most_drafts: int, which: Which = "fitted"
     ) -> tuple[Floats, Floats]:
-        """Return seconds of steps by context: without speculation, (C, B, 1), and with 0..K drafts,
-        (C, B, K + 1).
+        """Return the durations of steps by context and batch size, in seconds.
 
-        Those with 0 drafts are at the cost that speculation has without drafts; `which` says
-        whether the fitted times count, or one of their limits.
+        The first array, of shape (C, B, 1), applies without speculation. The second array, of shape
+        (C, B, K + 1), applies to 0..K drafts; steps with 0 drafts include the cost of enabled
+        speculation. `which` selects the fitted durations, or their lower or upper limits.
         """
         context, batch, drafts = self._grid(most_requests, most_drafts)
         found = np.full((context.size, batch.size, drafts.size), self.step_overhead_seconds)
@@ -184,7 +186,7 @@ class Runtimes:
         return alone, found
 
     def _grid(self, most_requests: int, most_drafts: int) -> Sequence[Floats]:
-        """Return contexts, batch sizes and numbers of drafts as axes of an array, in this order."""
+        """Return the contexts, batch sizes and numbers of drafts as broadcastable arrays."""
         sizes = np.arange(1.0, most_requests + 1.0), np.arange(most_drafts + 1.0)
         return np.meshgrid(self.contexts, *sizes, indexing="ij", sparse=True)
 

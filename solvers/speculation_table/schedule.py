@@ -1,4 +1,6 @@
-"""Drafts per batch size and their speed-ups: the decision from which engines are configured."""
+"""Schedules: the draft length for every batch size, with speed-ups, from which engines are
+configured.
+"""
 
 from __future__ import annotations
 
@@ -11,24 +13,26 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
 
 Range = tuple[int, int, int | None]
-"""First and last batch size, both included, and drafts per step; None: no speculation."""
+"""First and last batch size (inclusive), and the number of drafts per step, or None for no
+speculation.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Schedule:
-    """Drafts per step for every batch size from 1 to the largest.
+    """The number of drafts per step for every batch size from 1 to the largest.
 
     Parameters
     ----------
     ranges
-        Without gaps or overlaps from batch 1 on. An engine either speculates or does not: one range
-        of None, or only integers, at least one of them positive; 0 drafts in an engine that
-        speculates cost more than no speculation.
+        Ranges of batch sizes from 1 on, without gaps or overlaps. Because an engine either
+        speculates or does not, the drafts are either None in a single range, or integers of which
+        at least one is positive. With speculation enabled, 0 drafts cost more than no speculation.
     batches
         Batch sizes at which the speed-up is known, increasing.
     speedups
-        Shape (len(batches), K + 1): throughput with 0, 1, ..., K drafts relative to no speculation,
-        NaN where it is unknown; None if it is unknown everywhere.
+        Throughput with 0, 1, ..., K drafts relative to no speculation, shape
+        (len(batches), K + 1). Unknown entries are NaN; None if all entries are unknown.
     weights
         Weights of `batches` in means; None for equal weights.
     """
@@ -65,12 +69,12 @@ class Schedule:
 
     @property
     def speculates(self) -> bool:
-        """Whether there are drafts at any batch size."""
+        """Whether the schedule enables speculation."""
         return self.ranges[0][2] is not None
 
     @property
     def longest(self) -> int:
-        """The longest draft; 0 without speculation."""
+        """The maximum number of drafts per step; 0 without speculation."""
         return max(drafts or 0 for *_, drafts in self.ranges)
 
     @property
@@ -79,17 +83,17 @@ class Schedule:
         return self.ranges[-1][1]
 
     def at(self, batch: int) -> int | None:
-        """Return the drafts at a batch size; beyond the last range, its drafts are returned."""
+        """Return the number of drafts at a batch size; the last range covers all larger sizes."""
         return next(
             (drafts for _, high, drafts in self.ranges if batch <= high), self.ranges[-1][2]
         )
 
     def mean_speedup(self, drafts: int | None = None) -> float | None:
-        """Return the weighted geometric mean of the speed-up over `batches`; None if it is not
-        known at each of them.
+        """Return the weighted geometric mean of the speed-ups at `batches`.
 
-        `drafts` is used at every batch size; None stands for the schedule's own drafts. Without
-        speculation, the mean is 1.
+        If `drafts` is given, this number of drafts is used at every batch size instead of the
+        schedule. The result is None if some of these speed-ups are unknown, and 1 without
+        speculation.
         """
         if drafts is None and not self.speculates:
             return 1.0
@@ -102,13 +106,13 @@ class Schedule:
         return float(np.exp(np.average(np.log(values), weights=self.weights)))
 
     def best_single(self) -> tuple[int, float] | None:
-        """Return the draft length >= 1 with the largest mean speed-up if it is used at every batch
-        size, together with that speed-up.
+        """Return the best constant draft length >= 1, by mean speed-up over `batches`.
 
         Returns
         -------
         tuple or None
-            None if no length is known at every one of `batches`; ties go to the smaller one.
+            Draft length and its mean speed-up; None if no draft length has known speed-ups at all
+            `batches`. Ties go to the smaller length.
         """
         lengths = 0 if self.speedups is None else self.speedups.shape[1]
         means = ((k, self.mean_speedup(k)) for k in range(1, lengths))

@@ -1,4 +1,4 @@
-"""The goodput-optimal speculation length of every batch size, in the fewest ranges."""
+"""The goodput-optimal draft length for every batch size, in the fewest ranges."""
 
 from __future__ import annotations
 
@@ -22,29 +22,36 @@ DEFAULT_REQUESTS = 256
 DEFAULT_DRAFTS = 8
 
 NEVER = 1e-300
-"""Value of a choice that may be slower than no speculation in the worst case."""
+"""Value of an excluded choice, such as a draft length that may be slower than no speculation in the
+worst case.
+"""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SpeculationTable:
-    """The table and its speed-ups.
+    """A speculation table with its speed-ups.
 
     Parameters
     ----------
     ranges
-        First and last batch size, both included, and drafts per step; or one range for all with
-        None: speculation is best not configured at all.
+        First and last batch size (inclusive), and number of drafts per step, for each range. A
+        single range with None means that speculation should not be enabled.
     speedup
-        Mean over the batch sizes of a range of the goodput relative to no speculation, by range.
+        Goodput relative to no speculation, averaged over the batch sizes of each range.
     speedup_limits
-        Lowest and highest mean within the limits of acceptance and runtimes, by range; None without
-        limits.
+        Lower and upper limit of that average within the confidence limits of acceptance and
+        runtimes, for each range; None without confidence limits.
     loss
-        Largest share of goodput that is lost compared with the best length of a batch size, by
-        range. most_drafts Longest draft that was considered. robust Whether the lengths are best in
-        the worst case within the limits. relative Shape (B, K + 1): goodput at every batch size
-        with 0..K drafts relative to no speculation; in the worst case if `robust`. notes Notes for
-        the reader.
+        Maximum share of goodput lost compared with the best draft length, for each range.
+    most_drafts
+        Maximum draft length that was considered.
+    robust
+        Whether the draft lengths are optimal in the worst case within the confidence limits.
+    relative
+        Goodput with 0..K drafts relative to no speculation, shape (B, K + 1); in the worst case if
+        `robust` is True.
+    notes
+        Notes for the reader.
     """
 
     ranges: tuple[Range, ...]
@@ -57,7 +64,7 @@ class SpeculationTable:
     notes: tuple[str, ...]
 
     def schedule(self) -> Schedule:
-        """Return the table as engines are configured with it."""
+        """Return the table as a schedule, from which engines are configured."""
         return Schedule(
             ranges=self.ranges,
             batches=tuple(range(1, len(self.relative) + 1)),
@@ -65,8 +72,8 @@ class SpeculationTable:
         )
 
     def worth(self, runtimes: Runtimes, rate: float) -> float:
-        """Return the geometric mean of the speed-up over all batch sizes at another constant
-        acceptance rate.
+        """Return the geometric mean of the speed-up over all batch sizes at a constant acceptance
+        rate.
         """
         sizes, drafts = self.relative.shape
         known = speedups(runtimes, PositionAcceptance.constant(rate), sizes, drafts - 1).fitted
@@ -96,7 +103,7 @@ class SpeculationTable:
 
 @dataclass(frozen=True, eq=False)
 class Speedups:
-    """Goodput relative to that without speculation and its limits, each of shape (B, K + 1)."""
+    """Goodput relative to no speculation, with lower and upper limits, each of shape (B, K + 1)."""
 
     fitted: Floats
     low: Floats
@@ -104,15 +111,16 @@ class Speedups:
 
 
 def speedups(runtimes: Runtimes, acceptance: Acceptance, requests: int, drafts: int) -> Speedups:
-    """Return the speed-ups of 1..B requests with 0..K drafts each.
+    """Return the speed-ups for 1..B requests with 0..K drafts each.
 
-    A step of b requests with K drafts each yields b E[N_K] tokens; without speculation a step
-    yields b. Each pass may lie anywhere within its limits, independently of the others.
+    A step of b requests with K drafts each yields b E[N_K] tokens on average, and a step without
+    speculation yields b tokens. The duration of each pass may lie anywhere within its limits,
+    independently of the other passes.
 
     Raises
     ------
     InvalidInput
-        If a step takes no time.
+        If some step has a duration of 0 seconds.
     """
     rates, lower, upper = (
         acceptance.expected_tokens(drafts, which) for which in ("rates", "lower", "upper")
@@ -124,7 +132,7 @@ def speedups(runtimes: Runtimes, acceptance: Acceptance, requests: int, drafts: 
     alone_low, fast = runtimes.seconds(requests, drafts, "lower")
     alone_high, slow = runtimes.seconds(requests, drafts, "upper")
     low = (lower * alone_low / slow).min(axis=0)
-    # where the lower limit of a step is 0 seconds, drafts cost nothing at best
+    # If the lower limit of a step is 0 seconds, drafts are free in the best case.
     usual = upper * np.ones_like(fast)
     high = np.divide(upper * alone_high, fast, out=usual, where=fast > 0.0).max(axis=0)
     least, most = runtimes.zero_draft_cost
@@ -143,31 +151,34 @@ def speculation_table(
     extrapolate: bool = False,
     multiple: int = 1,
 ) -> SpeculationTable:
-    """Return the goodput-optimal speculation length for every batch size, in the fewest ranges.
+    """Return the goodput-optimal draft length for every batch size, in the fewest ranges.
 
     Parameters
     ----------
-    runtimes, acceptance
-        Runtimes of the two models, and acceptance of the drafts.
+    runtimes
+        Runtimes of the drafter and of the verify model.
+    acceptance
+        Acceptance of the drafts.
     max_batch
-        Largest batch; None for the largest measured one, up to 256.
+        Maximum batch size; None for the largest measured batch size, up to 256.
     max_length
-        Longest draft; None for the longest with known acceptance and measured passes, or 8.
+        Maximum draft length; None for the longest draft with known acceptance and measured passes,
+        or 8.
     loss
-        Share of the best goodput that a batch size may lose so that there are fewer ranges.
+        Maximum share of the best goodput that may be lost at a batch size to reduce the number of
+        ranges.
     robust
-        Choose the length with the best speed-up in the worst case within the limits. Do not
-        speculate at all if any batch size may then be slower than without speculation.
+        Whether to maximise the speed-up in the worst case within the confidence limits. If some
+        batch size may then be slower than without speculation, speculation is not enabled.
     extrapolate
-        Whether to go beyond the measured range.
+        Whether to allow batch sizes and drafts beyond the measured range.
     multiple
-        Number of which every draft length is a multiple. Engines require this for heads that
-        predict several tokens.
+        Divisor of all draft lengths. Some engines require it for heads that predict several tokens.
 
     Raises
     ------
     InvalidInput
-        If an argument is outside its domain, or beyond what was measured.
+        If an argument is outside its domain or outside the measured range.
     """
     notes = [*acceptance.notes, *runtimes.notes]
     requests, drafts = _sizes(runtimes, acceptance, max_batch, max_length, extrapolate, notes)
@@ -215,8 +226,9 @@ def speculation_table(
 
 
 def break_even(runtimes: Runtimes, requests: int, drafts: int, multiple: int = 1) -> float | None:
-    """Return the constant acceptance rate above which drafts pay off on average over 1..B requests;
-    None if they never do.
+    """Return the constant acceptance rate above which drafts pay off on average over 1..B requests.
+
+    The result is None if drafts never pay off.
     """
 
     def pays(rate: float) -> bool:
@@ -237,7 +249,7 @@ def _means(values: Floats, ranges: list[tuple[int, int, int]]) -> tuple[float, .
 
 
 def _against(worth: Speedups, found: SpeculationTable) -> str:
-    """Return why an engine should not be set up to speculate; empty if it should."""
+    """Return the reason why speculation should not be enabled; empty if it should be enabled."""
     speculates = any(drafts for *_, drafts in found.ranges)
     if not found.robust:
         logs = [np.log(worth.fitted[low - 1 : high, k or 0]) for low, high, k in found.ranges]
@@ -267,7 +279,7 @@ def _sizes(
     extrapolate: bool,
     notes: list[str],
 ) -> tuple[int, int]:
-    """Return the largest batch and the longest draft within the known range."""
+    """Return the maximum batch size and the maximum draft length within the known range."""
     if max_batch is not None:
         integer("max_batch", max_batch, 1, MAX_REQUESTS)
     if max_length is not None:
@@ -278,7 +290,7 @@ def _sizes(
         notes.append(
             f"acceptance is known for {known} draft positions, so longer drafts were not considered"
         )
-        drafts = max(1, known)  # 1 where not even that is known: refused by the acceptance
+        drafts = max(1, known)  # if even 1 draft is unknown, the acceptance raises an error
     requests = DEFAULT_REQUESTS if max_batch is None else max_batch
     inside = runtimes.covers(requests, drafts)
     if inside.all():

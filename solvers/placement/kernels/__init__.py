@@ -1,1 +1,1 @@
-"""Compiled loops of placement."""
+"""Compiled kernels of the placement methods."""

@@ -1,5 +1,8 @@
-"""Lists of whole patterns of `placement`: all that memory holds, or those near the prices of a
-master program. Of patterns that serve the same clients the most valuable one is kept.
+"""Enumeration of integer patterns: all patterns that fit in memory, or the patterns near the dual
+prices of a master program.
+
+Among the patterns that serve the same clients, only the most valuable pattern is kept. An item is
+an option that a pattern near the prices may contain.
 """
 
 import numpy as np
@@ -15,11 +18,13 @@ from specopt.solvers.placement.kernels.units import (
 )
 
 DONE, PAUSED, FULL = range(3)
-"""How a call ends: everything is listed, call again to go on, or there is no room for more."""
+"""Result of a call: the enumeration is complete, is paused and continues with the next call, or
+stopped because the storage is full.
+"""
 
 FOUND, SEEN, ITEM, ENTRIES = range(4)
-"""Columns of `at`: patterns that are kept, and seen; the next item to add and the entries of the
-pattern at hand.
+"""Positions in `at`: number of patterns kept, number of patterns seen, next item to add, and number
+of entries of the current pattern.
 """
 
 Kept = record(
@@ -33,22 +38,26 @@ Kept = record(
     left="f8[::1]",
     at="i8[::1]",
 )
-"""Patterns that are kept, and a hash table of them (row + 1; 0: free), a power of two long.
+"""Stored patterns and the state of the enumeration.
 
-For a list that has paused: items and clients of its last pattern, and the rest of every row.
+`slots` is a hash table of the patterns whose size is a power of two; an entry is a row plus 1, or 0
+if it is free. For a paused enumeration, `now` contains the items of the last pattern and their
+numbers of clients, and `left` contains the remaining capacity of every row.
 """
 
 Rules = record("Rules", objective="i8", slack="f8", until="i8", is_valued="b1")
-"""What is listed: relative slack of memory and least rates, patterns that are seen before a call
-pauses, and whether they are valued and kept, or only counted.
+"""Rules of an enumeration.
+
+`slack` is the relative tolerance of memory and minimum rates. A call pauses after `until` patterns
+have been seen. `is_valued` tells whether patterns are evaluated and kept, or only counted.
 """
 
 
 @helper
 def advance(table, kept):
-    """Go on to the next pattern whose clients the rows have room for; return whether there is one.
+    """Advance to the next pattern that satisfies all rows; return whether there is such a pattern.
 
-    Its clients are added one by one, of items that never fall.
+    Clients are added one at a time, by nondecreasing item.
     """
     at, left, now = kept.at, kept.left, kept.now
     count, rows = table.shape
@@ -85,13 +94,13 @@ def advance(table, kept):
 
 @helper
 def served(options, option):
-    """Return the number of an option's class; one of its own, below 0, if it drafts in a pool."""
+    """Return the class of an option, or a unique negative number if the option drafts in a pool."""
     return options[option].cls if options[option].draft < 0 else -1 - option
 
 
 @helper
 def alike(options, chosen, counts, others, numbers):
-    """Return whether two patterns serve the same clients, those of pools in the same way."""
+    """Return whether two patterns serve the same clients, with the same options for pool drafts."""
     if counts.sum() != numbers.sum():
         return False
     for e in range(len(chosen)):
@@ -109,7 +118,7 @@ def alike(options, chosen, counts, others, numbers):
 
 @helper
 def mixed(number):
-    """Return a number whose bits depend on all bits of another."""
+    """Return a hash of an integer."""
     found = (number + 3) * 0x5851F42D4C957F2D
     found ^= found >> 31
     return found * 0x2545F4914F6CDD1D
@@ -117,7 +126,10 @@ def mixed(number):
 
 @helper
 def keep(options, worth, chosen, counts, kept):
-    """Keep a pattern if none that is alike is worth as much; return whether there is room."""
+    """Store a pattern unless an equivalent pattern is at least as valuable.
+
+    Return False if there is no space left.
+    """
     size, key = len(chosen), 0
     if size > kept.chosen.shape[1]:
         return False
@@ -149,11 +161,10 @@ def keep(options, worth, chosen, counts, kept):
     " Kept)"
 )
 def near(unit, options, trips, rules, sizes, prices, clients, box, kept):
-    """List every whole pattern of a box that may be worth more than a threshold at prices of its
-    clients.
+    """List every integer pattern of a box whose value at the given prices may exceed a threshold.
 
-    A threshold of -inf lists all that memory holds. `kept.at` has 0 items and entries at the first
-    call for a box.
+    With a threshold of -inf, all patterns that fit in memory are listed. Before the first call for
+    a box, the item and the number of entries in `kept.at` must be 0.
     """
     rows = len(unit.passes) * max(len(unit.beside), 1 + len(LATER))
     count, width = len(options), 3 + rows + sizes.classes

@@ -1,9 +1,9 @@
-"""A plan of placement, played: continuous batches on verifiers and draft units, one event after the
-other.
+"""Event-driven simulation of a placement plan, with continuous batching on verifiers and draft
+units.
 
-A pass of a machine starts when its last one ended and takes everybody who waits there. Machines are
-the units of verifiers first, then those of draft groups. The luck of a client hangs on the key and
-its number alone.
+A machine is a verifier unit or a draft unit; verifier units are numbered first. When a pass of a
+machine ends, the next pass starts and serves all clients that are waiting there. The random numbers
+of a client depend only on the key and the index of the client.
 """
 
 import numpy as np
@@ -14,8 +14,8 @@ from specopt.solvers.kernels.random import GOLDEN, draw, draw_below, mixed
 from specopt.solvers.placement.kernels.units import largest
 
 EDGE = 1e-12
-"""Relative: who comes so shortly after a pass ended is in time for the next; rounding decides
-nothing.
+"""Relative time tolerance. A client that arrives this shortly after the end of a pass still joins
+the next pass, so that rounding errors do not affect the result.
 """
 
 PlacedMachine = rows(
@@ -29,8 +29,13 @@ PlacedMachine = rows(
     slowdown="f8",
     verifies="b1",
 )
-"""A machine: rows of its pieces; of a drafter beside, with its passes of a round and tokens per
-sequence of a pass; what reserved time makes a pass longer by."""
+"""A machine.
+
+Rows `first` to `last` of `pieces` are the linear pieces of its pass duration, and rows
+`beside_first` to `beside_last` are the pieces of the drafter next to it. This drafter runs
+`beside_passes` passes per round, with `beside_tokens` tokens per sequence in each. Reserved time
+multiplies the duration of a pass by `slowdown`.
+"""
 
 PlacedEntry = rows(
     "PlacedEntry",
@@ -48,9 +53,14 @@ PlacedEntry = rows(
     draft_tokens="i8",
     spread="f8",
 )
-"""Clients that are alike: tokens of a verify pass, trips, seconds of uplink and of drafting on the
-device, also ahead. Chances that so many drafts hold; passes on a draft unit with tokens of each;
-first arrivals are within spread."""
+"""A group of identical clients.
+
+The fields are the tokens per verification pass, the context, the range of round-trip times in
+`trips`, and the durations of the uplink, of drafting on the device and of drafting ahead. The
+`chances` are the probabilities that at least 1, 2, ... drafts are accepted. `draft_passes` is the
+number of passes on a draft unit, each with `draft_tokens` tokens. The first arrivals lie between 0
+and `spread`.
+"""
 
 PlacedPlan = record(
     "PlacedPlan",
@@ -63,14 +73,16 @@ PlacedPlan = record(
     verifier="i8[::1]",
     drafter="i8[::1]",
 )
-"""Machines and clients of a plan; every client's entry, machine that verifies, and machine that
-drafts, or -1.
+"""Machines and clients of a plan.
+
+`entry`, `verifier` and `drafter` contain, for every client, its entry, the machine that verifies,
+and the machine that drafts; the latter is -1 if there is none.
 """
 
 
 @helper
 def batch_seconds(plan, s, first_client, link):
-    """Return how long the next pass of machine s takes over a chain of clients."""
+    """Return the duration, in seconds, of a pass of machine s for a linked list of clients."""
     machine = plan.machines[s]
     b, m, c = 0, 0, 0
     j = first_client
@@ -90,8 +102,9 @@ def batch_seconds(plan, s, first_client, link):
 
 @helper
 def verified(plan, streams, j, now, sent, half):
-    """Draw what a pass accepts of client j and its next trip; return the tokens, and when it is
-    where it goes next.
+    """Draw the number of accepted drafts of client j and the next round-trip time.
+
+    Return the number of new tokens, and the time at which the client reaches its next machine.
     """
     e = plan.entries[plan.entry[j]]
     luck = draw(streams, j)
@@ -112,18 +125,20 @@ def verified(plan, streams, j, now, sent, half):
 
 @kernel("void(u8, PlacedPlan, f8, f8, i8[::1], i8[::1], f8[::1])")
 def play(key, plan, begin, end, rounds, tokens, busy):
-    """Play a plan up to a moment; count rounds and tokens of entries and busy seconds of machines
-    in a window.
+    """Simulate a plan from time 0 to `end`.
+
+    From `begin` on, count the rounds and tokens of every entry and the busy time of every machine,
+    in seconds.
     """
     clients, machines = len(plan.entry), len(plan.machines)
     moments, numbers = np.empty(clients + machines), np.empty(clients + machines, np.int64)
     size = 0
     streams = np.empty(clients, np.uint64)
-    at = plan.verifier.copy()  # the machine that a client is at, or on the way to
+    at = plan.verifier.copy()  # the machine that a client is at or travels to
     sent, half = np.zeros(clients), np.zeros(clients)
-    left = np.zeros(clients, np.int64)  # passes on a draft unit
+    left = np.zeros(clients, np.int64)  # remaining passes on a draft unit
     link = np.full(clients, -1)
-    waiting, taken = np.full(machines, -1), np.full(machines, -1)  # chains of clients
+    waiting, taken = np.full(machines, -1), np.full(machines, -1)  # linked lists of clients
     running = np.zeros(machines, np.bool_)
     for j in range(clients):
         streams[j] = mixed(key + np.uint64(j + 1) * GOLDEN)

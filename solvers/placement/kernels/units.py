@@ -1,9 +1,9 @@
-"""Units of `placement`: how a unit runs, what an option can reach in a box of periods, and the
-pricing of patterns.
+"""Kernels for units: the cycles and the value of a unit, bounds on options within a box of periods,
+and the pricing of patterns.
 
-An option is a class with one way to draft. Where drafting takes a range of times, as in a draft
-unit of which only a range of sizes is known, an option has a least and a largest time. The bounds
-hold for all times between.
+An option is a class of clients with one way to draft. The drafting time may be known only as a
+range, as for a draft unit whose number of clients is known only as a range. In that case, an option
+has a minimum and a maximum drafting time, and the bounds hold for all times in between.
 """
 
 import math
@@ -34,8 +34,10 @@ Option = rows(
     ahead="f8",
     held="f8",
 )
-"""One way for a class to draft with one verifier: `soonest` and `latest` are the times of drafting
-after a miss.
+"""A way for a class to draft with one verifier.
+
+`soonest` and `latest` are the minimum and maximum duration of drafting after a rejected draft, in
+seconds.
 """
 
 Unit = record(
@@ -51,8 +53,11 @@ Unit = record(
     busy="f8",
     price="f8",
 )
-"""A verifier's unit with what drafts beside it: rows of passes, bytes that are left for caches,
-bytes per token.
+"""A unit of a verifier with the drafter next to it, if any.
+
+`passes` and `beside` are the linear pieces of the pass durations of the verifier and of the
+drafter. `room` is the memory available for caches, in bytes, and `kv` is the cache size per token,
+in bytes.
 """
 
 GOODPUT, FAIR, CAPACITY, COST, ENERGY = range(5)
@@ -60,7 +65,7 @@ GOODPUT, FAIR, CAPACITY, COST, ENERGY = range(5)
 
 @helper
 def largest(passes, b, m, c):
-    """Return the largest of some pieces."""
+    """Return the pass duration in seconds: the maximum of its linear pieces, or 0 if negative."""
     total = 0.0
     for i in range(len(passes)):
         total = max(total, passes[i, 0] + passes[i, 1] * b + passes[i, 2] * m + passes[i, 3] * c)
@@ -69,7 +74,7 @@ def largest(passes, b, m, c):
 
 @helper
 def pass_seconds(unit, b, m, c):
-    """Return B of a batch."""
+    """Return B, the duration of a pass of a unit in seconds, including the drafter next to it."""
     total = largest(unit.passes, b, m, c)
     draft = largest(unit.beside, b, b * unit.length if unit.parallel else b, c)
     return (total + (draft if unit.parallel else unit.length * draft)) / unit.open_share
@@ -77,7 +82,7 @@ def pass_seconds(unit, b, m, c):
 
 @helper
 def passes_per_round(option, trips, t, drafting):
-    """Return n(t)."""
+    """Return n(t), the mean number of passes per round at the period t."""
     hits = misses = 0.0
     for k in range(option.first, option.first + option.trips):
         sent = trips[k] + option.sent
@@ -89,7 +94,7 @@ def passes_per_round(option, trips, t, drafting):
 
 @helper
 def mean_away(option, trips, t, drafting):
-    """Return the mean time away at a period."""
+    """Return the mean time, in seconds, that a client is away between passes at the period t."""
     hits = misses = 0.0
     for k in range(option.first, option.first + option.trips):
         sent = trips[k] + option.sent
@@ -100,7 +105,7 @@ def mean_away(option, trips, t, drafting):
 
 @helper
 def device_seconds(option, trips, t, drafting):
-    """Return the seconds of drafting per round."""
+    """Return the mean duration of drafting per round, in seconds."""
     lost = 0.0
     for k in range(option.first, option.first + option.trips):
         lost += min(option.ahead, t + trips[k] + option.sent)
@@ -109,10 +114,11 @@ def device_seconds(option, trips, t, drafting):
 
 @helper
 def run(unit, options, trips, chosen, counts, cycles, periods):
-    """Write the cycle and the period of every entry; return whether batches are full, and the busy
-    share.
+    """Write the cycle and the period of every entry to `cycles` and `periods`.
 
-    chosen, counts: options and clients of the entries. Times of drafting are the latest.
+    `chosen` and `counts` are the options and the numbers of clients of the entries. The maximum
+    drafting times are used. Return whether batches are full, and the share of time in which the
+    unit is busy.
     """
     size = len(chosen)
     n = np.ones(size)
@@ -158,7 +164,7 @@ def run(unit, options, trips, chosen, counts, cycles, periods):
 
 @helper
 def worth_of(objective, option, cycle, seconds):
-    """Return what a client adds to the objective, as something to maximise."""
+    """Return the contribution of a client to the objective, with the sign for maximisation."""
     if objective == GOODPUT:
         return option.weight * option.tokens / cycle
     if objective == FAIR:
@@ -174,11 +180,10 @@ def worth_of(objective, option, cycle, seconds):
     steps=lambda unit, options, trips, objective, chosen, *_: 300 * len(chosen),
 )
 def value(unit, options, trips, objective, chosen, counts, slack):
-    """Return what a unit that serves so many clients of some options adds to the objective; -inf if
-    it may not.
+    """Return the contribution of a unit to the objective; -inf if the unit is infeasible.
 
-    It is to be maximised: prices and watts count as negative. slack: relative, of memory and least
-    rates.
+    `chosen` and `counts` are the options and their numbers of clients. The value is maximised, so
+    prices and watts are negative. `slack` is the relative tolerance of memory and minimum rates.
     """
     used = 0.0
     for e in range(len(chosen)):
@@ -208,7 +213,7 @@ def value(unit, options, trips, objective, chosen, counts, slack):
     steps=lambda unit, options, trips, chosen, *_: 300 * chosen.size,
 )
 def values(unit, options, trips, chosen, counts, sizes, objective, slack, out):
-    """Write the values of many units: row r has its first `sizes[r]` entries."""
+    """Write the values of many units to `out`; row r uses its first `sizes[r]` entries."""
     for r in range(len(sizes)):
         out[r] = value(
             unit, options, trips, objective, chosen[r, : sizes[r]], counts[r, : sizes[r]], slack
@@ -216,32 +221,42 @@ def values(unit, options, trips, chosen, counts, sizes, objective, slack, out):
 
 
 Box = rows("Box", full="b1", low="f8", high="f8", load_low="f8", load_high="f8")
-"""Full batches: periods from low to high. Else: sums of waits from low to high, and loads."""
+"""A box: a range of periods from `low` to `high` if batches are full.
+
+Otherwise, `low` and `high` are the ends of a range of summed waits, and `load_low` and `load_high`
+are the ends of a range of loads.
+"""
 
 Column = rows("Column", place="i8", count="i8", worth="f8", bound="f8")
-"""A fractional pattern: the place of its box, its entries, its worth; `bound`: less the prices of
-its clients.
+"""A fractional pattern: the index of its box, its number of entries, and its value.
+
+`bound` is the value minus the prices of its clients, as bounded over the box.
 """
 
 Sizes = record("Sizes", base="f8", floor="f8", narrow="f8", threshold="f8", full="f8", classes="i8")
-"""base, floor: least time from pass to pass without waits, least pass. narrow: ratio of ends below
-which a box is not split. threshold: bounds below it are not looked at. full: price of a unit that
-is always busy. classes: rows for clients of every class, or 0."""
+"""Parameters of a search over boxes.
+
+`base` is the minimum time between two passes of a client without waits, and `floor` is the minimum
+duration of a pass. A box is not split if the ratio of its ends is at most `narrow`. Boxes with a
+bound of at most `threshold` are ignored. `full` is the additional price of a unit that is always
+busy. `classes` is the number of rows that limit the clients of each class; it may be 0.
+"""
 
 
 @helper
 def reach(unit, options, trips, objective, sizes, box, worths, shares, sums):
-    """Write what each option can add to the objective in a box, the least of its load, and the
-    least and the largest of its waits.
+    """Write bounds for one client of every option in a box.
 
-    What cannot reach its least rate is worth -inf.
+    `worths` receives the maximum contribution to the objective, `shares` the minimum load, and
+    `sums` the minimum and maximum wait. The contribution of an option that cannot reach its minimum
+    rate is -inf.
     """
     for k in range(len(options)):
         o = options[k]
         sums[:, k] = 0.0
         if box.full:
-            # periods are the longest that solve t = B(t): no batch that would form at a longer one
-            # is late for it
+            # The period is the largest solution of t = B(t): at every longer period, the batch that
+            # would form is finished in time.
             shares[k] = 1.0 / passes_per_round(o, trips, box.high, o.latest)
             n = passes_per_round(o, trips, box.high, o.soonest)
             cycle = max(n * box.low, box.low + mean_away(o, trips, box.high, o.soonest)) * (
@@ -259,7 +274,7 @@ def reach(unit, options, trips, objective, sizes, box, worths, shares, sums):
             sums[0, k], sums[1, k] = 0.5 * p * p / (late + p), 0.5 * p * p / (soon + p)
             if box.load_low < 1.0:
                 shares[k] = p / longest
-            else:  # batches are below 1 in the end, though the load is not
+            else:  # the final batch is below 1, although the load is not
                 shares[k] = 1.0 / passes_per_round(o, trips, sizes.floor, o.latest)
             longest *= max(1.0, box.load_high)
             seconds = device_seconds(o, trips, p, o.soonest)
@@ -272,23 +287,25 @@ def reach(unit, options, trips, objective, sizes, box, worths, shares, sums):
 
 
 LACKING = 1e4
-"""What lacks in a row costs so many times more than an option is worth at most: the larger, the
-closer a bound may be, and the larger the errors of rounding.
+"""Penalty for the shortfall of a row, relative to the largest absolute value of an option.
+
+A larger penalty may tighten the bound, but increases rounding errors.
 """
 
 MAX_STEPS = 4000
-"""Maximum number of steps of the simplex method in a box; a box that takes more has no bound."""
+"""Maximum number of simplex iterations per box; a box that needs more has an infinite bound."""
 
 LATER = (1.15, 1.4, 2.0, 4.0)
-"""Longer periods at which a pattern whose period is in a box must be done in time, too, as factors
-of its high end.
+"""Additional periods, as multiples of the upper end of a box, at which a pattern of the box must
+also finish its passes in time.
 """
 
 
 @helper
 def pass_rows(unit, options, period, shares, rows, rhs, size):
-    """Write a row for every pair of pieces: what passes within a period hold; return the number of
-    rows.
+    """Write one row per pair of linear pieces, which limits the work of a pass to the period.
+
+    Return the number of rows written so far.
     """
     times = 1.0 if unit.parallel else unit.length
     for i in range(len(unit.passes)):
@@ -311,8 +328,10 @@ def pass_rows(unit, options, period, shares, rows, rhs, size):
 
 @helper
 def limits(unit, options, trips, objective, clients, sizes, box, worths, rows, rhs):
-    """Write the linear program of a box: the worths of options, and the rows of memory, time and
-    clients of every class. Return the number of rows; -1 if no pattern is in the box.
+    """Write the linear program of a box: the values of options, and the rows for memory, time and
+    the clients of each class.
+
+    Return the number of rows, or -1 if no pattern is in the box.
     """
     shares, sums = np.empty(len(options)), np.empty((2, len(options)))
     reach(unit, options, trips, objective, sizes, box, worths, shares, sums)
@@ -346,7 +365,8 @@ def limits(unit, options, trips, objective, clients, sizes, box, worths, rows, r
         size += 1
     if rhs[:size].min() < 0.0:
         return -1
-    if not box.full and len(unit.beside) == 0 and box.low > 0.0:  # the only row below 0, the last
+    # The last row is the only row with a negative right-hand side.
+    if not box.full and len(unit.beside) == 0 and box.low > 0.0:
         rhs[size] = -box.low * (1.0 - 1e-12)
         rows[:, size] = -sums[1]
         size += 1
@@ -355,13 +375,13 @@ def limits(unit, options, trips, objective, clients, sizes, box, worths, rows, r
 
 @helper
 def is_full(box):
-    """Return whether a unit in a box is busy all the time."""
+    """Return whether a unit in a box is always busy."""
     return box.full or box.load_low >= 1.0
 
 
 @helper
 def own_worth(unit, objective, box):
-    """Return what a unit in a box adds to the objective beside its clients, at most."""
+    """Return an upper bound on the contribution of a unit in a box, without its clients."""
     if objective == COST:
         return -unit.price
     if objective == ENERGY:
@@ -373,10 +393,12 @@ def own_worth(unit, objective, box):
 def simplex(worths, rows, rhs, size, basis, amounts, duals):
     """Maximise worths x over rows x <= rhs and x >= 0 by the primal simplex method.
 
-    What a row below 0 lacks costs `LACKING` times more than any option is worth: a bound in any
-    case, and the optimum where that is dear enough. rows: by option. basis, amounts: written, an
-    entry per row, -1 - r for the slack of row r or for what it lacks. Ties go to the first after
-    many steps. Returns the optimum; infinity without one.
+    `rows` contains one row of coefficients per option. If the right-hand side of a row is negative,
+    its shortfall is penalised, `LACKING` times as much as any option contributes. The result is
+    always an upper bound, and is the optimum if the penalty is large enough. `basis` and `amounts`
+    receive one entry per row; the index -1 - r stands for the slack or the shortfall of row r.
+    After many iterations, the first improving option enters, to avoid cycling. Return the optimum;
+    infinity if none is found.
     """
     count = len(rows)
     inverse, costs, direction = np.eye(size), np.zeros(size), np.zeros(size)
@@ -400,7 +422,7 @@ def simplex(worths, rows, rhs, size, basis, amounts, duals):
             if -duals[r] > best:
                 entering, best = count + r, -duals[r]
         for k in range(count):
-            most = worths[k]  # no other row has entries below 0
+            most = worths[k]  # only the last row may have negative entries
             if rhs[size - 1] < 0.0:
                 most -= rows[k, size - 1] * duals[size - 1]
             if most > best:
@@ -439,7 +461,7 @@ def simplex(worths, rows, rhs, size, basis, amounts, duals):
 
 @helper
 def middle(box, sizes):
-    """Return where to split a box, and whether its loads are split; 0 where it is narrow."""
+    """Return where to split a box, or 0 if it is narrow, and whether to split its loads."""
     low, high = (box.low, box.high) if box.full else (sizes.base + box.low, sizes.base + box.high)
     if (
         not box.full
@@ -460,11 +482,12 @@ def middle(box, sizes):
 def search(
     unit, options, trips, objective, sizes, prices, clients, boxes, columns, chosen, amounts
 ):
-    """Find the patterns of one side that are worth most at prices of their clients, best box first.
+    """Find the patterns of one side with the largest value at given client prices, best box first.
 
-    prices: by option. boxes: hold every pattern; room behind them for halves, `boxes[k].low` below
-    0: none there. columns, chosen, amounts: written, those found. Returns the bound on all
-    patterns, and how many were found.
+    `prices` are given by option. `boxes` together contain every pattern; they are followed by free
+    space for the halves of split boxes, marked by a negative `low`. The patterns found are written
+    to `columns`, `chosen` and `amounts`. Return the bound on all patterns, and the number of
+    patterns found.
     """
     count, width = len(options), chosen.shape[1]
     worths, table, rhs = np.empty(count), np.empty((count, width)), np.empty(width)
@@ -524,8 +547,9 @@ def search(
     " f8[::1], f8[:, ::1], f8[::1])"
 )
 def program(unit, options, trips, objective, sizes, clients, box, worths, table, rhs):
-    """Write the linear program of a box: worths and rows of options; return its rows, and the worth
-    of the unit.
+    """Write the linear program of a box: the values and the rows of all options.
+
+    Return the number of rows, and the contribution of the unit without its clients.
     """
     size = limits(unit, options, trips, objective, clients, sizes, box, worths, table, rhs)
     return size, own_worth(unit, objective, box)

@@ -1,3 +1,3 @@
-"""Draft lengths chosen from measured throughput: predictions with bands, decisions, and the next
-measurements.
+"""Choice of draft lengths from measured throughput: predictions with bands, decisions, and the next
+points to measure.
 """

@@ -1,5 +1,5 @@
-"""Notes on a choice: the price or context at which it changes, loads at which it loses, and the
-acceptance from which drafts pay.
+"""Notes on a choice: the costs or contexts at which the choice changes, the loads at which it is
+slower than no speculation, and the acceptance above which drafts pay off.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ from specopt.solvers.speculation_table.tuning.tuning import Tuning
 def break_even(
     predictor: Predictor, answers: Answers, cases: Sequence[Case]
 ) -> Iterator[dict[str, Any]]:
-    """Yield, for each load and measured draft length, the acceptance length above which it pays off
-    if steps take as long as measured.
+    """Yield the break-even acceptance length for each load and each measured draft length.
+
+    Above this value, the draft length pays off, provided that steps take as long as measured. If
+    the acceptance length is unknown, the entry contains the ratio of the break-even value to the
+    acceptance length instead.
     """
     grid = answers.grid
     for c in () if answers.relative else answers.concurrencies:
@@ -44,8 +47,10 @@ def advice(
     every: Sequence[Ranges],
     worth: Sequence[float],
 ) -> Iterator[str]:
-    """Yield notes on a choice: the cost of a table, loads at which it loses, unmeasured lengths and
-    contexts.
+    """Yield notes on a choice.
+
+    The notes report the cost of a table, the loads at which the choice is slower than the
+    alternatives, promising lengths that were not measured, and the effect of the context.
     """
     goal, grid, schedule = answers.goal, answers.grid, tuning.schedule
     if goal.tpot_seconds is not None and not tuning.carries:
@@ -109,8 +114,10 @@ def _words(name: int | str) -> str:
 def _unmeasured(
     predictor: Predictor, answers: Answers, cases: Sequence[Case], tuning: Tuning
 ) -> Iterator[str]:
-    """Yield notes on the best length that was not measured, and on the next longer one if the
-    longest measured length is chosen.
+    """Yield notes on draft lengths that should be measured.
+
+    These are the best unmeasured length and, if the longest measured length is chosen, the next
+    longer length.
     """
     measured = [length for length in predictor.sweep.draft_lengths if length]
     goal, loads = answers.goal, tuning.concurrencies
@@ -143,7 +150,7 @@ def _unmeasured(
 def _flip(
     predictor: Predictor, answers: Answers, every: Sequence[Ranges], worth: Sequence[float]
 ) -> str:
-    """Return a note on the cost at which a table is as good as the best answer without one."""
+    """Return a note on the cost at which a table is as good as the best answer without a table."""
     prices, grid = answers.goal.prices, answers.grid
     table, other = every[-1], max(range(len(every) - 1), key=lambda i: worth[i])
     free = replace(answers, kept=(np.ones(len(grid.sizes)),) * 3).score(table)
@@ -181,7 +188,7 @@ def _flip(
 def _contexts(
     predictor: Predictor, answers: Answers, cases: Sequence[Case], schedule: Schedule
 ) -> Iterator[str]:
-    """Yield a note if drafts pay off at one context and not at another."""
+    """Yield a note if drafts pay off at one context but not at another."""
     contexts = sorted({case[1] for case in cases})
     measured = [length for length in predictor.sweep.draft_lengths if length]
     if len(contexts) < 2 or answers.goal.context_tokens is not None:

@@ -1,5 +1,5 @@
-"""The answers to choose from, one configuration of an engine each: none, every constant length, a
-table.
+"""The answers, that is, the engine configurations to choose from: no speculation, each constant
+draft length, and a table.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ Ranges = tuple[Range, ...]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Answers:
-    """Possible configurations of an engine: no speculation, a constant draft length, or a table."""
+    """The possible configurations of an engine: no speculation, a constant length, or a table."""
 
     grid: Grid
     goal: Goal
     concurrencies: tuple[int, ...]
-    # speed-up by batch size with 0, 1, ... drafts, at its lower limit if `robust`; 0: not to be
-    # taken
+    # Speed-up by batch size with 0, 1, ... drafts, at its lower limit if `robust`; 0 if the length
+    # must not be used.
     value: Floats
     kept: tuple[Floats, Floats, Floats]
     relative: bool
 
     def all(self) -> list[Ranges]:
-        """Return the ranges of every answer, no speculation first and the table last.
+        """Return the ranges of every answer: no speculation, constant lengths, and the table.
 
-        Ranges with drafts end at the load from which on they are not safe (`robust`) or do not fit
-        in memory.
+        Ranges with drafts end before the first load at which the drafts are not safe (with
+        `robust`) or do not fit in memory.
         """
         sizes, room = self.grid.sizes, self.goal.room
         fitting = sum(room is None or size <= room[1] for size in sizes)
@@ -67,8 +67,9 @@ class Answers:
         return found
 
     def _between_measured(self) -> Floats:
-        """Return the values from which a table is built. Between two measured loads, only the best
-        length of the nearer one is allowed.
+        """Return the values from which a table is built.
+
+        Between two measured loads, only the best length at the nearer measured load is allowed.
         """
         grid, value = self.grid, self.value.copy()
         seen = np.flatnonzero(grid.measured[:, 1:].any(axis=1))
@@ -81,8 +82,9 @@ class Answers:
         return value
 
     def schedule(self, ranges: Ranges, *, judged: bool = False) -> Schedule:
-        """Return ranges with their speed-ups at the loads, including prices and waiting. If
-        `judged`, speed-ups are those by which answers are compared.
+        """Return the schedule for some ranges, with speed-ups that include costs and waiting.
+
+        If `judged` is True, the speed-ups are the values by which answers are compared.
         """
         grid, cap = self.grid, ranges[-1][1]
         worth = (
@@ -92,7 +94,7 @@ class Answers:
         )
         if len(ranges) > 1:
             worth = worth * (self.kept[0] if judged and self.goal.robust else self.kept[1])[:, None]
-        # lengths that were not measured are no answers, unless they are taken
+        # Lengths that were not measured are not answers, unless they are part of the ranges.
         taken = np.isin(np.arange(worth.shape[1]), [k for *_, k in ranges if k is not None])
         known = grid.measured[:, 1:].any(axis=0) | taken
         worth = np.where(known, worth, np.nan)
@@ -107,11 +109,11 @@ class Answers:
         )
 
     def score(self, ranges: Ranges) -> float:
-        """Return the geometric mean by which answers are compared."""
+        """Return the geometric mean speed-up by which answers are compared."""
         return self.schedule(ranges, judged=True).mean_speedup() or 0.0
 
     def capacity(self, ranges: Ranges, times: Latency) -> Capacity:
-        """Return how many requests an answer serves in time and in memory."""
+        """Return the number of requests that an answer serves within the target and the memory."""
         grid, schedule, name = self.grid, Schedule(ranges=ranges), name_of(ranges)
         sizes, rows = np.array(grid.sizes), np.arange(len(grid.sizes))
         columns = np.array([column_of(schedule.at(size)) for size in grid.sizes])

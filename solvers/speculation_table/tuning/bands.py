@@ -1,9 +1,10 @@
-"""How far the law misses: bands from measurements that it was fitted without.
+"""Bands for the law of throughput, from its errors at withheld measurements.
 
-The law is fitted again without each draft length, without each load between the ends, and without
-all but one length of each row (a load of a place). A miss is divided by the distance to the
-remaining points. A band is a quantile of these and of `MISSES` together, times the distance to the
-measured points, so that a table with few measurements has bands like other tables.
+The law is refitted without each draft length, without each load except the smallest and the
+largest, and without all but one draft length of each row (a load at a place). Each error is divided
+by the distance to the remaining points. The half-width of a band is a quantile of these errors and
+of `MISSES` together, multiplied by the distance to the measured points. Therefore, a sweep with few
+measurements has bands similar to those of other sweeps.
 """
 
 from __future__ import annotations
@@ -24,27 +25,28 @@ MISSES: Mapping[str, tuple[float, ...]] = {
     "gain": (0.017, 0.032, 0.033, 0.045, 0.051, 0.086, 0.12, 0.17, 0.19, 0.47),
     "row": (0.006, 0.019, 0.033, 0.047, 0.072, 0.097, 0.13, 0.18, 0.27, 0.46),
 }
-"""Misses of the law in the measured tables of the project, as quantiles in equal steps.
+"""Errors of the law in the measured sweeps of the project, as equally spaced quantiles.
 
-"length" is a draft length between measured ones, "end" one beyond them. "load" is throughput at a
-load that was measured nowhere, "gain" its speed-up. "row" is a draft length that was measured only
-at other loads or workloads."""
+"length" applies to a draft length between measured lengths, and "end" to a draft length beyond
+them. "load" applies to the throughput at a load without any measurement, and "gain" to the speed-up
+at such a load. "row" applies to a draft length that was measured only at other loads or workloads.
+"""
 
-_REFITS = 24  # without most of a row, at most
-_OWN = 3  # times that a miss of the table itself counts
-_OWN_LOAD = 2  # the same for misses at a withheld load: those of one load are much alike
+_REFITS = 24  # maximum number of refits without most of a row
+_OWN = 3  # weight of an error of the sweep itself
+_OWN_LOAD = 2  # the same at a withheld load, where errors are strongly correlated
 
 Rows = Mapping[tuple[Place, int], Collection[int | None]]
-"""Draft lengths that are known, by place and load."""
+"""Measured draft lengths, by place and load."""
 
 
 class Bands:
-    """Half widths of bands, in log throughput.
+    """The half-widths of bands, in log throughput.
 
     Parameters
     ----------
     speeds
-        Log throughput of a request at the measured points.
+        Logarithm of the throughput per request at the measured points.
     lengths
         Measured acceptance lengths.
     """
@@ -68,8 +70,8 @@ class Bands:
             self._add_misses("row", row[: len(row) // 2] + row[len(row) // 2 + 1 :])
 
     def at(self, point: Point, confidence: float) -> tuple[float, float]:
-        """Return the half widths of the band of a point's log throughput, and of its log speed-up
-        as far as that is less sure than no speculation at the load is.
+        """Return the half-widths of the bands of the log throughput and of the log speed-up of a
+        point.
         """
         of_length, of_load = _distances(point, self._rows)
         length = point.draft_length
@@ -82,7 +84,7 @@ class Bands:
         return "length" if self._drafts[0] < length < self._drafts[-1] else "end"
 
     def _add_misses(self, kind: str, hidden: Collection[Point]) -> None:
-        """Add the errors of the law at some points when it is fitted without them."""
+        """Add the errors of the law at some points after a fit without these points."""
         kept = {point: speed for point, speed in self._speeds.items() if point not in hidden}
         rows = _rows(kept)
         places = {place for place, _ in rows}
@@ -109,8 +111,10 @@ def _rows(points: Iterable[Point]) -> Rows:
 
 
 def _distances(point: Point, rows: Rows) -> tuple[float, float]:
-    """Return how far a point is from known draft lengths, in log(1 + K), and from known loads, in
-    their logarithm; no speculation counts as 0 drafts.
+    """Return the distances of a point from known draft lengths and from known loads.
+
+    The distances are measured in log(1 + K), where no speculation is treated as 0 drafts, and in
+    the logarithm of the load.
     """
     place, load, length = place_of(point), point.condition.concurrency, point.draft_length
     own = {c: known for (at, c), known in rows.items() if at == place}
@@ -121,6 +125,8 @@ def _distances(point: Point, rows: Rows) -> tuple[float, float]:
 
 
 def _apart(at: float, known: Collection[float]) -> float:
-    """Return the distance from known numbers: half the harmonic mean of those on both sides."""
+    """Return the distance from known numbers: half the harmonic mean of the distances to the
+    nearest number on each side.
+    """
     sides = [[x - at for x in known if x >= at], [at - x for x in known if x <= at]]
     return 1.0 / sum(1.0 / max(min(side), 1e-9) for side in sides if side) if known else 1.0

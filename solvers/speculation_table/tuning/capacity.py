@@ -1,9 +1,9 @@
-"""Number of concurrent requests that an option serves in time and in memory.
+"""Number of concurrent requests that an option serves within the latency target and the memory.
 
-The time per output token is that of the run if the sweep contains it. Otherwise it is concurrency
-over throughput, less the wait for the first token if that is known; without it, this is an upper
-bound on the mean. The ratio of a run's own time to concurrency over throughput is interpolated over
-the load, and bands are those of the throughput.
+If the sweep contains the time per output token of a run, that value is used. Otherwise, the time is
+the ratio of concurrency to throughput, minus the wait for the first token. If this wait is unknown,
+the ratio is an upper bound on the mean. Between measured loads, the time per output token relative
+to that ratio is interpolated. The bands follow from the bands of the throughput.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from specopt.models.sweep import TPOT, Condition, Measurement, Point
 from specopt.solvers.speculation_table.tuning.grid import Case, Grid, length_of
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 
-_BUSY = 0.8  # share of the requests that are served at a time: below it some queue
+_BUSY = 0.8  # minimum share of requests in service; below it, requests are queueing
 
 
 @dataclass(frozen=True, eq=False)
 class Latency:
-    """Times per output token by batch size and option.
+    """The times per output token by batch size and option.
 
     Parameters
     ----------
     share
-        Time per output token as a share of concurrency over throughput.
+        Time per output token relative to the ratio of concurrency to throughput.
     late
-        Whether requests queue or wait too long for the first token.
+        Flag that is True if requests queue or wait too long for the first token.
     notes
         Notes for the reader.
     """
@@ -43,7 +43,7 @@ class Latency:
 
 @dataclass(frozen=True)
 class Capacity:
-    """The largest load up to which an option meets the target, with limits and throughput."""
+    """The largest load at which an option attains the target, with its limits and throughput."""
 
     draft_length: int | str
     concurrency: int
@@ -61,13 +61,13 @@ def latency(
     statistic: str,
     ttft_seconds: float | None,
 ) -> Latency:
-    """Return the times per output token of options, a statistic of the sweep's own columns.
+    """Return the times per output token of options, for a statistic such as the mean or "p99".
 
     Raises
     ------
     InvalidInput
-        If an option lacks the column of a percentile, or the time to the first token that has a
-        limit.
+        If a required column is missing for some option: the column of the percentile, or the time
+        to the first token if it has a limit.
     """
     runs = predictor.runs
     share, late = np.ones_like(grid.mean), np.zeros(grid.mean.shape, bool)
@@ -124,8 +124,10 @@ def latency(
 
 
 def _seconds(runs: Sequence[Measurement], statistic: str) -> tuple[float, float, float, float]:
-    """Return concurrency over throughput, the mean and the requested time per token, and the wait
-    for the first token, from the runs of one point.
+    """Return four durations in seconds, averaged over the runs of one point.
+
+    These are the ratio of concurrency to throughput, the mean time per output token, the requested
+    statistic of that time, and the wait for the first token.
     """
 
     def mean(name: str) -> float:

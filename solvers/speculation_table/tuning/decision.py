@@ -1,5 +1,5 @@
-"""The draft length of each batch size, in few ranges: a table with its cost, one length, or
-none.
+"""Decision on the draft length for each batch size: a table with its cost, a constant length, or no
+speculation.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from specopt.solvers.speculation_table.tuning.grid import Case, Grid, column_of,
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
-_FURTHEST = 2  # times the longest measured draft: as far as is extrapolated
-_CAUTION = 0.5  # share of their doubt by which speed-ups that were not measured count less
-_SIZES = 256  # batch sizes up to which each is looked at; beyond, this many and the measured ones
+_FURTHEST = 2  # maximum extrapolation, as a multiple of the longest measured draft
+_CAUTION = 0.5  # share of the doubt that is subtracted from unmeasured log speed-ups
+_SIZES = 256  # number of batch sizes to consider, in addition to the measured ones
 
 
 def decide(predictor: Predictor, goal: Goal) -> Tuning:
     """Return the best schedule for a goal.
 
-    Guarantee: neither a constant length nor no speculation has a larger (weighted) geometric mean
-    over the loads than the choice, including the usual cost of a table. With ``robust``, the
-    speed-up of drafts has a lower limit of at least 1 at every batch size up to the end of the last
-    range, and no measurement is below no speculation.
+    By construction, neither a constant length nor no speculation has a larger (weighted) geometric
+    mean speed-up over the loads than the choice, including the typical cost of a table. With
+    ``robust``, the lower limit of the speed-up is at least 1 at every batch size up to the end of
+    the last range, and no measurement with drafts is slower than no speculation.
 
     Raises
     ------
     InvalidInput
-        If the goal lies outside the measured range and extrapolation is not allowed, or names
-        something that was not measured.
+        If the goal lies outside the measured range and extrapolation is not allowed, or if it
+        refers to loads or workloads that were not measured.
     """
     sweep, cases = predictor.sweep, cases_of(predictor, goal)
     names = {case[0] for case in cases}
@@ -99,7 +99,7 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
 def _chosen(
     predictor: Predictor, answers: Answers, cases: Sequence[Case], notes: list[str]
 ) -> Tuning:
-    """Return the best of the answers, with notes."""
+    """Return the best answer (configuration of the engine), with notes."""
     goal, grid = answers.goal, answers.grid
     every = answers.all()
     if not every:
@@ -138,8 +138,8 @@ def _chosen(
 
 
 def _lengths(known: Sequence[int], goal: Goal) -> tuple[int, ...]:
-    """Return the draft lengths to consider: 0, and all up to the longest measured one or those that
-    may be measured.
+    """Return the draft lengths to consider: 0, and either the lengths that the goal lists or all
+    lengths up to the maximum.
     """
     if not known:
         raise InvalidInput("sweep: at least one run with drafts (draft_length >= 1) is required")
@@ -166,12 +166,11 @@ def _sizes(first: int, largest: int, concurrencies: Sequence[int]) -> tuple[int,
 
 
 def _value(grid: Grid, goal: Goal, lengths: Collection[int], loads: tuple[int, int]) -> Floats:
-    """Return the speed-up by which answers are compared, by batch size and number of drafts; 0 if a
-    length must not be used.
+    """Return the speed-up by which answers are compared, by batch size and number of drafts.
 
-    Speed-ups that were not measured are reduced by a part of their doubt. Points outside the
-    measured draft lengths and loads are excluded or, if extrapolation is allowed, valued at the
-    lower end of their bands.
+    The value is 0 if a length must not be used. Unmeasured speed-ups are reduced by a share of
+    their doubt. Points outside the measured draft lengths and loads are excluded or, if
+    extrapolation is allowed, are valued at the lower end of their bands.
     """
     column, size = np.arange(grid.mean.shape[1] - 1), np.array(grid.sizes)[:, None]
     outside = (

@@ -1,4 +1,4 @@
-"""The goal of a choice of draft lengths, and the measured cases that count for it."""
+"""The goal of a choice of draft lengths, and the measured cases to which it applies."""
 
 from __future__ import annotations
 
@@ -16,47 +16,51 @@ from specopt.solvers.speculation_table.tuning.grid import Case
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 
 WHOLE = "all"
-"""Name of the workload that contains all others."""
+"""Name of the workload that contains all other workloads."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Goal:
-    """The goal of a choice.
+    """The goal of a choice of draft lengths.
 
     Parameters
     ----------
     max_batch, max_length
-        Largest batch and longest draft; None for the largest measured ones.
-    tpot_seconds, tpot_of, ttft_seconds
-        Maximum time per output token, its statistic ("mean", "p50" or "p99"), and maximum mean wait
-        for the first token. With a maximum time, the option that serves the most requests is
-        chosen; None for the best throughput.
+        Maximum batch size and maximum draft length; None for the largest measured values.
+    tpot_seconds
+        Maximum time per output token, in seconds. If it is given, the option that serves the most
+        requests is chosen; with None, the option with the best throughput is chosen.
+    tpot_of
+        Statistic of the time per output token: "mean", "p50" or "p99".
+    ttft_seconds
+        Maximum mean wait for the first token, in seconds; None for no limit.
     loss
-        Share of throughput that a batch size may lose for fewer ranges.
+        Maximum share of throughput that a batch size may lose to reduce the number of ranges.
     robust
-        Whether to choose by the lower end of the speed-up's band, and to take nothing that may be
-        slower than no speculation.
+        Whether to choose by the lower limit of the speed-up, and to exclude every draft length that
+        may be slower than no speculation.
     weights
         Weight of each measured concurrency; None for equal weights.
     workload
-        Workload that is served; None for all of them, in equal shares of the tokens.
+        Workload to serve; None for all workloads, with equal shares of the tokens.
     context_tokens
-        Context that is served; None for all measured ones, in equal shares of the tokens.
+        Context to serve; None for all measured contexts, with equal shares of the tokens.
     mix
         Shares of the generated tokens by workload; None for equal shares.
     extrapolate
         Whether to consider options outside the measured range.
     concurrencies
-        Loads to consider in addition to the measured ones when regret is bounded.
+        Loads to consider in the regret bound, in addition to the measured loads.
     draft_lengths
-        Lengths that may be chosen in addition to 0 if they lie between measured ones. They count in
-        the regret even if they do not. Empty for all up to the longest measured length.
+        Draft lengths that may be chosen in addition to 0, provided that they lie between measured
+        lengths. All of them are included in the regret bound. Empty for all lengths up to the
+        longest measured length.
     single
-        Whether to use one draft length for every batch size, as some engines require.
+        Whether to use the same draft length for every batch size, as some engines require.
     prices
         Costs of tables.
     room
-        Number of requests that fit in memory without a drafter, and with it; None without a limit.
+        Numbers of requests that fit in memory without and with a drafter; None for no limit.
     """
 
     max_batch: int | None = None
@@ -98,7 +102,7 @@ class Goal:
             positive(f"mix[{name}]", share)
 
     def shares(self, concurrencies: Sequence[int]) -> Floats | None:
-        """Return the weights of loads; None if they are equal."""
+        """Return the weights of the loads; None if all weights are equal."""
         if self.weights is None:
             return None
         weights = np.array([float(self.weights.get(c, 0.0)) for c in concurrencies])
@@ -110,7 +114,7 @@ class Goal:
 
 
 def cases_of(predictor: Predictor, goal: Goal) -> list[Case]:
-    """Return the workloads and contexts that the goal asks for, with their shares of the tokens."""
+    """Return the workloads and contexts that the goal requests, with their shares of the tokens."""
     known = predictor.sweep.workloads
     for name in [*(goal.mix or ()), *([] if goal.workload is None else [goal.workload])]:
         if name not in known:
@@ -133,7 +137,7 @@ def cases_of(predictor: Predictor, goal: Goal) -> list[Case]:
                     f"context_tokens: expected the measured range{of}, {own[0]} to {own[-1]}, got"
                     f" {context}"
                 )
-            # seconds per token are linear in the context
+            # The time per token is assumed to be linear in the context.
             parts = np.array([np.interp(context, own, one) for one in np.eye(len(own))])
         found += [
             (name, at, share / total * part)

@@ -1,4 +1,4 @@
-"""Throughput by batch size and draft length, with bands: the basis of a choice."""
+"""Grid of throughputs by batch size and draft length, with bands, on which a choice is based."""
 
 from __future__ import annotations
 
@@ -14,12 +14,13 @@ from specopt.solvers.speculation_table.schedule import Range
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 
 Case = tuple[str, int, float]
-"""A workload, its context, and their share of the tokens."""
+"""A workload, a context, and the share of the tokens of this combination."""
 
 
 def column_of(draft_length: int | None) -> int:
-    """Return the column of an option in a grid: 0 without speculation, then 0, 1, ... draft
-    tokens.
+    """Return the column of an option in a grid.
+
+    Column 0 is no speculation, and column k + 1 is k drafts.
     """
     return 0 if draft_length is None else draft_length + 1
 
@@ -33,16 +34,17 @@ class Grid:
     sizes
         Batch sizes, increasing.
     mean, low, high
-        Tokens per second and the ends of their band; NaN for options that are not considered.
+        Tokens per second, with the lower and upper end of the band; NaN for options that are not
+        considered.
     least, most
-        Limits of the speed-up over no speculation. They are closer than those of the throughputs,
-        whose errors are correlated.
+        Lower and upper limits of the speed-up over no speculation. They are tighter than the limits
+        of the throughputs imply, because the errors of the throughputs are correlated.
     doubt
-        Half the width of the band of the log speed-up with a coverage of 50 %.
+        Half-width of the band of the log speed-up with a coverage of 50 %.
     measured
-        Whether all workloads and contexts of a point were measured.
+        Whether a point was measured for all workloads and contexts.
     slower
-        Whether some measurement was slower than the one without speculation at the same load.
+        Whether some measurement was slower than no speculation at the same load.
     """
 
     sizes: tuple[int, ...]
@@ -56,12 +58,12 @@ class Grid:
     slower: Truths
 
     def row(self, size: int) -> int:
-        """Return the row of a batch size."""
+        """Return the row index of a batch size."""
         return self.sizes.index(size)
 
 
 def length_of(column: int) -> int | str:
-    """Return the draft length of a column as it is written in files."""
+    """Return the draft length of a column, in the form used in files."""
     return "none" if column == 0 else column - 1
 
 
@@ -82,8 +84,10 @@ def grid_of(
     lengths: Sequence[int],
     idle_price: Price,
 ) -> Grid:
-    """Return the throughput without speculation and with each draft length. Several cases share the
-    tokens, so that their seconds per token are averaged.
+    """Return the throughput without speculation and with each draft length.
+
+    If there are several cases, their times per token are averaged, weighted by their shares of the
+    tokens.
     """
     idle = 0 in predictor.sweep.draft_lengths
     options = [None, *(length for length in lengths if length or idle)]
@@ -99,7 +103,7 @@ def grid_of(
         ]
         found, every = predictor.predict(points), (len(sizes), len(options))
         speed, seen = found.mean.reshape(every), found.measured.reshape(every)
-        # deviations of several cases add up, as if all erred in the same direction
+        # The deviations of several cases are added, as if their errors were fully correlated.
         widths = [
             np.ones_like(found.mean),
             np.log(found.mean / found.low),
@@ -113,7 +117,7 @@ def grid_of(
         slower[:, taken] |= seen & seen[:, :1] & (speed < speed[:, :1])
     mean = 1.0 / parts[0]
     if len(cases) == 1:
-        mean[:, taken] = speed  # to the last digit
+        mean[:, taken] = speed  # without rounding
     below, above, less, more, doubt = parts[1:] / parts[0]
     low, high, speedup = mean * np.exp(-below), mean * np.exp(above), mean / mean[:, :1]
     least, most = speedup * np.exp(-less), speedup * np.exp(more)

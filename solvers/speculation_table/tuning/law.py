@@ -1,11 +1,12 @@
-"""The law of throughput: log(tokens of a step) less a cost, about no speculation.
+"""The law of throughput: a regression model for the log throughput of a request.
 
-The log throughput of a request is that of no speculation at its place and load, plus log(1 + a +
-... + a^K), less a cost. Here K drafts are accepted at the constant rate a, and their cost grows
-with the load. A place is a workload with a context. It has its own logit of the acceptance rate,
-held near the one of all places; measured acceptance lengths count as observations of it. All is
-fitted by least squares with these priors. The residuals of the measurements are added, so that
-the law goes through them. Costs and residuals are linear in log(1 + K) and in the log of the load.
+The log throughput of a request is the value without speculation at the same place and load, plus
+log(1 + a + ... + a^K), minus a cost. Here, K drafts are accepted at the constant rate a, and their
+cost grows with the load. A place is a workload with a context. Each place has its own logit of the
+acceptance rate, which a prior keeps near the logit common to all places. Measured acceptance
+lengths are observations of this logit. All parameters are fitted by least squares with these
+priors. The residuals of the measurements are then added, so that the law interpolates the
+measurements. Costs and residuals are piecewise linear in log(1 + K) and in the log of the load.
 """
 
 from __future__ import annotations
@@ -21,20 +22,23 @@ from specopt.models.fields import Floats
 from specopt.models.sweep import Point
 
 IDLE = 0.07
-"""Log throughput that an engine usually loses by speculating with 0 drafts; counts where draft
-length 0 was not measured."""
+"""Typical loss of log throughput with 0 drafts if speculation is enabled.
 
-_EDGE = 1e-4  # rates closer to 0 or 1 count as this far from them
-_PASS = 0.1  # cost of a draft before there is data, in passes of the verify model
-_LOGIT = 1.0  # of the rate of acceptance, before there is data
-_ROUGH = 0.03  # standard deviation of log throughput about the law
-_STEPS = 12  # of the fit at most
-_FAR = 3.0  # standard deviation of quantities that are hardly known before there is data
-_LEVEL, _LEVELS = 0.1, 1.0  # standard deviation of a place's level: of one context, of several
-_COST, _IDLE = 1.0, 0.06  # the same of the cost of a draft length, and of 0 drafts
-_GROWTH = 0.2  # the same of the additional cost of the log of 1 + K at a load
-_COMMON, _OWN = 1.0, 0.7  # the same of the logit of all places, and of a place's about it
-_SEEN, _ALONE = 1.5, 0.3  # the same of a logit from acceptance lengths: beside throughput, alone
+This value is used if draft length 0 was not measured.
+"""
+
+_EDGE = 1e-4  # minimum distance of acceptance rates from 0 and 1
+_PASS = 0.1  # prior cost of a draft, in passes of the verify model
+_LOGIT = 1.0  # prior logit of the acceptance rate
+_ROUGH = 0.03  # standard deviation of the log throughput around the law
+_STEPS = 12  # maximum number of iterations of the fit
+_FAR = 3.0  # standard deviation of a weak prior
+_LEVEL, _LEVELS = 0.1, 1.0  # prior deviation of a place's level: one context, several
+_COST, _IDLE = 1.0, 0.06  # prior deviation of the cost of a draft length, and of 0 drafts
+_GROWTH = 0.2  # prior deviation of the additional cost per log(1 + K) at a load
+_COMMON, _OWN = 1.0, 0.7  # prior deviation of the common logit, and of a place around it
+# Deviation of a logit from acceptance lengths, with and without throughput.
+_SEEN, _ALONE = 1.5, 0.3
 
 Place = tuple[str, int]
 
@@ -45,8 +49,9 @@ def place_of(point: Point) -> Place:
 
 
 def logit_rate(acceptance_length: Floats, draft_length: Floats) -> Floats:
-    """Return log(a / (1 - a)) of the constant rate a that yields the acceptance lengths; arrays of
-    one shape.
+    """Return log(a / (1 - a)) for the constant rate a that yields the given acceptance lengths.
+
+    Both arrays must have the same shape.
     """
     low, high = np.zeros_like(acceptance_length), np.ones_like(acceptance_length)
     for _ in range(50):
@@ -58,8 +63,9 @@ def logit_rate(acceptance_length: Floats, draft_length: Floats) -> Floats:
 
 
 def tokens_of(logit: Floats, draft_length: Floats) -> tuple[Floats, Floats]:
-    """Return the acceptance lengths of rates given by their logits, and d log(AL) / d logit; 1 and
-    0 for K = 0.
+    """Return the acceptance lengths AL for logits of acceptance rates, and d log(AL) / d logit.
+
+    For K = 0, these values are 1 and 0.
     """
     rate = np.clip(1.0 / (1.0 + np.exp(-logit)), _EDGE, 1.0 - _EDGE)
     tokens = expected_tokens(rate, draft_length)
@@ -70,12 +76,12 @@ def tokens_of(logit: Floats, draft_length: Floats) -> tuple[Floats, Floats]:
 
 
 class Law:
-    """The law, fitted.
+    """The law of throughput, fitted to measurements.
 
     Parameters
     ----------
     speeds
-        Log throughput of a request at the measured points, at least one.
+        Logarithm of the throughput per request at the measured points, at least one.
     lengths
         Measured acceptance lengths.
     """
@@ -123,7 +129,7 @@ class Law:
             known.setdefault(math.log(point.condition.concurrency), {})[point.draft_length] = left
 
     def at(self, points: Sequence[Point]) -> Floats:
-        """Return the log throughput of a request at points of known places."""
+        """Return the log throughput per request at points of known places."""
         found = self._expected(points)[1]
         for k, point in enumerate(points):
             known = self._at_loads(place_of(point), point.draft_length)
@@ -133,12 +139,12 @@ class Law:
         return found
 
     def tokens(self, points: Sequence[Point]) -> Floats:
-        """Return the acceptance lengths that are expected of points of known places."""
+        """Return the expected acceptance lengths at points of known places."""
         drafts = np.array([float(point.draft_length or 0) for point in points])
         return tokens_of(self._logits(points), drafts)[0]
 
     def _own(self, points: Sequence[Point]) -> Floats:
-        """Return a row for each point with 1 for its place."""
+        """Return a row for each point, with 1 in the column of its place and 0 elsewhere."""
         of = {place: k for k, place in enumerate(self.places)}
         return np.eye(len(of))[[of[place_of(point)] for point in points]]
 
@@ -147,9 +153,9 @@ class Law:
         return np.asarray(self._found[-1 - len(own)] + self._own(points) @ own)
 
     def _expected(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
-        """Return the derivatives of the law's values by the fitted quantities, and the values.
+        """Return the derivatives of the law with respect to its parameters, and its values.
 
-        Drafts longer than all that were measured count as the longest.
+        Draft lengths above the longest measured length are replaced by that length.
         """
         own, longest = self._own(points), float(np.expm1(self._drafts[-1]))
         drafts = np.array([min(point.draft_length or 0, longest) for point in points])
@@ -166,11 +172,11 @@ class Law:
         return np.hstack([linear, slope[:, None], slope[:, None] * own]), value
 
     def _at_loads(self, place: Place, draft_length: int | None) -> dict[float, float]:
-        """Return the residuals of a place for a draft length, by the log of the load."""
+        """Return the residuals at a place for a draft length, by the logarithm of the load."""
         found = {}
         for load, row in sorted(self._left[place].items()):
             if draft_length is not None:
-                # without speculation counts as 0 drafts where these were not measured
+                # If 0 drafts were not measured, the run without speculation stands in for them.
                 curve = {0: row[None], **row} if None in row else row
                 at = sorted(k for k in curve if k is not None)
                 knots = [math.log1p(k) for k in at]
@@ -182,5 +188,5 @@ class Law:
 
 
 def _shares(at: Floats, knots: Floats) -> Floats:
-    """Return how much each knot counts in a linear interpolation; beyond them the nearest does."""
+    """Return the weights of the knots in a linear interpolation, constant beyond the end knots."""
     return np.array([np.interp(at, knots, knot) for knot in np.eye(len(knots))]).T

@@ -1,9 +1,10 @@
-"""How much faster than no speculation drafts can be: by the tokens of a step.
+"""Upper bounds on the speed-up from drafts, derived from the number of tokens per step.
 
-No step accepts more tokens than it drafts, and drafting makes no step shorter. So the speed-up at a
-place and load is at most the acceptance length there. For drafters that draft token by token, the
-acceptance length does not fall with the draft length, and grows ever less; beyond the longest
-measured length it grows at most as it did on average.
+A step accepts at most as many tokens as it drafts, and drafting never shortens a step. Therefore,
+the speed-up at a place (a workload with a context) and a load is at most the acceptance length,
+which is the mean number of tokens per step. If a drafter drafts one token at a time, the acceptance
+length is a nondecreasing and concave function of the draft length. Beyond the longest measured
+length, its slope is at most the average slope so far.
 """
 
 from __future__ import annotations
@@ -18,22 +19,24 @@ from specopt.models.sweep import Point
 from specopt.solvers.speculation_table.tuning.law import Place, place_of
 
 SUSPECT = 1.05
-"""A measured speed-up that is more than this multiple of its acceptance length says that the run
-without speculation is slower than it should be. The limits at its load are then wider by as much.
+"""Maximum plausible ratio of a measured speed-up to the bound from its acceptance length.
+
+A larger ratio indicates that the run without speculation was too slow, and the bounds at that load
+are multiplied by the ratio.
 """
 
 
 def most_tokens(draft_length: int, known: Mapping[int, float], sequential: bool) -> float:
-    """Return the largest acceptance length that measured ones allow.
+    """Return an upper bound on the acceptance length, given measured acceptance lengths.
 
     Parameters
     ----------
     draft_length
-        Drafts of the step.
+        Number of drafts in the step.
     known
         Measured acceptance lengths by draft length, at the same place and load.
     sequential
-        Whether drafts are made token by token, each from those before it.
+        Whether drafts are made one token at a time, each based on the preceding drafts.
     """
     if draft_length in known:
         return known[draft_length]
@@ -46,25 +49,25 @@ def most_tokens(draft_length: int, known: Mapping[int, float], sequential: bool)
         return min(most, tokens[-1] + (draft_length - lengths[-1]) * (tokens[-1] - 1) / lengths[-1])
     after = int(np.searchsorted(lengths, draft_length))
     most = min(most, tokens[after])
-    for a, b in ((after - 2, after - 1), (after, after + 1)):  # the chords on both sides, prolonged
+    for a, b in ((after - 2, after - 1), (after, after + 1)):  # extend the chords on both sides
         if a >= 0 and b < len(lengths):
             slope = (tokens[b] - tokens[a]) / (lengths[b] - lengths[a])
             most = min(most, tokens[a] + slope * (draft_length - lengths[a]))
-    # noise bends measured lengths the other way, too
+    # Because of noise, the measured lengths may not be concave.
     return max(most, float(np.interp(draft_length, lengths, tokens)))
 
 
 class Limits:
-    """Limits of speed-ups, from measurements.
+    """Upper bounds on speed-ups, derived from measurements.
 
     Parameters
     ----------
     speeds
-        Log throughput at measured points.
+        Logarithm of the throughput at measured points.
     lengths
         Measured acceptance lengths.
     sequential
-        Whether drafts are made token by token.
+        Whether drafts are made one token at a time.
     """
 
     def __init__(
@@ -92,9 +95,10 @@ class Limits:
         self.notes = [_note(*max(suspects, key=lambda one: one[0]))] if suspects else []
 
     def log_speedup(self, point: Point) -> float:
-        """Return the limit of the log speed-up of a point; infinite where nothing is known.
+        """Return an upper bound on the log speed-up of a point; infinity if nothing is known.
 
-        Between measured loads it is linear in the log of the load, beyond them that of the nearest.
+        The bound is interpolated linearly in the logarithm of the load, and is constant beyond the
+        measured loads.
         """
         place, drafts = place_of(point), point.draft_length
         if drafts is None:

@@ -1,4 +1,4 @@
-"""The best of several drafters and modes, also for each workload, and the gain of a second
+"""Comparison of several drafters and modes, overall and by workload, and the gain from a second
 deployment.
 """
 
@@ -22,14 +22,14 @@ from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
 @dataclass(frozen=True, eq=False)
 class Options:
-    """The choice for each setup, and the best choice overall.
+    """The choice for each setup (a drafter with a mode), and the best choice overall.
 
     Parameters
     ----------
     tuners
         Tuner of each setup.
     tunings
-        Choice of each setup.
+        Choice for each setup.
     """
 
     tuners: Mapping[Setup, Tuner]
@@ -39,8 +39,9 @@ class Options:
     def of(
         cls, sweep: Sweep, goal: Goal, regret: float, confidence: float, *, asking: bool = False
     ) -> Options:
-        """Tune every setup of a sweep. Tables are only considered for the mode "fixed" without
-        trees.
+        """Tune every setup of a sweep.
+
+        Tables are considered only for the mode "fixed" without trees.
         """
         tuners = {}
         for setup in sweep.setups:
@@ -56,7 +57,7 @@ class Options:
 
     @cached_property
     def loads(self) -> list[int]:
-        """Loads that were measured for all setups."""
+        """Loads that were measured for all setups, increasing."""
         found = sorted(set.intersection(*(set(one.concurrencies) for one in self.tunings.values())))
         if not found:
             raise InvalidInput(
@@ -78,9 +79,7 @@ class Options:
         return self.tunings[self.ranked[0]]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result of `specopt tune` as JSON-like data, without the engine's
-        configuration.
-        """
+        """Return the result of `specopt tune` as JSON-like data, without engine settings."""
         best, several = self.best, len(self.tunings) > 1
         data = best.to_dict()
         data["regret_bound"] = self.regret_bound
@@ -123,8 +122,9 @@ class Options:
 
     @cached_property
     def doubtful(self) -> dict[Setup, Floats]:
-        """The largest shares of throughput that may be lost at the common loads to each setup that
-        may be better than the best one.
+        """Shares of throughput that may be lost at the common loads, by setup.
+
+        The mapping contains the best setup and all setups that may be better.
         """
         best, found = self.best, {}
         low = np.array([best.grid.low[best.row(c), best.option(c)] for c in self.loads])
@@ -136,13 +136,13 @@ class Options:
 
     @property
     def regret_bound(self) -> float:
-        """The largest share that may be lost at a load to any answer that may be better."""
+        """Upper bound on the share of throughput lost at any load to a possibly better answer."""
         best = self.best
         others = (float(lost.max()) for setup, lost in self.doubtful.items() if setup != best.setup)
         return max(best.regret_bound, *others, 0.0)
 
     def ask(self, budget: int) -> list[tuple[Setup, Point]]:
-        """Return the next points to measure, of the best setup and of those that may be better."""
+        """Return the next points to measure, for the best setup and possibly better setups."""
         found: list[tuple[Setup, Point]] = []
         for setup in self.ranked:
             if len(found) < budget and setup in self.doubtful:
@@ -151,8 +151,10 @@ class Options:
 
     @cached_property
     def classes(self) -> list[dict[str, Any]]:
-        """The best answer for each workload alone, and the share of throughput that the workload
-        loses with the answer for all.
+        """The best answer for each workload alone.
+
+        Each entry also contains the share of throughput that the workload loses if the common
+        answer is used instead.
         """
         return [
             {
@@ -169,8 +171,10 @@ class Options:
 
     @property
     def second(self) -> dict[str, Any] | None:
-        """The second deployment, with one configuration, that adds most to the best one if it
-        serves the loads at which it is better; None: no deployment adds anything.
+        """The second deployment that increases the throughput most, in addition to the best one.
+
+        A second deployment has a single configuration and serves the loads at which it is better.
+        The value is None if no second deployment increases the throughput.
         """
         shared = np.array([own for own, _ in self._by_class.values()])
         shares = np.array([(self.best.goal.mix or {}).get(name, 1.0) for name in self._by_class])
@@ -197,7 +201,7 @@ class Options:
 
     @cached_property
     def _by_class(self) -> dict[str, tuple[Floats, list[Tuning]]]:
-        """Throughput with the answer for all, and the answers of the setups, by workload."""
+        """Throughput with the common answer, and the answers of all setups, by workload."""
         best, found = self.best, {}
         names = list(best.goal.mix or self.tuners[best.setup].workloads)
         for name in [name for name in names if name != WHOLE or len(names) == 1]:
@@ -220,7 +224,7 @@ class Options:
         return float(np.log(self._speeds(tuning)).mean())
 
     def _speeds(self, tuning: Tuning) -> Floats:
-        """Return the throughput of a choice at the common loads, including prices and waiting."""
+        """Return the throughput of a choice at the common loads, including costs and waiting."""
         return np.array([tuning.speedup(c) for c in self.loads]) * self._none(tuning)
 
 

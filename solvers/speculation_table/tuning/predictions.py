@@ -1,7 +1,8 @@
-"""Throughput at any load and draft length, from a sweep: a mean and a band for every point.
+"""Predictions of the throughput at any load and draft length, from a sweep.
 
-Means are those of the law, and measured points are predicted as measured. Means and bands of other
-points keep the limits that the tokens of a step set.
+Every point has a mean and a band. For measured points, the mean is the measured value. For other
+points, the mean is given by the law (see `law`), and mean and band are clipped to the bounds that
+follow from the number of tokens per step (see `limits`).
 """
 
 from __future__ import annotations
@@ -22,26 +23,26 @@ from specopt.solvers.speculation_table.tuning.law import Law
 from specopt.solvers.speculation_table.tuning.limits import Limits
 
 NOISE = 0.008
-"""Standard deviation of a run's log throughput where no point was repeated often enough to tell."""
+"""Standard deviation of the log throughput of a run, used if too few runs were repeated."""
 
-_HALF = 0.5  # coverage of the bands that choices look at
-_FEWEST_REPEATS = 3  # degrees of freedom from which on repetitions say how noisy a run is
+_HALF = 0.5  # coverage of the bands on which choices are based
+_FEWEST_REPEATS = 3  # minimum degrees of freedom for estimating the noise from repetitions
 
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """Throughput of points in tokens per second.
+    """Predicted throughput of points.
 
     Parameters
     ----------
     mean, low, high
-        Tokens per second, and the limits of the band.
+        Tokens per second, with the lower and upper end of the band.
     less, more
-        Distance of the ends of the band of the log speed-up from its mean, below and above.
+        Distances from the mean log speed-up to the lower and the upper end of its band.
     doubt
-        Half the width of the band of the log speed-up with a coverage of 50 %.
+        Half-width of the band of the log speed-up with a coverage of 50 %.
     measured
-        Whether the point was measured itself.
+        Whether the point itself was measured.
     """
 
     mean: Floats
@@ -54,7 +55,7 @@ class Predictions:
 
 
 class Predictor:
-    """Predictions for measured and other points from a sweep.
+    """Predictor of the throughput at measured and unmeasured points, based on a sweep.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ class Predictor:
     Raises
     ------
     InvalidInput
-        If nothing was measured with speculation.
+        If the sweep contains no run with speculation.
     """
 
     def __init__(self, sweep: Sweep, confidence: float = 0.9) -> None:
@@ -84,7 +85,7 @@ class Predictor:
                 lengths[one.point].append(one.acceptance_length)
         if all(point.draft_length is None for point in speeds):
             raise InvalidInput("sweep: expected a run with speculation (a draft_length), got none")
-        self._speeds = {  # to the last digit where there is one run
+        self._speeds = {  # a single run is kept without rounding
             point: own[0] if len(own) == 1 else math.exp(np.log(own).mean())
             for point, own in speeds.items()
         }
@@ -100,7 +101,7 @@ class Predictor:
         self.notes += self._limits.notes
 
     def predict(self, points: Iterable[Point]) -> Predictions:
-        """Return the throughput of points, with bands; measured points as they were measured."""
+        """Return the throughput of points, with bands; the means of measured points are exact."""
         points = tuple(points)
         base = [Point(point.condition, self.sweep.relative) for point in points]
         mean, none = self._mean(points), self._mean(base)
@@ -123,15 +124,16 @@ class Predictor:
         )
 
     def acceptance_length(self, point: Point) -> float | None:
-        """Return the mean acceptance length that is expected of a point; None if the sweep holds
-        none.
+        """Return the expected acceptance length of a point.
+
+        The result is None if the point has no drafts or the sweep contains no acceptance lengths.
         """
         if not self.has_acceptance or not point.draft_length:
             return None
         return self._lengths.get(point) or float(self._law.tokens([point])[0])
 
     def _noise_of(self, logs: Sequence[Floats]) -> float:
-        """Return the standard deviation of a run's log throughput."""
+        """Return the standard deviation of the log throughput of a run, from repeated runs."""
         degrees = sum(len(own) - 1 for own in logs)
         if degrees < _FEWEST_REPEATS:
             self.notes.append(
@@ -149,9 +151,10 @@ class Predictor:
     def _widths(
         self, points: Sequence[Point], base: Sequence[Point], seen: Truths, confidence: float
     ) -> tuple[Floats, Floats]:
-        """Return half widths of log throughput, and of log speed-up over base points.
+        """Return half-widths of the log throughput, and of the log speed-up over base points.
 
-        Where neither was seen, both err alike, and only the speed-up's own misses count.
+        If neither a point nor its base point was measured, their errors are correlated, and the
+        half-width of the speed-up is estimated directly.
         """
         from scipy.stats import norm
 

@@ -1,10 +1,9 @@
-"""The next points to measure: those that shrink the regret that a schedule may still have, until it
-is small enough.
+"""Choice of the next points to measure, in order to reduce the possible regret of a schedule.
 
-Best-arm identification with the bands of the predictions, after LUCB: at the concurrency with the
-largest possible regret, the best of all options that may be better than what is taken is
-measured. Points asked together are chosen one after the other, each as if those before it had come
-out as predicted.
+The method is best-arm identification with the bands of the predictions, similar to LUCB. At the
+concurrency with the largest possible regret, the option with the highest mean among the options
+that may be better than the current choice is measured. If several points are requested together,
+each point is chosen as if the earlier points had yielded their predicted values.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from specopt.solvers.speculation_table.tuning.law import Place, place_of
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
-_LONGEST = 5  # draft that is asked for where none was measured
-_RUNS = 3  # of a point at most: from then on noise is estimated from repetitions
+_LONGEST = 5  # maximum draft length if no drafts were measured
+_RUNS = 3  # maximum number of runs per point, which suffices to estimate the noise
 
 
 class Tuner:
-    """Choose the points to measure next, and store the results.
+    """Chooses the points to measure next, and stores the results.
 
     Parameters
     ----------
@@ -38,7 +37,7 @@ class Tuner:
     goal
         Goal of the choice.
     regret
-        `ask` proposes nothing once the certified regret is at most this.
+        Certified regret at or below which `ask` proposes no further points.
     confidence
         Coverage of the bands.
 
@@ -91,11 +90,11 @@ class Tuner:
         *,
         asking: bool = False,
     ) -> Tuner:
-        """Return a tuner that knows a sweep and may measure its loads with any draft length up to
-        its longest.
+        """Build a tuner from the measurements of a sweep.
 
-        `asking`: up to the longest that the goal allows, or twice the longest measured; these count
-        as unknown.
+        The tuner may measure the loads of the sweep with any draft length up to the longest
+        measured length. With `asking`, draft lengths up to the maximum of the goal or, for
+        sequential drafters, up to twice the longest measured length are allowed as well.
         """
         if len(sweep.setups) > 1:
             raise InvalidInput(
@@ -130,7 +129,7 @@ class Tuner:
 
     @property
     def predictor(self) -> Predictor:
-        """Predictor of the measurements so far."""
+        """Predictor based on the measurements so far."""
         if self._known is None or self._known[0] != len(self.measurements):
             self._known = len(self.measurements), self._predictor(self.measurements)
         return self._known[1]
@@ -143,7 +142,7 @@ class Tuner:
 
     @property
     def is_comparable(self) -> bool:
-        """Whether something was measured without speculation and something with drafts."""
+        """Whether there are measurements both without speculation and with drafts."""
         lengths = {measurement.point.draft_length for measurement in self.measurements}
         return None in lengths and any(lengths)
 
@@ -153,13 +152,15 @@ class Tuner:
         Raises
         ------
         InvalidInput
-            If too little was measured to compare anything, or the goal lies outside it.
+            If there are too few measurements for a comparison, or if the goal lies outside the
+            measured range.
         """
         return decide(self.predictor, self.goal)
 
     def ask(self, count: int = 1) -> list[Point]:
-        """Return up to `count` points to measure next; an empty list once the certified regret is
-        small enough.
+        """Return up to `count` points to measure next.
+
+        The list is empty once the certified regret is small enough.
         """
         integer("count", count, 1)
         asked: list[Point] = []
@@ -184,8 +185,10 @@ class Tuner:
         )
 
     def _first_points(self) -> list[Point]:
-        """Return the points to measure before a comparison is possible: the ends of the range, and
-        a middle draft length.
+        """Return the initial points, which must be measured before a comparison is possible.
+
+        These are the smallest and the largest load, without speculation and with a medium draft
+        length, and the shortest and the longest draft at the smallest load.
         """
         lengths = [length for length in self.draft_lengths if length]
         ends = sorted({self.concurrencies[0], self.concurrencies[-1]})
@@ -195,18 +198,19 @@ class Tuner:
             for option in (None, lengths[len(lengths) // 2])
             for c in ends
         ]
-        # every length in question is to lie between measured ones
+        # With these points, every candidate length lies between measured lengths.
         outer = sorted({lengths[0], lengths[-1]})
         return found + [Point(Condition(ends[0], *self.cases[0]), option) for option in outer]
 
     def _most_useful(
         self, tuning: Tuning, known: Sequence[Measurement], asked: Sequence[Point]
     ) -> Point | None:
-        """Return the option with the largest mean of those that may be better than what is taken,
-        where most may be lost by it.
+        """Return the most informative point at the load with the largest possible regret.
 
-        Measured points are measured again, up to `_RUNS` times, only if noise alone decides. None
-        if no measurement helps: regret is left where an engine cannot serve every batch size best.
+        The point is the option with the largest mean among the options that may be better than the
+        current choice. A point is measured repeatedly, up to `_RUNS` times, only if noise alone
+        decides between the options. The result is None if no measurement helps: some regret may
+        remain because an engine cannot be optimal at every batch size.
         """
         grid, runs = tuning.grid, Counter(measurement.point for measurement in known)
         for concurrency in sorted(tuning.concurrencies, key=lambda c: -tuning.regret(c)[0]):
@@ -229,9 +233,7 @@ class Tuner:
     def _imagined(
         self, point: Point, predictor: Predictor | None, known: Sequence[Measurement]
     ) -> Measurement:
-        """Return the predicted measurement of a point, or a placeholder if nothing can be
-        predicted.
-        """
+        """Return the predicted measurement of a point, or a placeholder if no prediction exists."""
         try:
             predictor = predictor or self._predictor(known)
         except InvalidInput:

@@ -1,4 +1,4 @@
-"""A choice and its speed-ups."""
+"""The result of tuning: a chosen schedule and its speed-ups."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ class Tuning:
     Parameters
     ----------
     schedule
-        Drafts per batch size.
+        Draft length for each batch size.
     grid
         Throughput of all options.
     concurrencies
-        Loads over which the choice is made.
+        Loads on which the choice is based.
     goal
         Goal of the choice.
     notes
@@ -41,18 +41,18 @@ class Tuning:
     setup
         Drafter and mode.
     kept
-        Minimum, usual and maximum share of the throughput that remains after the cost of a table,
+        Minimum, typical and maximum share of the throughput that remains after the cost of a table,
         by batch size of the grid.
     score
-        Geometric mean of the speed-ups by which the choice was made, including prices. With
-        `robust`, it is the mean of the lower limits.
+        Geometric mean of the speed-ups by which the choice was made, including costs. With
+        `robust`, the lower limits of the speed-ups are averaged.
     relative
-        Whether everything is relative to the best constant length.
+        Whether speed-ups are relative to the best constant length instead of no speculation.
     capacity
-        Capacity of every option; empty if there is no target.
+        Capacity of every option; empty if there is neither a latency target nor a memory limit.
     break_even
-        Mean number of tokens per step above which a draft length pays off at a load, or the factor
-        by which it may fall.
+        Mean number of tokens per step above which a draft length pays off, for each load and draft
+        length; if the current number is unknown, the ratio of the two numbers.
     """
 
     schedule: Schedule
@@ -69,46 +69,46 @@ class Tuning:
 
     @property
     def regret_bound(self) -> float:
-        """Largest share of throughput that may be lost at one of the loads, with bands at their
-        worse ends.
-        """
+        """Upper bound on the share of throughput lost at any load, given the bands."""
         return max(self.regret(c)[0] for c in self.concurrencies)
 
     @property
     def cap(self) -> int | None:
-        """Largest batch that the engine should run, so that further requests wait; None without a
-        limit.
+        """Maximum batch size that the engine should run; None for no limit.
+
+        Requests beyond this limit wait.
         """
         largest = self.schedule.largest_batch
         return largest if largest < self.grid.sizes[-1] else None
 
     @property
     def name(self) -> int | str:
-        """The choice: a draft length, a table or none."""
+        """Name of the choice: a draft length, "table" or "none"."""
         return name_of(self.schedule.ranges)
 
     @property
     def carries(self) -> int:
-        """Number of concurrent requests that the choice serves in time; 0 without a target."""
+        """Number of concurrent requests that the choice serves in time; 0 if there is no target."""
         return next((one.concurrency for one in self.capacity if one.draft_length == self.name), 0)
 
     def row(self, concurrency: int) -> int:
-        """Return the row of the grid for a load; loads beyond the cap run at the cap."""
+        """Return the row of the grid for a load; loads above the cap use the row of the cap."""
         return self.grid.row(min(concurrency, self.schedule.largest_batch))
 
     def option(self, concurrency: int) -> int:
-        """Return the column of the option that is chosen at a load."""
+        """Return the column of the option that the schedule uses at a load."""
         return column_of(self.schedule.at(concurrency))
 
     def is_option(self, column: int) -> bool:
-        """Return whether an option was considered."""
+        """Return whether the option in a column was considered."""
         return not bool(np.isnan(self.grid.mean[:, column]).all()) and (
             column > 0 or not self.relative
         )
 
     def speedup(self, concurrency: int) -> float:
-        """Return the throughput of the choice at a load relative to no speculation, including
-        prices and waiting.
+        """Return the throughput of the choice at a load, relative to no speculation.
+
+        Costs and waiting are included.
         """
         row = self.row(concurrency)
         speed = self.grid.mean[row, self.option(concurrency)] * self.kept[1][row]
@@ -116,7 +116,7 @@ class Tuning:
 
     @cached_property
     def rivals(self) -> list[int]:
-        """Columns of the answers that may be better than the choice over all loads."""
+        """Columns of the options that may be better than the choice on average over the loads."""
         rows, grid = [self.grid.row(c) for c in self.concurrencies], self.grid
         low = np.array([grid.low[self.row(c), self.option(c)] for c in self.concurrencies])
         weights = self.goal.shares(self.concurrencies)
@@ -132,8 +132,8 @@ class Tuning:
         return found
 
     def regret(self, concurrency: int) -> tuple[float, int]:
-        """Return the largest share that may be lost at a load to another answer, and the column it
-        would be lost to.
+        """Return the maximum share of throughput that may be lost at a load to another option, and
+        the column of that option.
         """
         row, taken = self.grid.row(concurrency), self.option(concurrency)
         others = [k for k in self.rivals if k != taken and not np.isnan(self.grid.high[row, k])]
@@ -144,7 +144,7 @@ class Tuning:
         return max(0.0, 1.0 - low / float(self.grid.high[row, other])), other
 
     def worth(self, drafted: Range) -> tuple[float, float, float]:
-        """Return the mean speed-up of a range over its batch sizes, and its limits."""
+        """Return the mean speed-up of a range over its batch sizes, with lower and upper limits."""
         low, high, _ = drafted
         grid, (dear, usual, cheap) = self.grid, self.kept
         inside = [k for k, size in enumerate(grid.sizes) if low <= size <= high] or [0]
@@ -156,9 +156,7 @@ class Tuning:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the result of `specopt tune` as JSON-like data, without the engine's
-        configuration.
-        """
+        """Return the result of `specopt tune` as JSON-like data, without engine settings."""
         grid = self.grid
         columns = [k for k in range(grid.mean.shape[1]) if self.is_option(k)]
         rows = [(c, grid.row(c)) for c in self.concurrencies]
