@@ -42,9 +42,7 @@ def is_within_reach(prompt, most, offset, slope, T):
     first = (
         prompt.device_chunk + prompt.device_token * position[1]
     )  # the device cannot send earlier
-    ready = (
-        first + prompt.message + position[1] * prompt.up_token + arrive
-    )  # nor can the cloud start earlier
+    ready = first + prompt.message + position[1] * prompt.up_token + arrive  # nor can the cloud
     least = stage[position[1]]
     rest = (
         stage[N - position[M - 1]] if prompt.last else 0.0

@@ -11,7 +11,7 @@ from specopt.solvers.kernels.random import GOLDEN, mixed, uniform
 from specopt.solvers.prompt_chunking.kernels.families import spread
 from specopt.solvers.prompt_chunking.kernels.play import (
     Prompt,  # noqa: F401  (named in a signature)
-    Work,  # noqa: F401 (named in a signature)
+    Work,  # noqa: F401  (named in a signature)
     advance,
     play,
 )
