@@ -74,9 +74,7 @@ def best_plan(
         if batches is not None and (plan is None or seconds < best * (1 - TIE)):
             best, plan = seconds, prepared.plan(batches, length, shares)
             budget.offer(plan)
-    if (
-        plan is None
-    ):  # with known lengths, O_max, which the algorithm assumes, may exceed the memory
+    if plan is None:  # with known lengths, the assumed O_max may exceed the memory
         batches = quick_batches(prepared)
         assert batches is not None, "every task fits alone"
         plan = prepared.plan(batches, lengths[0], shares)

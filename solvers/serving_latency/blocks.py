@@ -112,9 +112,7 @@ def scenario_tables(at: Stages, width: Ints, kernels: Any) -> Tables:
     filled = np.minimum(width, 1) if at.linear else width
     d, v = np.zeros((2, RANGES + 1, int(filled.max()) + 1, tasks + 1))
     kernels.scenario_tables(at.data, filled, starts, d, v)
-    if (
-        at.linear
-    ):  # a batch of b costs the overheads, plus b times the other costs of a batch of one
+    if at.linear:  # a batch of b costs the overheads plus b times the rest of a batch of one
         for table, passes, pieces in (
             (d, at.length, at.arrays[2][0]),
             (v, 1, at.arrays[2][1]),

@@ -54,7 +54,7 @@ from specopt.solvers.serving_latency.pipelined import PipelinedSearch
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import Stages, stages
 
-_ENTRIES = 3_000_000  # approximate number of batches rated per speculation length; above it, ranges are combined
+_ENTRIES = 3_000_000  # batches rated per speculation length, roughly; above it, ranges are combined
 _ENTRIES_PER_CALL = 500_000
 _SECONDS_PER_STEP = 5e-7  # per decoding step, for `summed_bound`
 _SECONDS_PER_ENTRY = 2e-8, 2e-7  # for runtimes with one piece and with several pieces, roughly
@@ -135,9 +135,7 @@ def inference_bound(at: Stages, budget: Budget) -> float:
     """Return a lower bound on T_inf of every plan at one speculation length."""
     ends = ends_of(at.steps)
     room = max(8, int(_ENTRIES / entries(at)))
-    if (
-        len(ends) - 1 > room
-    ):  # the prefill step, then ranges in which about equally many tasks finish
+    if len(ends) - 1 > room:  # the prefill, then ranges in which about equally many tasks finish
         ends = np.unique(
             np.concatenate([ends[:2], ends[np.linspace(1, len(ends) - 1, room, dtype=np.int64)]])
         )

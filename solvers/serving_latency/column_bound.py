@@ -6,8 +6,9 @@ of a step is at least all drafting and the last verification, and at least the f
 all verification. The first and the last active batch differ from step to step. With x = 1 for its
 batches, every plan satisfies
 
-    T_r >= sum x (D_r + L_r v_r),    T_r >= sum x (V_r + F_r d_r), sum x F_r >= |r|,    sum x L_r >=
-    |r|, sum of x over the batches that contain task k = 1,
+    T_r >= sum x (D_r + L_r v_r),    T_r >= sum x (V_r + F_r d_r),
+    sum x F_r >= |r|,    sum x L_r >= |r|,
+    sum of x over the batches that contain task k = 1,
 
 where F_r and L_r count the steps of range r in which the batch is first and last. d_r and v_r are
 its stage times at the first step of the range; the stage times of later steps are no smaller. No

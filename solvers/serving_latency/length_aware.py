@@ -55,11 +55,7 @@ _HOPELESS = 1.05
 # per kernel call, some 0.02 s: limited by work, not time, so that a seed determines the plan
 _WORK_PER_CALL = 3_000_000
 _ROWS_PER_CALL = 200_000  # batches rated per call of the shortest path
-_WEIGHTS = (
-    (1.0, 0.0),
-    (0.5, 0.5),
-    (0.0, 1.0),
-)  # weights of draft and verify time in the shortest path
+_WEIGHTS = ((1.0, 0.0), (0.5, 0.5), (0.0, 1.0))  # draft and verify weights in shortest paths
 _MAX_RANGES = 9  # maximum number of ranges of steps, for the bounds
 _RANGES_OF_MANY = 5  # the same, for many tasks before the annealing
 _HEAT, _HEAT_OF_MANY = 0.01, 3e-5  # relative worsening at the start of annealing

@@ -26,9 +26,7 @@ from specopt.solvers.serving_method import (
 )
 
 _SECONDS_PER_RUN = 1e-7  # to judge one decoding step of a plan
-_PART_OF_TIME = (
-    0.1  # bounds of trivial plans that take a larger fraction of the remaining time are omitted
-)
+_PART_OF_TIME = 0.1  # bounds of trivial plans are omitted above this fraction of the time left
 
 PIPELINED = only("mechanism", "pipelined", "the mechanism {}")
 CONSERVATIVE = only("output_lengths", "conservative", "{} output lengths")

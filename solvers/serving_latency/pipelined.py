@@ -75,7 +75,7 @@ _WIDE = 64  # mean number of tasks in the widest blocks above which paths may be
 _FIRST_POSITIONS = 4  # initial number of special positions of pooled parts
 _MASKS = 300_000_000  # size of the shortest paths that bound enumerated parts
 _CHEAP = 30_000_000  # entries up to which every number of batches is bounded separately
-_PLANS = 1500  # number of plans with every task alone, up to which all plans are rated if runtimes are affine
+_PLANS = 1500  # with affine runtimes, all plans are rated up to this many with tasks alone
 # for tables of runtimes with several pieces and shortest paths over them, roughly
 _BYTES_PER_ENTRY = 200
 _SECONDS_PER_ENTRY = 3e-7  # to fill the tables, roughly
@@ -101,9 +101,7 @@ class Part:
     front: int = field(init=False)
     specials: int = field(init=False)
     weights: Floats | None = None  # weights of the bound, once raised
-    effort: float = field(
-        default_factory=lambda: _PATH
-    )  # size of the shortest paths that bound the part
+    effort: float = field(default_factory=lambda: _PATH)  # size of the shortest paths for the bound
     work: float = 0.0  # work spent on raising the bound so far, in entries of shortest paths
     refined: float = 0.0  # bound at the last refinement
 

@@ -35,9 +35,7 @@ _WEIGHTS = 12  # maximum number of weights that prune together
 _KEPT = 20_000_000  # maximum number of entries of their values
 _ROUNDS = 8  # evaluations to find new weights
 _LARGE = 10_000_000  # entries of shortest paths above which threads share them
-_BRANCHES = (
-    4  # branches of an enumeration searched side by side, regardless of the number of workers
-)
+_BRANCHES = 4  # enumeration branches searched side by side, regardless of the number of workers
 LEAVES = 256  # leaves per kernel call
 _NOTHING = np.zeros((3, 0), np.int64)
 
