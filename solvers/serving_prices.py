@@ -41,15 +41,15 @@ Prices
 ------
 Then (1) holds if for every M there are weights whose overhead is at least M tau_M plus a sum over
 all tasks. Each term is the positive part of the earnings minus the charge and minus tau_M m_k, at
-the worst place, speculation length and progress. The variables are the prices, q, the weights and
-tau; the objective is to maximise the earnings of the tasks of the problem. Tasks are priced in
-groups that need similar numbers of tokens. Within a group, a price is linear between the shortest
-and the longest prompt. It is also linear between `KNOTS` points of progress, and does not decrease
-from one point to the next. Charges and m_k depend on I_k + g_k alone and are linear as well, so the
-condition holds in between if it holds at the ends. (The charge of a first step is convex in the
-prompt; its distance below the straight line, at most q (b - a)^2 / 4, is subtracted.) A price
-changes L(l_max) tokens after the cost does, so that no step earns more than the price at its own
-progress allows. The solver's solution is scaled down until a check confirms (1).
+the place, speculation length and progress where it is largest. The variables are the prices, q, the
+weights and tau; the objective is to maximise the earnings of the tasks of the problem. Tasks are
+priced in groups that need similar numbers of tokens. Within a group, a price is linear between the
+shortest and the longest prompt. It is also linear between `KNOTS` points of progress, and does not
+decrease from one point to the next. Charges and m_k depend on I_k + g_k alone and are linear as
+well, so the condition holds in between if it holds at the ends. (The charge of a first step is
+convex in the prompt; its distance below the straight line, at most q (b - a)^2 / 4, is subtracted.)
+A price changes L(l_max) tokens later than the cost, so that no step earns more than the price at
+its own progress allows. The solver's solution is scaled down until a check confirms (1).
 
 Without arrivals, all first steps are one step, which is charged separately: it takes at least the
 time to draft all prompts, to verify them, or any mixture of the two. With arrivals, the earnings of
@@ -78,7 +78,9 @@ only the first and the last run have weights.
 """
 
 MORE_RUNS = 4
-"""Number of runs with weights of their own, beyond the number that memory requires halfway."""
+"""Number of runs with weights of their own, beyond the number that memory requires halfway through
+the outputs.
+"""
 
 KNOTS = 2
 """Number of points of progress with prices of their own; at least two."""
@@ -157,7 +159,9 @@ class Sort:
 
 
 def sorts(prepared: PreparedServing, weighed: int) -> list[Sort]:
-    """Return all sorts of steps; steps of up to `weighed` runs have weights at every run."""
+    """Return the sorts of steps to distinguish; steps of up to `weighed` runs have weights at every
+    run.
+    """
     overlap, lengths = prepared.overlap, list(prepared.served_lengths)
     pieces = [
         (drafts, *row[:2])

@@ -31,7 +31,7 @@ ALWAYS_DRAFTING = Condition(
 
 @dataclass(frozen=True)
 class ContinuousServingMethod(ServingMethod):
-    """Base of the methods for `continuous-serving`."""
+    """Base class of the methods for `continuous-serving`."""
 
     solves = ContinuousServingProblem
 

@@ -38,7 +38,7 @@ class Task(NamedTuple):
     first: bool = True
 
     def after(self, tokens: float, length: int) -> Task:
-        """Return the task after a step in which it drafted `length` tokens and gained `tokens`."""
+        """Return the task after a step with `length` draft tokens and `tokens` gained tokens."""
         unseen = 1.0 if length > 0 else self.unseen + tokens
         return Task(self.reached + tokens, unseen, self.rate, self.gained + tokens, False)
 

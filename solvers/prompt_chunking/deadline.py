@@ -34,8 +34,7 @@ def search(prepared: Prepared, effort: int, budget: Budget) -> Ints:
     """Return the chunks of the best plan of a short search; no chunks if time runs out before a
     plan is found.
 
-    `effort` is the maximum number of stages to simulate, where each chunk passes through each
-    stage.
+    `effort` is the maximum number of stages to simulate, summed over chunks and plans.
     """
     assert budget.bound is not None
     most, prompt = min(prepared.most, prepared.cells), prepared.prompt
@@ -80,11 +79,11 @@ class Deadline(SearchingMethod):
     """Bisect the deadline for the first token towards the bound, then improve the chunks by a local
     search.
 
-    With a deadline, the best chunk is the largest chunk that still leaves the cloud when the
-    downlink needs it, as long as chunks do not queue in the cloud. In that case the result is
-    optimal, and the lower bound, which applies the same rule without queues, proves it. Queues are
-    simulated exactly, and the local search, which moves boundaries and merges and splits chunks,
-    compensates for queueing that the rule ignores.
+    With a deadline, the best chunk is the largest chunk that still leaves the cloud in time for the
+    downlink, as long as chunks do not queue in the cloud. In that case the result is optimal, and
+    the lower bound, which applies the same rule without queues, proves it. Queues are simulated
+    exactly, and the local search, which moves boundaries and merges and splits chunks, compensates
+    for queueing that the rule ignores.
 
     The local search starts from the best geometric chunks, and from chunks that grow at first. It
     continues until neither a merge nor a cut followed by moves helps, and ends with a few random

@@ -29,7 +29,9 @@ CLOSE = 4e-10
 """Minimum relative improvement over the plan that a new deadline must demand."""
 
 SLIP = 1e-10
-"""Relative loss from rounding of labels, in total along a path from the first token to the last."""
+"""Total relative loss from dropping labels that are slightly better, along a path from the first
+token to the last.
+"""
 
 ENOUGH = 6e-10
 """Relative gap at which a plan counts as proven. It exceeds CLOSE and SLIP together, so one failed
@@ -230,7 +232,7 @@ class Search:
         return self.label(deadline, capped=True)
 
     def label(self, deadline: float, *, capped: bool) -> Ints | None:
-        """Run one pass of labels; see `meet`."""
+        """Run one pass of labels for a deadline; see `meet`."""
         prepared, kernels = self.prepared, self.kernels
         position = prepared.position
         self.passes += 1

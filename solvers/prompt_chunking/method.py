@@ -30,7 +30,7 @@ class PromptChunkingMethod(Method):
         return places(problem)
 
     def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
-        """Return the memory of the arrays by token during their construction, and of one pipeline
+        """Return the memory needed, in bytes, including the arrays by token and one pipeline
         state.
         """
         needed = {
@@ -45,8 +45,8 @@ class SearchingMethod(PromptChunkingMethod):
     """Base class of the methods that use the local search."""
 
     def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
-        """Return the memory including the local search, which stores a pipeline state for every
-        chunk.
+        """Return the memory needed, in bytes, including a pipeline state per chunk for the local
+        search.
         """
         states = min(problem.chunk_limit, places(problem)) + 2
         needed = {

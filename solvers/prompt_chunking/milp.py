@@ -44,7 +44,7 @@ class MilpChunking(ByProgram, PromptChunkingMethod):
     max_size = 24
 
     def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
-        """Return the memory, including the program."""
+        """Return the memory needed, in bytes, including the program."""
         rows = 0.5 * places(problem) ** 2 * problem.pipeline_length
         return super().bytes_needed(problem) | {
             "pairs of places times pipeline_length": BYTES_PER_ROW * rows
@@ -121,7 +121,7 @@ def formulate(problem: PromptChunkingProblem) -> Any:
     def in_turn(p: Any, r: int, i: int, j: int) -> Any:
         """Order chunk i..j after the chunk that ends at i.
 
-        The big constant is the time of one chunk: no relevant time exceeds it.
+        The big constant is the time of the one-chunk plan, which no relevant time exceeds.
         """
         if i == 0:
             return pyo.Constraint.Skip
@@ -140,9 +140,9 @@ def resources(
     """Return the resources in the order in which a chunk passes them: device, uplink, the stages of
     the cloud, downlink.
 
-    Each entry contains the time of each chunk at the resource, the minimum time from the chunk's
-    end at the previous resource to its start here, and the minimum time between two chunks, all in
-    seconds.
+    Each entry contains three values, in seconds: the time of each chunk at the resource, the
+    minimum time from the chunk's end at the previous resource to its start, and the minimum time
+    between two chunks.
     """
     g, mu, P = problem.cloud_delay, problem.background_tokens, problem.pipeline_length
     upload_token = problem.bytes_per_token / problem.uplink_bytes_per_second

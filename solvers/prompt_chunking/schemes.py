@@ -1,4 +1,5 @@
-"""Serving schemes by name: those of paper 4, and one with planned chunks instead of those of Eq. 3.
+"""Serving schemes by name: the schemes of paper 4, and a scheme with planned chunks instead of Eq.
+3.
 
 ==============  ====================================================================================
 ``u-shape``     whole prompts, one token per round

@@ -181,7 +181,7 @@ def simulate(
     wait: Wait = "none",
     download: Download = "all",
 ) -> PromptSimulation:
-    """Simulate requests until the counted requests are complete, several times.
+    """Run the simulation several times, each until the counted requests are complete.
 
     Parameters
     ----------
@@ -250,8 +250,8 @@ def run_once(
     workload, scheme
         The requests to the cloud, and how they are served.
     requests, warm_up_requests
-        Number of counted requests, and number of requests before them. After them, at most as many
-        requests arrive as both numbers together.
+        Number of counted requests, and number of requests before them. At most the same total
+        number of requests arrives afterwards.
     seed
         Random seed. The same seed yields the same requests under any scheme.
     options
@@ -337,8 +337,8 @@ def play(
     plans
         Chunk sizes by request.
     counted
-        Index of the first counted request, and of the first request after the counted ones; None
-        counts all.
+        Index of the first counted request, and of the first request after the counted requests;
+        None counts all.
     wait
         Time that a chunk waits besides the batches of the run: g(background)/P as in the event
         model of `prompt-chunking`. Use "none" unless `background_tokens` represents other requests.

@@ -27,7 +27,7 @@ class AutoServing(Auto):
     """The exact search for conservative lengths; for known lengths, local search and column
     generation, or enumeration if there are few tasks.
 
-    With a rate per task or predicted lengths, the method `stand-in`.
+    Problems with a rate per task or predicted lengths use the method `stand-in`.
     """
 
     solves = ServingLatencyProblem

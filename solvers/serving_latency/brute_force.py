@@ -35,7 +35,7 @@ class BruteForce(ServingLatencyMethod):
     forms = ()
 
     def bytes_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
-        """Return the memory for the stage times of all subsets at all steps."""
+        """Return the memory for the stage times of all subsets at all steps, in bytes."""
         steps = int(problem.planned_output_tokens.max())
         if problem.mechanism not in ("any", "autoregressive") and problem.rounds == "mean":
             steps = decoding_steps(steps, expected_tokens_per_step(problem.common_rate, 1))
@@ -56,7 +56,7 @@ class BruteForce(ServingLatencyMethod):
         best, plan = np.inf, None
 
         def search(first: int) -> tuple[float, Ints]:
-            """Return the minimum T_inf after a first batch, if it is below `best`, and its
+            """Return the minimum T_inf with a given first batch, if it is below `best`, and its
             batches.
             """
             order = np.zeros(tasks, np.int64)

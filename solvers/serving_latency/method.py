@@ -60,7 +60,7 @@ class ServingLatencyMethod(ServingMethod):
         return (*cls.serves, *cls.forms, *super().conditions())
 
     def bytes_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
-        """Return the memory of fields and tasks, and of tabled stage times of batches of all
+        """Return the memory needed, in bytes, including tabled stage times of batches of all
         sizes.
         """
         needed = super().bytes_needed(problem)

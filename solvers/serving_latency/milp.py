@@ -292,7 +292,7 @@ def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
         Total latency above which plans are not of interest, in seconds.
     starts
         First steps, from 0, of ranges whose steps share their variables, which is a relaxation;
-        None gives each step its own variables.
+        None means that each step has its own variables.
     """
     import pyomo.environ as pyo
 
@@ -385,9 +385,7 @@ def _follow(program: Any, draft: Floats, verify: Floats, overlap: bool) -> None:
         )
 
     def before(done: Any, m: int, n: int) -> Any:
-        """Return the time at which a stage is free for position m, which is 0 for the first
-        position.
-        """
+        """Return the time at which a stage is free for position m; 0 for the first position."""
         return done[m - 1, n] if m > 1 else 0.0
 
     def always(rule: Callable[[Any, int, int], Any]) -> Any:

@@ -48,7 +48,7 @@ class Positions:
     ----------
     front, specials
         Number of special positions at the front, and in total; the other positions form a pool
-        between the special ones.
+        between the special positions.
     pool
         Number of blocks in the pool.
     more

@@ -74,7 +74,9 @@ class LatencySimulation(ReplaySimulation):
 
     @property
     def facts(self) -> dict[str, str]:
-        """The mechanism, the part that is not random, and the model's own lengths and steps."""
+        """The mechanism, the communication time, the model's steps, and its latency with own
+        lengths.
+        """
         facts = super().facts | {"model steps": str(self.model_steps)}
         if self.known_model != self.model:
             facts["known lengths"] = (

@@ -12,8 +12,8 @@ effort.
 stand-ins of all samples: a sample average, with the same samples for every plan.
 
 If all tasks have the same rate, the stand-ins have exact times; otherwise, contexts grow at the
-mean rate. The bound is that of batches that may change at every step and lose their finished tasks:
-no static plan is faster than its batches served in that way. Predicted lengths with one rate have
+mean rate. The bound is for batches that may change at every step and lose their finished tasks: no
+static plan is faster than its batches served in that way. Predicted lengths with one rate have
 another bound. In each sample, a plan takes at least as long as the best plan of that sample alone,
 which is a problem with known lengths that `length-aware` bounds. So the mean over the samples is at
 least the mean of these bounds.
@@ -210,7 +210,7 @@ def _known(problem: ServingLatencyProblem, outputs: Ints) -> ServingLatencyProbl
 def _bound(problem: ServingLatencyProblem, options: list[Prepared], budget: Budget) -> float:
     """Return a lower bound on the objective of every plan.
 
-    A plan takes at least as long in each sample as the best plan of that sample alone.
+    In each sample, a plan takes at least as long as the best plan of that sample alone.
     """
     sums = []
     for prepared in options:

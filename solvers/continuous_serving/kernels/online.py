@@ -2,10 +2,10 @@
 tokens, and in which batches.
 
 Output lengths are unknown, so a choice is rated as if all active tasks stayed for a fixed number of
-tokens. The rating adds the time of this step, including prompts and all tokens that the draft model
-has not seen, and the time of the remaining tokens at the pace of the next step with the same
-choice. Tasks that join in the meantime wait for half a step. Tasks without drafts are served first,
-because their verification overlaps the drafting of the others.
+tokens. The rating adds two times. The first is that of this step, including prompts and all tokens
+that the draft model has not seen. The second is that of the remaining tokens, at the pace of the
+next step with the same choice. Tasks that join in the meantime wait for half a step. Tasks without
+drafts are served first, because their verification overlaps the drafting of the others.
 """
 
 import math

@@ -14,7 +14,7 @@ Prompt = record(
     "Prompt",
     position="i8[::1]",  # tokens before each place where a chunk may end, 0 to N
     stage="f8[::1]",  # g(mu + x) / P, by number of tokens x in a chunk
-    up_token="f8",  # this and the following fields in seconds
+    up_token="f8",  # in seconds, like all times below
     down_token="f8",
     message="f8",
     latency="f8",

@@ -28,7 +28,7 @@ KICKS = 8
 """Number of random plans around the best plan that `search` polishes at the end."""
 
 CHUNK_WORK = 8
-"""Number of stages that simulating a chunk counts as, in addition to the stages that it passes."""
+"""Cost of simulating a chunk, in stages, in addition to the stages that the chunk passes."""
 
 PROVEN = 1e-10
 """Relative gap to the lower bound at which a search ends immediately."""

@@ -80,9 +80,7 @@ def sum_of_max(a, sa, c, sc, m):
     end = a + sa * (m - 1)
     if end >= c + sc * (m - 1):
         return 0.5 * m * (a + end)
-    k = min(
-        max(int((c - a) / (sa - sc)), 0), m - 2
-    )  # the line that is larger at 0 is larger up to k
+    k = min(max(int((c - a) / (sa - sc)), 0), m - 2)  # the line larger at 0 is larger up to k
     return (k + 1) * (a + 0.5 * sa * k) + (m - 1 - k) * (c + 0.5 * sc * (k + m))
 
 
@@ -127,7 +125,7 @@ def push(pool, first, at, n, drafted, draft_slope, done, slope):
 def append(pool, x, end, first, stages, count, N):
     """Store a label (Eq. 31-32) starting at `first`, and return its end.
 
-    The label follows from that of a shorter prefix and the stage times of a batch.
+    The label is computed from the label of a shorter prefix and the stage times of a batch.
     """
     at = first
     z = 0

@@ -195,8 +195,9 @@ def put_back(batches, lists, slot, a, c, count):
 
 @helper
 def regroup(data, batches, lists, slot, order, M, a, c, count, place):
-    """Move the tasks between batches a and c; return the new number of batches, or 0 if one of them
-    does not fit.
+    """Move the tasks between batches a and c.
+
+    Return the new number of batches, or 0 if one of the two batches does not fit.
     """
     for t in range(count):
         k = lists[MOVED, t]

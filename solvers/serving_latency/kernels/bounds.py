@@ -72,7 +72,7 @@ def cost(linear, table, s, e, b):
     steps=lambda costs, front, pi, table, value: len(pi) * table.size,
 )
 def compose(costs, front, pi, table, value):
-    """Fill in the block costs by position from the weights; pool costs follow those of the special
+    """Fill in the block costs by position from the weights; pool costs come after the special
     positions.
 
     `value` is initialised for `shortest_paths`.
@@ -102,9 +102,9 @@ def shortest_paths(costs, last, least, places, table, value, states):
     are taken.
 
     O(K B 2^M M pool). States are processed in the given order, each after the states with one more
-    position, on which alone it depends; the innermost loop runs over independent prefixes. `follow`
-    reconstructs the choices. `last[b]` is the last end at which a block of b fits; blocks contain
-    at least `least` tasks, 0 or 1.
+    position, which are all that it depends on; the innermost loop runs over independent prefixes.
+    `follow` reconstructs the choices. `last[b]` is the last end at which a block of b fits; blocks
+    contain at least `least` tasks, 0 or 1.
     """
     linear, width = costs.linear, costs.width
     K, M, pool = len(width) - 1, len(table) - 1, places.pool

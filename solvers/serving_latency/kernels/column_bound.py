@@ -123,7 +123,8 @@ def price_batches(start, stop, data, classes, prices, worst, found):
     overlap: T^d + T^v), minus the prices of its tasks. It also earns first_price[r] - (1 -
     weight[r]) T^d or last_price[r] - weight[r] T^v per step if that is positive, with the stage
     times of the range's first step. It earns one of them over as many steps as its class of outputs
-    allows, and both at steps that no more tasks reach than it contains, where it may be alone.
+    allows, and both at steps that no more tasks reach than the batch contains, where the batch may
+    be alone.
 
     A batch contains the most expensive tasks that exceed neither class. Stage times are convex in
     the size, so a task is not added if its price is below the cost of adding a second task, except

@@ -1,8 +1,8 @@
 """Shortest paths over contiguous batches in an order of the tasks, with costs that are additive
 over batches and steps.
 
-They are the optimum of `exact` without overlap, bounds for conservative output lengths, and the
-start of `length-aware`.
+These paths yield the optimum of `exact` without overlap, bounds for conservative output lengths,
+and the initial plans of `length-aware`.
 """
 
 from specopt.solvers.kernels.kernel import kernel

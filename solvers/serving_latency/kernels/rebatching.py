@@ -25,7 +25,7 @@ from specopt.solvers.serving_latency.kernels.stages import (
 # verification.
 WEIGHT, VALUE, VALUE_WEIGHT, KNOWN, EDGE, EXCESS, VERIFIED = 0, 1, 2, 3, 5, 7, 9
 SEARCH_ENTRIES = 11
-SEARCHES = 6  # number of weights tried for a range
+SEARCHES = 6  # the drafting weight that raises the value: larger or smaller
 
 
 @helper
