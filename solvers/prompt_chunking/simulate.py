@@ -4,17 +4,17 @@ compliance with SLAs.
 The simulation makes these assumptions beyond the event model of `prompt-chunking`:
 
 * Batching is continuous: whenever the first stage is free, all waiting work enters one batch, with
-at most one chunk per prompt. A batch takes g(its tokens)/P per stage, so mu represents other
-requests.
+  at most one chunk per prompt. A batch takes g(its tokens)/P per stage, so mu represents other
+  requests.
 * In a round of decoding, the device drafts, computes the shallow states of the tokens that it
-sends, and sends them over the link; the round joins one batch and returns. All tokens of a round
-appear together. The TBT of a request is (last - first token)/(tokens - 1).
+  sends, and sends them over the link; the round joins one batch and returns. All tokens of a round
+  appear together. The TBT of a request is (last - first token)/(tokens - 1).
 * "equation-3" uses the moving average of the batches so far as mu (Eq. 1), and g unchanged. If Eq.
-3 has no root, the prompt is one chunk.
+  3 has no root, the prompt is one chunk.
 * "server" is U-Sarathi: one message, chunks with a common token budget per batch, and no download
-before the prompt is complete.
+  before the prompt is complete.
 * Counted requests arrive after the warm-up; further requests arrive until all counted requests have
-ended.
+  ended.
 """
 
 from __future__ import annotations

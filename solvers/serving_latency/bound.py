@@ -22,7 +22,7 @@ least the minimum of this cost over
 
 * all partitions of A into batches, with one batch first and one batch last (maybe the same), where
 * a batch of b tasks with longest input I must satisfy b kv (I + O_b) <= free, where O_b is the b-th
-smallest output length in A.
+  smallest output length in A.
 
 In this relaxation, batches can be assumed contiguous in sorted input length: keep the sizes and
 roles, and distribute the tasks in sorted order to the batches sorted by longest input. No longest
@@ -103,8 +103,8 @@ def seconds_to_bound(prepared: Prepared, length: int) -> float:
 def summed_bound(prepared: Prepared, length: int, alone: bool = False) -> float:
     """Return a lower bound on T_inf of every plan at one speculation length.
 
-    If `alone`, the bound holds for plans in which every task is alone in its batch. It is zero if
-    the runtimes are tables.
+    If `alone`, the bound holds for plans in which every task is alone in its batch. The bound is
+    zero if the runtimes are tables.
     """
     if prepared.tabled:
         return 0.0

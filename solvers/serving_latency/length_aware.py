@@ -6,11 +6,11 @@ the pipeline order and overlap vary over time. For every speculation length, the
 
 1. computes the bound of `rebatching`, which rules out many speculation lengths;
 2. sorts the tasks by input, by output and by mixtures of both, and finds the contiguous batches of
-each order with the smallest sum of stage times (a shortest path), in several pipeline orders;
+   each order with the smallest sum of stage times (a shortest path), in several pipeline orders;
 3. improves the remaining plans by simulated annealing over single tasks, swaps, threshold cuts,
-splits, merges and the pipeline order, with most moves for the plans with the lowest latency;
+   splits, merges and the pipeline order, with most moves for the plans with the lowest latency;
 4. raises the bound by column generation, see `column_bound`, always for the candidate with the
-lowest bound; for many tasks, before the annealing, which gains little there.
+   lowest bound; for many tasks, before the annealing, which gains little there.
 
 Rating a plan costs O(M^2) for M batches, independent of the number of decoding steps, see
 `specopt.solvers.serving_latency.kernels.plans`.

@@ -5,14 +5,14 @@ ceil(O / L) steps (Eq. 8). In the replay, each draft token is accepted independe
 probability alpha, up to the first rejection, and the server adds one token. The replay assumes:
 
 * A task needs its own output length O_k, even if the problem plans conservatively; tokens beyond it
-are cut off.
+  are cut off.
 * A batch leaves the pipeline when all of its tasks have finished (Eq. 21 with the simulated steps).
-Until then, the batch counts all of its tasks, as in the model, or, with `drop_finished`, only the
-unfinished tasks.
+  Until then, the batch counts all of its tasks, as in the model, or, with `drop_finished`, only the
+  unfinished tasks.
 * Eq. 13-14 use the longest output that a counted task of the batch has reached, instead of (n - 1)
-L; prompts stay padded to the longest prompt of the batch.
+  L; prompts stay padded to the longest prompt of the batch.
 * Everything else is as in the model: padding, stage times, the recursion of Eq. 20, communication
-as planned.
+  as planned.
 
 A batch ends with its slowest task, and the mean of a maximum is above the maximum of means. The
 model is close if output lengths within a batch differ (within 0.5 % in the setting of paper 1), and

@@ -6,10 +6,10 @@ task needs the same number of decoding steps as in the original problem, at some
 Predicted lengths are set to the mean or a quantile of their samples.
 
 1. `length-aware` plans the stand-ins, and again at the speculation length that it chose; the
-original problem judges the plans. The best of several quantiles is planned once more, with more
-effort.
+   original problem judges the plans. The best of several quantiles is planned once more, with more
+   effort.
 2. The best plan is improved by moving and swapping tasks, and is rated by its mean over the
-stand-ins of all samples: a sample average, with the same samples for every plan.
+   stand-ins of all samples: a sample average, with the same samples for every plan.
 
 If all tasks have the same rate, the stand-ins have exact times; otherwise, contexts grow at the
 mean rate. The bound is for batches that may change at every step and lose their finished tasks: no

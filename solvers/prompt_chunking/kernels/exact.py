@@ -9,8 +9,8 @@ With a deadline T for the first token, the downlink needs no state. The chunk th
 must leave the last stage by T - head - latency - (N - n) A/beta_down: the link is then busy with
 the tokens after n. So the decision problem is a shortest path with resources:
 
-* `earliest` computes the minimum of each component at every boundary, each minimised separately; *
-`latest` computes the maximum of each component at every boundary from which T can still be met,
+* `earliest` computes the minimum of each component at every boundary, each minimised separately;
+* `latest` computes the maximum of each component at every boundary from which T can still be met,
   each maximised separately over the chunks that can follow the earliest state. A start beyond them
   proves T infeasible immediately;
 * `extend` runs over the boundaries with non-dominated labels, drops those beyond `latest`, and

@@ -25,7 +25,7 @@ from specopt.solvers.serving_latency.kernels.stages import (
 # verification.
 WEIGHT, VALUE, VALUE_WEIGHT, KNOWN, EDGE, EXCESS, VERIFIED = 0, 1, 2, 3, 5, 7, 9
 SEARCH_ENTRIES = 11
-SEARCHES = 6  # the drafting weight that raises the value: larger or smaller
+SEARCHES = 6  # number of weights tried for a range
 
 
 @helper
@@ -129,9 +129,7 @@ def learn(search, value, draft, verify):
         search[VALUE], search[VALUE_WEIGHT] = value, weight
     if abs(draft - verify) <= 1e-3 * value:
         return False
-    side = (
-        0 if draft > verify else 1
-    )  # whether a larger or a smaller weight of drafting increases the value
+    side = 0 if draft > verify else 1  # whether to raise or lower the weight of drafting
     if weight == 1.0 - side:
         return False
     search[KNOWN + side], search[EDGE + side] = 1.0, weight
