@@ -250,7 +250,7 @@ class Prices:
         self.outputs = asked - SHORT * np.maximum(asked, self.tokens.max(axis=1))
         self.apart = apart
         kv_draft, free_draft, kv_verify, free_verify = prepared.memory
-        drafting = kv_draft / free_draft if prepared.least_length else 0.0  # drafts are optional
+        drafting = kv_draft / free_draft if prepared.least_length else 0.0  # 0 if drafts may pause
         self.memory_per_token = max(drafting, kv_verify / free_verify)
         self.step = float(self.tokens.max())
         fulls = float((prepared.inputs + 0.5 * asked.mean(axis=0)).sum()) * self.memory_per_token

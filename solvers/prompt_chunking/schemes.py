@@ -1,5 +1,4 @@
-"""Serving schemes by name: the schemes of paper 4, and a scheme with planned chunks instead of Eq.
-3.
+"""Serving schemes by name: the schemes of paper 4, and a scheme with planned chunks.
 
 ==============  ====================================================================================
 ``u-shape``     whole prompts, one token per round

@@ -9,12 +9,12 @@ yield the lower bound sum_s sum_q pi[s, q] Phi_q[s], which is additive over batc
 position p costs sum_s (sum_{q >= p} pi[s, q]) d[s] + (sum_{q <= p} pi[s, q]) v[s]. The minimum over
 contiguous partitions *and* orders is a shortest path over (prefix, occupied positions).
 
-A block is (e, b): the b tasks that end at sorted position e (1-based). Block costs are a table [.,
-b, e]. For one-piece runtimes, costs are affine in b; then `linear` is true, and the table is [.,
-RATE or FIXED, e]. M positions are special: the first `front` and the last M - front. Between them
-lies a *pool*, where pi is zero, with a fixed number of blocks, or any number if `more`. A state of
-the path counts the blocks in the pool and stores the occupied special positions as M low bits, so
-that position p, with M for the pool, adds 2^p to the state.
+A block is (e, b): the b tasks that end at sorted position e (1-based). The costs of blocks form a
+table [., b, e]. For one-piece runtimes, costs are affine in b; then `linear` is true, and the table
+is [., RATE or FIXED, e]. M positions are special: the first `front` and the last M - front. Between
+them lies a *pool*, where pi is zero, with a fixed number of blocks, or any number if `more`. A
+state of the path counts the blocks in the pool and stores the occupied special positions as M low
+bits, so that position p, with M for the pool, adds 2^p to the state.
 """
 
 from specopt.solvers.kernels.kernel import helper, kernel, record
