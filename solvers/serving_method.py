@@ -1,5 +1,7 @@
-"""Shared parts of the methods of both serving kinds: problems as sorted tasks and arrays,
-conditions, and the mechanisms that have plans, with reasons for the others.
+"""Shared parts of the methods of both serving kinds.
+
+The module turns problems into sorted tasks and arrays, states the conditions of the methods, and
+finds the mechanisms under which plans exist, with reasons for the others.
 """
 
 from __future__ import annotations
@@ -25,13 +27,14 @@ from specopt.solvers.method import Condition, Method
 from specopt.solvers.room import whole_room
 
 MAX_LENGTHS = 64
-"""Maximum number of speculation lengths of trivial plans, and of the choices of a step."""
+"""Maximum number of speculation lengths to try, in trivial plans and in the choices of a step."""
 
 
 @dataclass(frozen=True)
 class PreparedServing:
-    """A problem under one mechanism, tasks sorted by input length (ties by index), as arrays for
-    the kernels.
+    """A problem under one mechanism, as arrays for the kernels.
+
+    Tasks are sorted by input length; ties are sorted by index.
 
     Parameters
     ----------
@@ -42,11 +45,11 @@ class PreparedServing:
     inputs, outputs
         Input lengths and planned output lengths in that order, as floats, shape (K,).
     models
-        Rows (flops_per_token, flops_per_token_pair, flops_per_logit), draft and verify; zeros if
-        one takes no part.
+        Array with rows (flops_per_token, flops_per_token_pair, flops_per_logit) for the draft and
+        the verify model. The row of a model that the mechanism does not use is zero.
     memory
-        (KV bytes per draft token, bytes free for them, the same two of the verify model); free as
-        the judge has it.
+        KV bytes per token of the draft model and bytes free for them, followed by the same two
+        numbers for the verify model. The free bytes include the judge's tolerance.
     """
 
     problem: ServingData[Any]
@@ -59,7 +62,9 @@ class PreparedServing:
 
     @classmethod
     def of(cls, problem: ServingData[Any], mechanism: Mechanism | None = None) -> Self:
-        """Return the arrays of a problem under a mechanism (the problem's own if None)."""
+        """Return the arrays of a problem under a mechanism; by default, under the problem's own
+        mechanism.
+        """
         chosen = mechanism or problem.mechanisms[0]
         order = np.argsort(problem.input_tokens, kind="stable")
         models, memory = [], []
@@ -89,7 +94,7 @@ class PreparedServing:
 
     @cached_property
     def pieces(self) -> tuple[Floats, Floats]:
-        """Upper envelopes of both runtimes, shape (P, 3): rows (c1, c2, largest b F)."""
+        """Upper envelopes of both runtimes, each of shape (P, 3); rows (c1, c2, largest b F)."""
         problem, drafts = self.problem, self.mechanism != "autoregressive"
         return envelope(problem.draft_runtime if drafts else None), envelope(problem.verify_runtime)
 
@@ -105,20 +110,21 @@ class PreparedServing:
 
     @property
     def least_length(self) -> int:
-        """The least speculation length where models draft."""
+        """Minimum speculation length for a mechanism that uses drafts."""
         return 1
 
     @property
     def served_lengths(self) -> range:
-        """The speculation lengths that a batch may have."""
+        """Speculation lengths that a batch may use."""
         if self.mechanism == "autoregressive":
             return range(1)
         return range(self.least_length, (self.problem.max_speculation_length or 0) + 1)
 
     @cached_property
     def runtimes(self) -> Floats:
-        """Both envelopes in one array, shape (2, P, 3): the shorter one repeats its last row, which
-        nothing reaches.
+        """Both envelopes in one array, shape (2, P, 3).
+
+        The shorter envelope is padded with copies of its last row, which are never reached.
         """
         count = max(map(len, self.pieces))
         return np.stack(
@@ -138,16 +144,16 @@ class PreparedServing:
 
     @cached_property
     def upload_seconds(self) -> Floats:
-        """Seconds of each task's upload over the whole band, by task."""
+        """Duration of each task's upload over the whole band, in seconds, by task."""
         return self.problem.uploads(self.mechanism, np.ones(self.tasks))
 
     @cached_property
     def communication_seconds(self) -> float:
-        """Least communication latency of any shares (below Eq. 26)."""
+        """Minimum communication latency over all bandwidth shares (below Eq. 26), in seconds."""
         return float(self.upload_seconds.sum())
 
     def shared_fields(self, length: int, shares: Floats | None) -> dict[str, Any]:
-        """Return the fields of a plan beside its batches; optimal shares unless given."""
+        """Return the fields of a plan other than its batches; the default shares are optimal."""
         return {
             "speculation_length": length,
             "bandwidth_share": self.shares if shares is None else shares,
@@ -157,10 +163,14 @@ class PreparedServing:
     def completed(
         self, stages: Iterable[tuple[Any, Any]], larger: Callable[..., Any] = max
     ) -> Iterator[Any]:
-        """Yield when each run of a step is verified, given its stage times T^d and T^v, in order
-        (Eq. 20).
+        """Yield the time at which each batch of a step is verified, in order (Eq. 20).
 
-        Numbers, or arrays with `larger` for them.
+        Parameters
+        ----------
+        stages
+            Stage times T^d and T^v of each batch, in order; numbers or arrays.
+        larger
+            Function that returns the larger of two stage times; pass `np.maximum` for arrays.
         """
         overlap = self.overlap
         drafted = done = 0.0
@@ -171,28 +181,28 @@ class PreparedServing:
 
     @cached_property
     def widest(self) -> int:
-        """A size that no batch exceeds that fits the memory: of the shortest tasks."""
+        """Upper bound on the size of a batch that fits the memory, from the shortest tasks."""
         most = self.room_for(float(self.inputs.min() + self.outputs.min()))
         return self.tasks if most >= self.tasks else max(1, math.ceil(most))
 
     def room_for(self, tokens: float) -> float:
-        """Return how many tasks of a given length fit the memory, but for rounding."""
+        """Return the number of tasks of a given length that fit the memory, up to rounding."""
         return min(
             (free / (kv * tokens) for kv, free in self.memory.reshape(2, 2).tolist() if kv > 0.0),
             default=math.inf,
         )
 
     def rows_end(self, row: int, work: int) -> int:
-        """Return where a kernel call ends that begins at a row of a shortest path and may look at a
-        number of batches.
+        """Return the row at which a kernel call on a shortest path ends.
 
-        A row looks at no more of them than there are tasks up to it, or in the widest batch.
+        The call starts at `row` and may examine about `work` batches. A row examines at most as
+        many batches as there are tasks up to the row, or tasks in the widest batch.
         """
         ahead = row + 100
         return min(self.tasks + 1, row + max(1, min(ahead, work // min(row + ahead, self.widest))))
 
     def fits(self, size: int, padded: float, outputs: float) -> bool:
-        """Return whether a batch fits the memory of the models that take part (Eq. 9-10)."""
+        """Return whether a batch fits the memory of the models in use (Eq. 9-10)."""
         tokens = padded + outputs
         kv_draft, free_draft, kv_verify, free_verify = self.memory
         return bool(
@@ -200,8 +210,10 @@ class PreparedServing:
         )
 
     def shortages(self) -> list[tuple[str, int, float, float]]:
-        """Return model, task, bytes that it needs alone and bytes that there are, by model and
-        task.
+        """Return the tasks that do not fit the memory alone, by model and task.
+
+        Each entry contains the model, the task, the bytes that the task needs alone, and the bytes
+        available.
         """
         alone, found = (self.inputs + self.outputs)[self.order.argsort()], []
         for name, model, limit in self.problem.limited_models(self.mechanism):
@@ -214,8 +226,9 @@ class PreparedServing:
         return found
 
     def misfit(self) -> str | None:
-        """Return why no plan exists under this mechanism: a task that does not fit alone; None if
-        all fit.
+        """Return why no plan exists under this mechanism, or None if plans exist.
+
+        A plan exists unless some task does not fit the memory alone.
         """
         lacking = self.shortages()
         if not lacking:
@@ -229,8 +242,9 @@ class PreparedServing:
 
 
 def envelope(runtime: Runtime | None) -> Floats:
-    """Return the upper envelope of a runtime over work >= 0: rows (c1, c2, largest work), c1
-    increasing.
+    """Return the upper envelope of a runtime over work >= 0.
+
+    The rows are (c1, c2, largest work), with increasing c1.
     """
     if runtime is None:
         return np.array([[0.0, 0.0, math.inf]])
@@ -247,10 +261,10 @@ def envelope(runtime: Runtime | None) -> Floats:
 
 
 def quick_batches(prepared: PreparedServing) -> list[list[int]] | None:
-    """Return contiguous batches as large as memory allows, from the longest input down; None if a
-    task misfits.
+    """Return contiguous batches as large as memory allows, starting from the longest input.
 
-    Linear in K and free of compiled code: the fallback plan when no time is left.
+    Return None if a task does not fit alone. The function is linear in K and needs no compiled
+    code; its batches are the fallback plan when no time is left.
     """
     kv_draft, free_draft, kv_verify, free_verify = prepared.memory.tolist()
     inputs, outputs = prepared.inputs.tolist(), prepared.outputs.tolist()
@@ -291,24 +305,24 @@ GIVEN = Condition(
 
 @dataclass(frozen=True)
 class ServingMethod(Method):
-    """Base of the methods of both kinds."""
+    """Base class of the methods of both serving kinds."""
 
     size_unit = "tasks"
     bytes_per_number = 64.0
     bytes_per_part = 1700.0
 
     def size_of(self, problem: ServingData[Any]) -> float:
-        """Return the number of tasks."""
+        """Return the number of tasks of the problem."""
         return problem.tasks
 
 
 def able(problem: ServingData[Any], kind: type[P]) -> list[P]:
-    """Return the problem under each of its mechanisms that has plans.
+    """Return the problem under each mechanism for which plans exist.
 
     Raises
     ------
     Infeasible
-        If no mechanism has plans; the message says why the first one has none.
+        If no mechanism has plans; the message explains why the first mechanism has none.
     """
     options = [kind.of(problem, mechanism) for mechanism in problem.mechanisms]
     misfits = [prepared.misfit() for prepared in options]
@@ -319,7 +333,7 @@ def able(problem: ServingData[Any], kind: type[P]) -> list[P]:
 
 
 def offer_if_feasible(problem: ServingData[Any], plan: ServingPlan, budget: Budget) -> bool:
-    """Offer a plan if it violates nothing; return whether it does not."""
+    """Offer a plan if it is feasible, and return whether it is feasible."""
     budget.check(budget.longest_judging)
     feasible = not problem.violations(plan)
     if feasible:
@@ -328,8 +342,10 @@ def offer_if_feasible(problem: ServingData[Any], plan: ServingPlan, budget: Budg
 
 
 def planned_outputs(problem: ServingData[Any], quantiles: Iterable[float]) -> Iterator[Ints]:
-    """Yield the output lengths to plan with: as they count, or where predicted quantiles of every
-    task's samples.
+    """Yield the output lengths to plan with.
+
+    These are the planned output lengths. If output lengths are predicted, yield the given quantiles
+    of every task's samples instead.
     """
     if problem.output_lengths != "predicted":
         yield problem.planned_output_tokens
@@ -339,10 +355,10 @@ def planned_outputs(problem: ServingData[Any], quantiles: Iterable[float]) -> It
 
 
 def conflicts(options: Sequence[PreparedServing]) -> tuple[Conflict, ...]:
-    """Return the memory that the tasks lack that fit no batch under the first mechanism; changes
-    that help hold for all of them.
+    """Return a conflict for each task that does not fit the memory alone under the first mechanism.
 
-    A plan exists under a mechanism just if every task fits alone, so that it is proven.
+    The suggested changes consider all mechanisms. Under each mechanism, a plan exists if and only
+    if every task fits alone, so the conflicts prove that no plan exists.
     """
     problem = options[0].problem
     helpful: dict[str, float] = {}
@@ -368,7 +384,7 @@ def conflicts(options: Sequence[PreparedServing]) -> tuple[Conflict, ...]:
 
 
 def _longest_outputs(prepared: PreparedServing) -> int:
-    """Return the longest output that fits every model beside the longest input; 0 if none does."""
+    """Return the longest output that fits every model together with the longest input, or 0."""
     problem = prepared.problem
     longest = int(problem.input_tokens.max())
     most = problem.max_output_tokens or int(problem.output_tokens.max())

@@ -1,56 +1,61 @@
-r"""Prices of tokens that no step of serving can beat, from a linear program: a bound if batches may
-change at any step.
+r"""Lower bounds on serving times, from prices of tokens that no step of serving can beat.
 
-Let a task k earn pi_k(g) >= 0 for the token that takes it past g, and q_k >= 0 for its first step.
-If every step that a plan can take lasts at least as long as its tasks earn in it,
+The prices solve a linear program; they yield a bound even if batches may change at any step. Let a
+task k earn pi_k(g) >= 0 for the token that takes it past g, and q_k >= 0 for its first step.
+Suppose that the duration of every step that a plan can contain is at least what its tasks earn in
+the step,
 
     t >= sum over the tasks served of                                                    (1)
-         (integral of pi_k from g_k to g_k + L(alpha_k, l)) + q_k in a first step,
+         (integral of pi_k from g_k to g_k + L(alpha_k, l)) + q_k in a first step.
 
-then finishing a set J of tasks takes at least the sum over J of the integral of pi_k up to Q_k, and
-q_k, idle time apart. That holds for lengths as they are reached, for speculation lengths that
-change from batch to batch and from step to step, and for arrivals. A last step that is cut off
-after some run is a step of fewer runs.
+Then finishing a set J of tasks takes at least the sum over J of q_k plus the integral of pi_k up to
+Q_k, not counting idle time. The bound holds for lengths that grow with the tokens gained, for
+speculation lengths that change from batch to batch and from step to step, and for arrivals. A last
+step that ends after one of its runs is a step with fewer runs.
 
-What a step takes
------------------
-Let runs m = 1..M be served in this order, d_m and v_m their stage times. Eq. 20 says that the step
-lasts max over points p of (d_1 + ... + d_p) + (v_p + ... + v_M): at least any mixture of these with
-weights mu_p >= 0, sum 1. A run with tasks k and speculation length l takes d_m >= l h + c D_k(l)
-summed over its tasks, with any one piece (c, h) of the runtime. So does v_m: padding and regrouping
-only add. Weights on pieces at a point, no more than mu_p in sum, make both sides linear in them.
-Steps of many runs have weights at the first and the last one only: those in between are charged
-least. Without overlap every run is charged both in full.
+Duration of a step
+------------------
+Let runs (batches within a step) m = 1..M be served in this order, with stage times d_m and v_m. By
+Eq. 20, the step lasts the maximum over points p of (d_1 + ... + d_p) + (v_p + ... + v_M). That is
+at least any mixture of these sums with weights mu_p >= 0 that add up to 1. A run with tasks k and
+speculation length l has d_m >= l h + c D_k(l), the latter summed over its tasks, for any affine
+piece (c, h) of the runtime. The same holds for v_m, because padding and regrouping only add time.
+With weights on the pieces at each point, at most mu_p in sum, both sides are linear in the weights.
+Steps with many runs have weights at the first and the last run only; runs in between are charged
+the minimum. Without overlap, every run is charged both stages in full.
 
-Memory holds b times the longest of a run: at least the sum over its tasks of what each alone takes,
-m_k as a share. So M runs have sum m_k <= M (tau_M is the price of that), and many runs pay overhead
-for at least sum m_k.
+A run of b tasks occupies memory for b times its longest task, which is at least the sum over its
+tasks of the memory that each needs alone, a share m_k. So M runs satisfy sum m_k <= M, a constraint
+with price tau_M, and steps of many runs pay overhead for at least sum m_k runs.
 
-Reached to rounding
+Rounding tolerances
 -------------------
-The judge lets a task go that lacks 1e-12 of its tokens, max(Q_k, L) times that: where acceptance is
-next to 1, a step of 2 - 1e-13 tokens finishes one of 2. It lets one begin 1e-12 before it is ready,
-and memory be missed by 1e-9. So Q_k stands for what a task cannot do without, `SHORT` less, in
-every sum and in the question which tasks may end with the first step. The time at which one is
-ready is so much earlier, and a limit on memory is as large as the judge takes it.
+The judge accepts a task as finished if it lacks at most 1e-12 max(Q_k, L) tokens: with acceptance
+close to 1, a step of 2 - 1e-13 tokens finishes a task of 2 tokens. The judge also lets a task begin
+earlier than ready by a factor of 1e-12, and memory limits be exceeded by a factor of 1e-9. So Q_k
+denotes the minimum number of tokens of a task, reduced by `SHORT`, in every sum and in the test of
+which tasks may end with the first step. The time at which a task is ready is reduced by the same
+factor, and memory limits include the judge's tolerance.
 
 Prices
 ------
 Then (1) holds if for every M there are weights whose overhead is at least M tau_M plus a sum over
-all tasks. Its terms are the positive parts of earned, less charged at the cheapest place,
-speculation length and progress, less tau_M m_k. Prices, q, weights, tau are the variables; what is
-maximised is what the tasks of the problem earn. Tasks are priced in groups that are alike in tokens
-needed. In each, a price is a straight line between the shortest and the longest prompt, and between
-`KNOTS` points of progress, rising from each to the next. So are charges and m_k, which depend on
-I_k + g_k alone; where the condition holds at the ends it holds in between. (A first step bends with
-the prompt: what lies below the line, q (b - a)^2 / 4 at most, is taken off.) A price changes
-L(l_max) tokens after the cost does, so that no step earns more than the price at its own progress
-allows. What the solver returns is scaled down until (1) holds as checked here.
+all tasks. Each term is the positive part of the earnings minus the charge and minus tau_M m_k, at
+the place, speculation length and progress where it is largest. The variables are the prices, q, the
+weights and tau; the objective is to maximise the earnings of the tasks of the problem. Tasks are
+priced in groups that need similar numbers of tokens. Within a group, a price is linear between the
+shortest and the longest prompt. It is also linear between `KNOTS` points of progress, and does not
+decrease from one point to the next. Charges and m_k depend on I_k + g_k alone and are linear as
+well, so the condition holds in between if it holds at the ends. (The charge of a first step is
+convex in the prompt; its distance below the straight line, at most q (b - a)^2 / 4, is subtracted.)
+A price changes L(l_max) tokens later than the cost, so that no step earns more than the price at
+its own progress allows. The solver's solution is scaled down until a check confirms (1).
 
-Without arrivals all first steps are one step, charged apart: at least the drafting, or the
-verification, or any mixture, of all prompts. With arrivals, what tasks earn fits one machine that
-may interrupt any of them. The j-th task to finish ends no earlier than there with the shortest rest
-first, which has ended most by every time.
+Without arrivals, all first steps are one step, which is charged separately: it takes at least the
+time to draft all prompts, to verify them, or any mixture of the two. With arrivals, the earnings of
+the tasks are jobs on one machine that may interrupt any job. Serving the shortest remaining job
+first completes the most jobs by every time, so the j-th task to finish ends no earlier than the
+j-th job in that order.
 """
 
 from __future__ import annotations
@@ -68,53 +73,57 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.serving_method import PreparedServing
 
 MAX_RUNS = 10
-"""Runs of one step that have weights of their own, at most; of more, the first and the last one
-have.
+"""Maximum number of runs of a step that all have weights of their own; in steps with more runs,
+only the first and the last run have weights.
 """
 
 MORE_RUNS = 4
-"""Runs that have weights of their own beyond those that memory asks for halfway."""
+"""Number of runs with weights of their own, beyond the number that memory requires halfway through
+the outputs.
+"""
 
 KNOTS = 2
-"""Points of progress with prices of their own; at least two."""
+"""Number of points of progress with prices of their own; at least two."""
 
 GROUPS = 80
-"""Groups of tasks by tokens needed, at most, times the runs that have weights; of each, a part by
-acceptance.
+"""Maximum number of groups of tasks, times the number of runs with weights. Groups need similar
+numbers of tokens and are subdivided by acceptance.
 """
 
 PARTS = 2
-"""Parts of a group by acceptance, at most."""
+"""Maximum number of parts into which a group is divided by acceptance."""
 
 LESS = 1e-9
-"""Part of the prices that is taken off for the rounding of their sums."""
+"""Fraction subtracted from the prices to cover rounding in their sums."""
 
 SHORT = 4 * ROUNDING
-"""Relative: by how much a length or a clock may be short of what it must reach; the judge's part,
-and that of sums.
+"""Relative amount by which a length or a clock may fall short of its target: the judge's tolerance
+plus the rounding of sums.
 """
 
-_BYTES_PER_COST = 1e5  # of the costs of speculation lengths for a group of tasks, roughly
-_SECONDS_PER_PAIR = 1.2e-5  # of speculation lengths, roughly
+_BYTES_PER_COST = 1e5  # for the costs of the speculation lengths of a group of tasks, roughly
+_SECONDS_PER_PAIR = 1.2e-5  # per pair of speculation lengths, roughly
 
 
 @dataclass(frozen=True)
 class Sort:
-    """Steps of one sort, and how their time is counted: by weights of entries, a piece of a runtime
-    at a point each.
+    """Steps with a given number of runs, and the weighted entries that bound their duration.
+
+    An entry is an affine piece of a runtime at a point; the module docstring defines points and
+    runs.
 
     Parameters
     ----------
     runs
-        Number of runs; a lower limit where `limited` is false.
+        Number of runs; a lower bound if `limited` is false.
     limited
         Whether the number of runs is fixed.
     lengths
-        Places of the speculation lengths that a run can have.
+        Indices of the speculation lengths that a run can have.
     point, drafts, slope
-        Of each entry: its point, whether it counts drafting, and the seconds per operation.
+        Point of each entry, whether the entry counts drafting, and its seconds per operation.
     overhead, share
-        Of each entry: seconds for all runs, and seconds per memory full of tasks.
+        Overhead of each entry for all runs, and per memory full of tasks, both in seconds.
     charged
         Whether an entry counts the work of a run, shape (places of runs, entries).
     """
@@ -131,7 +140,7 @@ class Sort:
 
     @property
     def parts(self) -> Floats:
-        """Which entries are of a point and stage, shape (2 x points, entries)."""
+        """Indicator of the entries of each point and stage, shape (2 x points, entries)."""
         points = np.arange(self.point.max() + 1)
         return (
             np.concatenate(
@@ -141,15 +150,18 @@ class Sort:
         )
 
     def allowed(self, weights: Floats) -> Floats:
-        """Return weights that are no more than one, the larger stage of every point taken
-        together.
+        """Return the weights, scaled down if they exceed one in sum.
+
+        The sum counts the larger stage of every point.
         """
         largest = (self.parts @ weights).reshape(2, -1).max(axis=0)
         return weights / max(1.0, float(largest.sum()))
 
 
 def sorts(prepared: PreparedServing, weighed: int) -> list[Sort]:
-    """Return all sorts of steps; those of up to so many runs have weights at every one."""
+    """Return the sorts of steps to distinguish; steps of up to `weighed` runs have weights at every
+    run.
+    """
     overlap, lengths = prepared.overlap, list(prepared.served_lengths)
     pieces = [
         (drafts, *row[:2])
@@ -178,7 +190,7 @@ def sorts(prepared: PreparedServing, weighed: int) -> list[Sort]:
         )
         run = (
             points[:, None] if len(points) != 2 or runs == 2 else np.ones((1, 1))
-        )  # between two, no place is cheaper
+        )  # a place between the two is never cheaper
         charged = np.where(drafts, run <= points[point], run >= points[point]) | (not overlap)
         one = np.where(drafts, lengths[places[0]], 1) * height
         share = np.where((fixed == 0) & (counted == runs), one, 0.0)
@@ -195,13 +207,14 @@ def sorts(prepared: PreparedServing, weighed: int) -> list[Sort]:
 
 
 def operations(prepared: PreparedServing, reached: Floats, first: Any) -> tuple[Floats, Floats]:
-    """Return operations of drafting and verifying a step, shape (tasks, lengths); first ones take
-    prompts.
+    """Return the operation counts for drafting and verifying in one step, shape (tasks, lengths).
+
+    The first step of a task also processes its prompt.
     """
     token, pair, logit = prepared.models[0]
     verify_token, verify_pair, verify_logit = prepared.models[1]
     drafts, verifies, draft = [], [], np.zeros_like(reached)
-    for length in prepared.served_lengths:  # 0 or 1 and all that follow
+    for length in prepared.served_lengths:  # lengths are consecutive and start at 0 or 1
         if length:
             new = np.where(first, reached, 1.0) if length == 1 else 1.0
             draft = draft + (new * (token + pair * (reached + length - 1)) + logit)
@@ -214,14 +227,16 @@ def operations(prepared: PreparedServing, reached: Floats, first: Any) -> tuple[
 
 
 class Prices:
-    """Prices of tokens and of first steps for one problem under one mechanism; zero until `solve`.
+    """Prices of tokens and of first steps for one problem under one mechanism.
+
+    All prices are zero until `solve` is called.
 
     Parameters
     ----------
     prepared
-        The problem; tasks stay in its sorted order here.
+        The problem; all arrays here keep its sorted order of tasks.
     apart
-        Whether tasks arrive one by one, so that their first steps are many steps.
+        Whether tasks arrive at different times, so that their first steps are separate steps.
     """
 
     def __init__(self, prepared: PreparedServing, apart: bool = False) -> None:
@@ -235,7 +250,7 @@ class Prices:
         self.outputs = asked - SHORT * np.maximum(asked, self.tokens.max(axis=1))
         self.apart = apart
         kv_draft, free_draft, kv_verify, free_verify = prepared.memory
-        drafting = kv_draft / free_draft if prepared.least_length else 0.0  # else it may be spared
+        drafting = kv_draft / free_draft if prepared.least_length else 0.0  # 0 if drafts may pause
         self.memory_per_token = max(drafting, kv_verify / free_verify)
         self.step = float(self.tokens.max())
         fulls = float((prepared.inputs + 0.5 * asked.mean(axis=0)).sum()) * self.memory_per_token
@@ -250,7 +265,7 @@ class Prices:
         np.maximum.at(gain, self.group, self.tokens)
         self.share = (inputs - low[self.group]) / np.maximum(high - low, 1.0)[self.group]
         self.count = self.gather(np.ones(len(inputs)))
-        # A type is what the tasks at an end of a group can be: so far on, or new.
+        # A type is a state of the tasks at an end of a group: a point of progress, or a first step.
         cells = np.arange(2 * groups * KNOTS)
         self.cell = np.append(cells, cells[::KNOTS]) if self.apart else cells
         self.newly = np.arange(len(self.cell)) >= len(cells)
@@ -262,7 +277,7 @@ class Prices:
         self.draft, self.verify = operations(prepared, reached, self.newly)
         bent = (
             self.newly * 0.25 * (high - low)[self.of // 2] ** 2
-        )  # prompts in between take less than in proportion
+        )  # prompts in between cost less than the straight line
         self.draft -= np.outer(bent, np.sign(prepared.served_lengths) * prepared.models[0, 1])
         self.verify -= bent[:, None] * prepared.models[1, 1]
         self.memory = reached * self.memory_per_token
@@ -273,7 +288,7 @@ class Prices:
         self.price, self.first = np.zeros(len(cells)), np.zeros(2 * groups)
 
     def _groups(self) -> Ints:
-        """Return the group of each task: alike in tokens needed, prompt and acceptance."""
+        """Return the group of each task, by similar token needs and acceptance."""
         rates = self.tokens[:, -1]
         parts = PARTS if rates.min() < rates.max() else 1
         keys = (self.outputs.mean(axis=0) / self.tokens[:, 0], rates)
@@ -292,21 +307,26 @@ class Prices:
         return found
 
     def gather(self, values: Floats) -> Floats:
-        """Return the sums of values of tasks, shape (tasks, ...), at both ends of every group."""
+        """Return the values of tasks, shape (tasks, ...), interpolated to both ends of every group
+        and summed.
+        """
         found = np.zeros((len(self.top), 2, *values.shape[1:]))
         for end, share in enumerate((1.0 - self.share, self.share)):
             np.add.at(found[:, end], self.group, (values.T * share).T)
         return found.reshape(-1, *values.shape[1:])
 
     def between(self, values: Floats) -> Floats:
-        """Return the values of tasks, given those at both ends of every group, shape (ends,
+        """Return the values of tasks, interpolated between both ends of their groups, shape (ends,
         ...).
         """
         low, high = values[2 * self.group], values[2 * self.group + 1]
         return np.asarray(((1.0 - self.share) * low.T + self.share * high.T).T)
 
     def stretches(self, outputs: Floats) -> Floats:
-        """Return how many of a task's tokens have the price of each knot, shape (tasks, knots)."""
+        """Return the number of tokens of each task priced at each knot, shape (tasks, knots).
+
+        Knots are the points of progress that have prices of their own.
+        """
         width = self.top[self.group] / (KNOTS - 1)
         found = np.zeros((len(outputs), KNOTS))
         found[:, 0] = np.minimum(outputs, self.step)
@@ -317,7 +337,7 @@ class Prices:
         return found
 
     def charges(self, sort: Sort) -> Floats:
-        """Return the charges of the entries, shape (places, lengths, types, entries)."""
+        """Return the charge of each entry, shape (places, lengths, types, entries)."""
         done = np.where(
             sort.drafts, self.draft.T[sort.lengths, :, None], self.verify.T[sort.lengths, :, None]
         )
@@ -327,7 +347,7 @@ class Prices:
     # ------------------------------------------------------------------ the linear program
 
     def solve(self, budget: Budget) -> None:
-        """Set the prices; they stay zero where time is out, or nothing takes any."""
+        """Solve for the prices; they stay zero if time has run out or no step takes time."""
         unit = float((sum(self._seconds(False)) / self.tokens).min(axis=1).max())
         if unit == 0.0:
             return
@@ -352,7 +372,7 @@ class Prices:
         worth = np.zeros(matrix.shape[1])
         worth[: amounts.size] = (
             amounts[:, ::-1].cumsum(axis=1)[:, ::-1].ravel()
-        )  # of the part of the price that a knot adds
+        )  # coefficient of the price increment at each knot
         worth[amounts.size : amounts.size + len(self.count)] = self.count * self.apart
         time_limit = min(budget.remaining, 1e9)
         found = optimize.linprog(
@@ -372,10 +392,11 @@ class Prices:
         self._scale(unit)
 
     def _block(self, sort: Sort, unit: float) -> tuple[Any, Any, Floats]:
-        """Return the rows of a sort of steps: in prices and first steps, in its own variables, and
-        their limits.
+        """Return the constraint rows of a sort of steps, and their right-hand sides.
 
-        Its variables: weights, the most of each point, tau, and what each group earns too much.
+        The first matrix holds the coefficients of prices and first steps, the second those of the
+        sort's own variables: the weights, the maximum at each point, tau, and the excess earnings
+        of each group.
         """
         charges = self.charges(sort) / unit
         rows, groups, parts = charges[..., 0].size, len(self.count), sort.parts
@@ -383,7 +404,7 @@ class Prices:
         shared = np.zeros((rows + 2 + len(parts), len(self.price) + groups))
         gain = np.broadcast_to(self.gain.T[sort.lengths], charges.shape[:3]).ravel()
         cell = np.tile(self.cell, rows // len(self.cell))
-        for back in range(KNOTS):  # its price is what its knot and those before add
+        for back in range(KNOTS):  # the price at a knot is the sum of the increments up to the knot
             some = cell % KNOTS >= back
             shared[np.flatnonzero(some), cell[some] - back] = gain[some]
         of, newly = (np.tile(column, rows // len(self.of)) for column in (self.of, self.newly))
@@ -405,12 +426,12 @@ class Prices:
         return shared, own, np.append(np.zeros(len(own) - 1), 1.0)
 
     def _scale(self, unit: float) -> None:
-        """Turn the solver's solution, in units, into prices that hold."""
+        """Convert the solver's solution, in multiples of `unit`, into prices that satisfy (1)."""
         price, first, tau = (unit * part for part in (self.price, self.first, self.tau))
         for less in (
             0.0,
             *np.logspace(-14, 0, 15),
-        ):  # nothing is left of them in the end, and that holds
+        ):  # the last factor leaves zero prices, which always hold
             self.price, self.first, self.tau = ((1.0 - less) * part for part in (price, first, tau))
             if self.holds():
                 break
@@ -419,7 +440,7 @@ class Prices:
         )
 
     def holds(self) -> bool:
-        """Return whether no step earns more than it takes, whatever it serves."""
+        """Return whether no step can earn more than its duration."""
         for sort, weights, tau in zip(self.sorts, self.weights, self.tau, strict=True):
             earned = (
                 self.gain.T[sort.lengths] * self.price[self.cell] + self.newly * self.first[self.of]
@@ -436,8 +457,9 @@ class Prices:
     # ------------------------------------------------------------------ consequences
 
     def work(self, outputs: Floats) -> Floats:
-        """Return the earnings of the tokens of tasks of these output lengths (sorted order), and
-        apart their first steps.
+        """Return the earnings of the tokens of tasks with these output lengths, in sorted order.
+
+        If tasks arrive separately, the earnings include their first steps.
         """
         price = self.between(self.price.reshape(-1, KNOTS))
         earned = (price * self.stretches(outputs)).sum(axis=1) + self.between(
@@ -446,16 +468,17 @@ class Prices:
         return np.asarray(earned)
 
     def makespan(self, outputs: Floats) -> float:
-        """Return the least time that tasks that start together take until the last one has
-        finished, beside the uploads.
+        """Return a lower bound on the makespan of tasks that start together, without uploads, in
+        seconds.
         """
         return max(
             self.opening() + float(self.work(outputs).sum()), float(self.alone(outputs).max())
         )
 
     def _seconds(self, first: bool) -> list[Floats]:
-        """Return the seconds of drafting and verifying a step of each task alone, shape (tasks,
-        lengths).
+        """Return the durations of drafting and verifying one step of each task alone.
+
+        Both arrays are in seconds, with shape (tasks, lengths).
         """
         passes = np.array(self.prepared.served_lengths), 1
         work = operations(self.prepared, self.prepared.inputs, first)
@@ -465,10 +488,10 @@ class Prices:
         ]
 
     def alone(self, outputs: Floats) -> Floats:
-        """Return the least time of each task if no step serves another one, prompts included.
+        """Return the minimum time to serve each task if it is alone in every step, prompt included.
 
-        One that never drafts spares the draft model its prompt; one that does has it taken in,
-        sooner or later.
+        A task that never drafts skips its prompt on the draft model; any other task has its prompt
+        processed there at some step.
         """
         (draft, verify), (first_draft, first_verify) = self._seconds(False), self._seconds(True)
         tokens, pauses = (draft + verify) / self.tokens, self.prepared.served_lengths[0] == 0
@@ -480,16 +503,16 @@ class Prices:
         return np.asarray(found + (first_verify - verify).min(axis=1))
 
     def later(self, outputs: Floats) -> Floats:
-        """Return the least time of each task after its first step if no step serves anybody
-        else.
+        """Return the minimum time of each task after its first step if it is always served
+        alone.
         """
         draft, verify = self._seconds(False)
         seconds = ((draft + verify) / self.tokens).min(axis=1)
         return np.asarray(np.maximum(0.0, outputs - self.tokens.max(axis=1)) * seconds)
 
     def opening(self) -> float:
-        """Return by how much a first step of all tasks is longer than their earnings in it, at
-        least.
+        """Return a lower bound on the duration of a first step of all tasks minus their earnings in
+        it.
         """
         runs = max(1.0, float(self.prepared.inputs.sum()) * self.memory_per_token)
         work = operations(self.prepared, self.prepared.inputs, True)
@@ -509,7 +532,7 @@ class Prices:
 
 
 def solved_prices(prepared: PreparedServing, budget: Budget, apart: bool = False) -> Prices:
-    """Return the prices of a problem under this mechanism."""
+    """Return the solved prices of a problem under this mechanism."""
     lengths = len(prepared.served_lengths)
     budget.hold(
         "max_speculation_length",

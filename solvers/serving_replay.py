@@ -1,8 +1,8 @@
 """Shared parts of the simulators of both serving kinds, which replay plans with random acceptances.
 
-Each draft token is accepted with its task's probability alpha, independently, up to the first
-rejection, and the server adds a token of its own. A task needs its own output length O_k, also
-where the problem counts conservatively; further tokens are cut off.
+Each draft token is accepted independently with its task's probability alpha, up to the first
+rejection, and the server adds one token of its own. A task needs its own output length O_k, even if
+the problem plans conservatively; further tokens are cut off.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from specopt.solvers.simulation import Estimate, Replications, Simulation, judge
 class ReplaySimulation(Simulation):
     """The distribution of the real serving latency of a plan, together with the judged latency.
 
-    `estimates` are "latency_seconds", the plan's objective, and "decoding_steps" until the last
-    task has finished.
+    `estimates` are "latency_seconds", which is the plan's objective, and "decoding_steps", the
+    number of steps until the last task has finished.
 
     Parameters
     ----------
     mechanism
-        How tasks are served.
+        Mechanism by which tasks are served.
     communication_seconds
-        The part T_com of every replication; it is not random.
+        Communication time T_com, in seconds, which is the same in every replication.
     """
 
     mechanism: Mechanism
@@ -41,12 +41,12 @@ class ReplaySimulation(Simulation):
 
     @property
     def steps(self) -> Estimate:
-        """Decoding steps until the last batch has left."""
+        """Number of decoding steps until the last batch has finished."""
         return self.estimates["decoding_steps"]
 
     @property
     def facts(self) -> dict[str, str]:
-        """The mechanism, and the part that is not random."""
+        """The mechanism, and the communication time, which is not random."""
         return {
             "mechanism": self.mechanism,
             "communication": f"{self.communication_seconds:.6g} s of it, not random",
@@ -54,12 +54,12 @@ class ReplaySimulation(Simulation):
 
 
 def judged_feasible(problem: ServingData[Any], plan: ServingPlan) -> Evaluation:
-    """Return the judge's evaluation of a plan that is to be replayed.
+    """Return the judge's evaluation of a plan before a replay.
 
     Raises
     ------
     InvalidInput
-        If it is not a plan of the problem's kind, or violates the problem.
+        If the plan is not of the problem's kind, or is not feasible for the problem.
     """
     violations = problem.violations(plan) if isinstance(plan, problem.plan_type) else []
     if violations:
@@ -68,7 +68,7 @@ def judged_feasible(problem: ServingData[Any], plan: ServingPlan) -> Evaluation:
 
 
 Runs = Sequence[tuple[Sequence[int], int]]
-"""The batches of a step in order, each with its tasks and its number of draft tokens."""
+"""Batches of a step in order, each with its tasks and its number of draft tokens."""
 
 
 def played(
@@ -79,10 +79,10 @@ def played(
     inputs: Ints,
     stays: bool = False,
 ) -> tuple[Floats, Floats]:
-    """Return when each task has finished, and in how many steps, by replication and task.
+    """Return the finish time and the number of steps of each task, by replication and task.
 
-    All replications are played at once, step by step. The stage times of a batch depend on the
-    number and the longest of the tasks that it counts (Eq. 13-22).
+    All replications run together, step by step. The stage times of a batch depend on the number of
+    tasks that the batch counts and on the longest of them (Eq. 13-22).
 
     Parameters
     ----------
@@ -91,13 +91,15 @@ def played(
     count
         Number of replications.
     runs_of
-        Returns the batches of a step, given its number. They contain every task once.
+        Function that returns the batches of a step, given its number. Together, the batches contain
+        every task once.
     draw
-        Returns the random numbers in [0, 1) of a step, shape (count, K), given its number.
+        Function that returns the random numbers in [0, 1) of a step, shape (count, K), given its
+        number.
     inputs
         Input length of each task in the batches.
     stays
-        Whether a batch counts a task that has finished until all of its tasks have finished.
+        Whether a batch counts a finished task until all of its tasks have finished.
     """
     problem, outputs = prepared.problem, prepared.problem.output_tokens
     logarithms = np.log(np.maximum(problem.rates, 1e-300))
@@ -145,12 +147,12 @@ def replay(
     runs
         The replications.
     play
-        Plays a slice of the replications, and returns their seconds without communication and their
-        steps.
+        Function that simulates a slice of the replications, and returns their durations in seconds,
+        without communication, and their numbers of steps.
     communication_seconds
-        Additional seconds of every replication.
+        Communication time added to every replication, in seconds.
     at_once
-        Number of replications that are played together.
+        Number of replications that are simulated together.
     """
     seconds, steps = np.empty(runs.count), np.empty(runs.count, np.int64)
 

@@ -12,7 +12,7 @@ from specopt.solvers.continuous_serving.rebatching import Rebatching
 
 @dataclass(frozen=True)
 class AutoContinuous(Auto):
-    """Dynamic programming over all steps for very few tasks, otherwise the scheduler, simulated in
+    """Dynamic programming over all steps for very few tasks, otherwise the scheduler simulated in
     advance.
     """
 

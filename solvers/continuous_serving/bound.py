@@ -1,12 +1,12 @@
 """Lower bounds on the objective of every plan of continuous serving, from
 `specopt.solvers.serving_prices`.
 
-The mean latency of tasks that arrive one by one has a second bound; the larger one counts. A task
-has finished no earlier than its prompt is verified and its further steps have been served alone. A
-pass over several prompts lasts at least as long as the sum of the seconds that their operations
-take. So the verify model is one machine with a job for each prompt, which begins no earlier than
-the task is ready. On average its jobs end earliest if it may interrupt them and always serves the
-shortest rest.
+For the mean latency of tasks that arrive one at a time there is a second bound, and the larger
+bound is used. A task finishes no earlier than its prompt is verified and its further steps have
+been served alone. A pass over several prompts lasts at least the sum of the durations of their
+operations. So the verify model is one machine with a job for each prompt, which begins no earlier
+than the task is ready. The mean completion time is smallest if the machine may interrupt jobs and
+always serves the job with the shortest remaining time.
 """
 
 from __future__ import annotations
@@ -30,23 +30,23 @@ def served_bound(prepared: Prepared, budget: Budget) -> float:
 
 
 def _bound_together(prepared: Prepared, prices: Prices, outputs: Floats) -> float:
-    """Return the bound for tasks (sorted order) of given output lengths that start together."""
+    """Return the bound for tasks that start together; `outputs` are in sorted order."""
     if prepared.problem.objective == "makespan":
         return prepared.communication_seconds + prices.makespan(outputs)
     work, alone = prices.work(outputs), prices.alone(outputs)
-    later = outputs > prices.tokens.max(axis=1)  # not done in the first step
+    later = outputs > prices.tokens.max(axis=1)  # not finished in the first step
     ends = np.maximum(
         prices.opening() + np.cumsum(np.sort(work[later])), np.sort(alone[later])
-    )  # the j-th, at least
+    )  # lower bound on the j-th end
     return prepared.communication_seconds + float(np.append(ends, alone[~later]).mean())
 
 
 def _bound_apart(prepared: Prepared, prices: Prices, outputs: Floats) -> float:
-    """Return the bound for tasks (sorted order) of given output lengths that arrive one by one."""
+    """Return the bound for tasks that arrive one at a time; `outputs` are in sorted order."""
     problem = prepared.problem
     assert problem.arrival_seconds is not None, "tasks arrive"
     work, alone = prices.work(outputs), prices.alone(outputs)
-    upload = prepared.upload_seconds[prepared.order]  # over the whole band
+    upload = prepared.upload_seconds[prepared.order]  # using the whole band
     arrival = (problem.arrival_seconds - problem.arrival_seconds.min())[prepared.order]
     ready = (arrival + upload) * (1.0 - SHORT)
     if problem.objective == "makespan":
@@ -58,10 +58,10 @@ def _bound_apart(prepared: Prepared, prices: Prices, outputs: Floats) -> float:
 
 
 def prompt_seconds(prepared: Prepared) -> Floats:
-    """Return the least seconds of each task's prompt (sorted order) on the verify model, and
-    without overlap on both.
+    """Return the minimum duration of each task's prompt in sorted order, in seconds.
 
-    A pass lasts at least as long as the sum over its tasks: overheads and padding only add.
+    The duration covers the verify model, and without overlap also the draft model. A pass lasts at
+    least the sum over its tasks, because overheads and padding only add time.
     """
     draft, verify = operations(prepared, prepared.inputs, True)
     slopes = [rows[:, 0].max() for rows in prepared.pieces]
@@ -69,10 +69,9 @@ def prompt_seconds(prepared: Prepared) -> Floats:
 
 
 def preemptive_ends(release: Floats, work: Floats) -> Floats:
-    """Return when the first, second, ... job ends on one machine that may interrupt any, shortest
-    rest first.
+    """Return the end times of jobs on one machine that always serves the shortest remaining job.
 
-    No schedule has ended more of them by any time.
+    The machine may interrupt any job. No other schedule completes more jobs by any time.
     """
     ends: list[float] = []
     left: list[float] = []

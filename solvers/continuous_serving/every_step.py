@@ -1,12 +1,15 @@
-"""Plans by dynamic programming over steps: every ordered partition, every speculation length of
-every batch.
+"""Optimal plans by dynamic programming over decoding steps.
 
-Without arrivals all tasks begin together and every unfinished one is served in every step. The rest
-depends on the past only through the steps that each task has had at each speculation length. Where
-regrouping costs, it also depends on the batches of the last step. A latency adds up over steps: the
-makespan as their lengths; the mean latency as their length for every task that goes on, and as its
-batch's completion for every task that ends. It assumes nothing about batches, so the other methods
-are compared with it.
+Every step considers every ordered partition of the tasks into batches, and every speculation length
+of every batch. Without arrivals, all tasks begin together and every unfinished task is served in
+every step. The remaining latency depends on the past only through the number of steps that each
+task has had at each speculation length. If regrouping has a cost, the latency also depends on the
+batches of the last step.
+
+Latency adds up over steps. For the makespan, a step contributes its duration. For the mean latency,
+it contributes its duration for every task that continues and the completion time of the batch for
+every task that finishes. The method assumes nothing about batches, so the other methods are tested
+against it.
 """
 
 from __future__ import annotations
@@ -37,9 +40,9 @@ from specopt.solvers.continuous_serving.prepare import Prepared
 from specopt.solvers.method import Outcome, at_most
 from specopt.solvers.serving_method import GIVEN, able
 
-Counts = tuple[tuple[int, ...], ...]  # by task: steps at each speculation length
+Counts = tuple[tuple[int, ...], ...]  # by task, the number of steps at each speculation length
 Partition = tuple[tuple[int, ...], ...]
-Choice = tuple[Partition, tuple[int, ...]]  # batches in order, and the speculation length of each
+Choice = tuple[Partition, tuple[int, ...]]  # batches in order, with their speculation lengths
 
 
 @dataclass(frozen=True)
@@ -62,12 +65,12 @@ class EveryStep(ContinuousServingMethod):
             lambda method, problem: _states(problem),
             "fewer outputs or speculation lengths",
         ),
-        # the search calls itself once for each step, and Python limits the depth of calls
+        # the search recurses once per step, and Python limits the recursion depth
         at_most(400, "decoding steps", lambda method, problem: _steps(problem), "fewer outputs"),
     )
 
     def run(self, problem: ContinuousServingProblem, budget: Budget) -> Outcome:
-        """Solve each mechanism alone."""
+        """Solve the problem separately under each mechanism."""
         options = able(problem, Prepared)
         for prepared in options:
             budget.offer(
@@ -85,8 +88,10 @@ class EveryStep(ContinuousServingMethod):
 
 
 def _states(problem: ContinuousServingProblem) -> float:
-    """Return about how many states there are: counts of steps by length for every task, as long as
-    the longest.
+    """Estimate the number of states.
+
+    The estimate counts the steps by speculation length of every task, up to the steps of the
+    longest task.
     """
     if problem.tasks > EveryStep.max_size:
         return math.inf
@@ -106,9 +111,7 @@ def _steps(problem: ContinuousServingProblem) -> int:
 
 
 def _plan(prepared: Prepared, choices: Iterable[Choice]) -> ContinuousServingPlan:
-    """Return the plan that takes one choice after the other; tasks that have finished are listed
-    last.
-    """
+    """Return the plan that serves the choices in order; finished tasks are listed last."""
     phases: list[Phase] = []
     before: Choice | None = None
     for step, choice in enumerate(choices, start=1):
@@ -126,7 +129,7 @@ def _plan(prepared: Prepared, choices: Iterable[Choice]) -> ContinuousServingPla
 
 @cache
 def _partitions(items: tuple[int, ...]) -> tuple[Partition, ...]:
-    """Return every ordered partition."""
+    """Return every ordered partition of the items."""
     if not items:
         return ((),)
     return tuple(
@@ -138,7 +141,7 @@ def _partitions(items: tuple[int, ...]) -> tuple[Partition, ...]:
 
 
 class _Search:
-    """The least latency from every state of one mechanism."""
+    """Search for the minimum latency from every state under one mechanism."""
 
     def __init__(self, prepared: Prepared, budget: Budget) -> None:
         self.prepared, self.problem, self.budget = prepared, prepared.problem, budget
@@ -150,12 +153,14 @@ class _Search:
         self.least = cache(self._least)
 
     def gained(self, counts: Counts) -> tuple[Floats, list[bool]]:
-        """Return the g_k of tasks that have had these steps, and whether each is done."""
+        """Return the tokens g_k gained by tasks after these steps, and whether each task is
+        finished.
+        """
         found = (np.array(counts).T * self.tokens).sum(axis=0)
         return found, (found >= self.outputs - ROUNDING * self.outputs).tolist()
 
     def _least(self, counts: Counts, before: Partition | None) -> tuple[float, tuple[Choice, ...]]:
-        """Return the least latency from here on, and how the steps are served for it."""
+        """Return the minimum latency from this state on, and the choices that attain it."""
         self.budget.check()
         gained, finished = self.gained(counts)
         active = tuple(k for k, done in enumerate(finished) if not done)
@@ -183,7 +188,7 @@ class _Search:
     def _stages(
         self, gained: Floats, batch: tuple[int, ...], place: int, before: Partition | None
     ) -> tuple[float, float]:
-        """Return T^d and T^v of a batch in a step, infinity if it does not fit the memory."""
+        """Return T^d and T^v of a batch in a step; infinity if the batch exceeds the memory."""
         problem, length, members = self.problem, self.prepared.lengths[place], list(batch)
         inputs, had, size = problem.input_tokens[members], gained[members], len(batch)
         held = (inputs + np.minimum(self.outputs[members], had + self.tokens[place, members])).max()
@@ -197,7 +202,7 @@ class _Search:
         return float(times[0][0]) + (moved if length else 0.0), float(times[1][0]) + moved
 
     def _cost(self, state: Counts, partition: Partition, times: list[tuple[float, float]]) -> float:
-        """Return the latency that a step adds."""
+        """Return the latency that a step contributes."""
         *ends, last = self.prepared.completed(times)
         if self.problem.objective != "mean_latency":
             return float(last)

@@ -1,6 +1,4 @@
-"""Functions that the methods of continuous serving share: conditions, and the mechanisms that have
-plans.
-"""
+"""Shared parts of the methods of continuous serving: conditions and first plans."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from specopt.solvers.continuous_serving.prepare import Prepared
 from specopt.solvers.method import Condition
 from specopt.solvers.serving_method import MAX_LENGTHS, ServingMethod, able, quick_batches
 
-_SECONDS_PER_RUN = 5e-8  # of one decoding step of a task, to judge a plan
+_SECONDS_PER_RUN = 5e-8  # to judge one decoding step of one task
 
 TOGETHER = Condition(
     "tasks that arrive together",
@@ -33,12 +31,16 @@ ALWAYS_DRAFTING = Condition(
 
 @dataclass(frozen=True)
 class ContinuousServingMethod(ServingMethod):
-    """Base of the methods for `continuous-serving`."""
+    """Base class of the methods for `continuous-serving`."""
 
     solves = ContinuousServingProblem
 
     def seconds_needed(self, problem: ContinuousServingProblem) -> dict[str, float]:
-        """Return the seconds to judge a plan: decoding steps of all tasks at the longest drafts."""
+        """Return the time to judge a plan, in seconds.
+
+        The time is proportional to the number of decoding steps of all tasks at the longest
+        speculation length.
+        """
         steps = np.stack(problem.scenarios) / problem.tokens_per_step(
             problem.max_speculation_length or 0
         )
@@ -46,7 +48,9 @@ class ContinuousServingMethod(ServingMethod):
 
 
 def begun(problem: ContinuousServingProblem, budget: Budget) -> list[Prepared]:
-    """Return the problem under each mechanism that has plans, and offer the first plan of each."""
+    """Return the problem under each mechanism for which plans exist, and offer a first plan for
+    each.
+    """
     options = able(problem, Prepared)
     for prepared in options:
         offer_first_plan(prepared, budget)
@@ -54,8 +58,10 @@ def begun(problem: ContinuousServingProblem, budget: Budget) -> list[Prepared]:
 
 
 def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
-    """Offer the best trivial plan: batches that fit with final lengths, or one task each as fits
-    whenever any does, at rising speculation lengths as long as they gain.
+    """Offer the best trivial plan.
+
+    The batches either fit the memory with final output lengths, or contain one task each, which
+    fits whenever any plan does. The speculation length increases as long as the plan improves.
     """
     problem = prepared.problem
     batches = quick_batches(prepared) if problem.output_lengths != "predicted" else None

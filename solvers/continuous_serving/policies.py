@@ -1,14 +1,15 @@
-"""Policies that serve tasks as they arrive, played to the end: none knows the future.
+"""Policies that serve tasks as they arrive, without knowledge of the future, simulated to the end.
 
-"online" plans every step (`StepChoice`). "continuous" is first-come continuous batching at one
-speculation length: prompts one by one, then batches by arrival as large as memory allows, one for
-each stage if stages overlap. "autoregressive" is the same without a draft model. "algorithm-1"
-serves all tasks that have arrived to the end, in static batches planned by Algorithm 1 with O_max,
-and repeats. Tasks gain the mean of Eq. 7 and leave when they have their output. All get the
-same bandwidth shares, those that `rebatching` gives.
+"online" plans every step with `StepChoice`. "continuous" is first-come continuous batching at one
+speculation length: it serves prompts one at a time, and batches the other tasks by arrival, as
+large as memory allows. If stages overlap, it forms at least two batches. "autoregressive" does the
+same without a draft model. "algorithm-1" serves all tasks that have arrived to the end, in static
+batches planned by Algorithm 1 with O_max, and repeats.
 
-The steps of the first three are a plan, whose latency the judge returns. Static batches let ready
-tasks wait, which no plan may do, and are timed by the judge batch by batch.
+Tasks gain the mean of Eq. 7 per step and leave when their output is complete. All policies use the
+same bandwidth shares as `rebatching`. The steps of the first three policies form a plan, whose
+latency the judge computes. Static batches let ready tasks wait, which no plan may do; the judge
+computes their times batch by batch.
 """
 
 from __future__ import annotations
@@ -39,26 +40,26 @@ from specopt.solvers.simulation import Estimate, Replications, Simulation
 
 POLICIES = ("online", "continuous", "autoregressive", "algorithm-1")
 
-# The batches of a step in order: tasks, and draft tokens.
+# Batches of a step in order, each with its tasks and number of draft tokens.
 Runs = list[tuple[list[int], int]]
-# The batches of a step, and when each is verified.
+# Batches of a step, and the time at which each is verified.
 Served = tuple[Runs, list[float]]
-# Takes the tasks at hand, the tokens gained by each, and its steps.
+# Maps the active tasks, the tokens gained and the steps of each task to a served step.
 Rule = Callable[[list[int], Floats, Ints], Served]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServiceSimulation(Simulation):
-    """The result of a policy. The samples of `latency_seconds` are those of the tasks.
+    """The result of a policy; the samples of `latency_seconds` are the latencies of the tasks.
 
     Parameters
     ----------
     mechanism
-        How tasks were served.
+        Mechanism by which tasks were served.
     plan
-        The steps served as a plan, for the judge; None if no plan describes them.
+        Plan that consists of the steps served, for the judge; None if no plan describes them.
     drafting_share
-        Share of the tokens that came of steps with drafts.
+        Share of the tokens that were produced in steps with drafts.
     """
 
     kind = ContinuousServingProblem.kind
@@ -68,7 +69,7 @@ class ServiceSimulation(Simulation):
 
     @property
     def facts(self) -> dict[str, str]:
-        """How tasks were served, and the number of tasks behind the quantiles."""
+        """The mechanism, the share of tokens from drafting steps, and the number of tasks."""
         return {
             "mechanism": self.mechanism,
             "drafting": f"{self.drafting_share:.0%} of the tokens",
@@ -78,16 +79,17 @@ class ServiceSimulation(Simulation):
 
 @dataclass(frozen=True)
 class State:
-    """What a policy sees before a step.
+    """The state of the tasks that a policy sees before a step.
 
     Parameters
     ----------
     tasks
-        Those at hand, by index.
+        Indices of the tasks that can be served.
     input_tokens, gained_tokens, steps
-        Of each of them: the prompt, tokens so far on average (Eq. 7), and steps that it had.
+        Prompt length, mean number of tokens gained so far (Eq. 7), and number of steps of each of
+        these tasks.
     mechanism
-        How the problem is served.
+        Mechanism by which the problem is served.
     """
 
     tasks: list[int]
@@ -103,27 +105,28 @@ def play(
     speculation_length: int = 3,
     seed: int = 0,
 ) -> ServiceSimulation:
-    """Serve the tasks of a problem by a policy.
+    """Serve the tasks of a problem with a policy.
 
     Parameters
     ----------
     problem
-        Without costs of regrouping, output lengths given.
+        Problem without regrouping costs and with given output lengths.
     policy
-        One of `POLICIES`, or a `specopt.Policy`: it is given a `State`, and returns the batches of
-        the next step in order, each as a list of tasks and its draft tokens. A task's first step is
-        in a batch of such tasks.
+        Name in `POLICIES`, or a `specopt.Policy`. The latter receives a `State` and returns the
+        batches of the next step in order, each as a list of tasks and its number of draft tokens. A
+        batch that contains a task in its first step contains only such tasks.
     speculation_length
-        Of "continuous".
+        Speculation length of the policy "continuous".
     seed
-        For a policy of one's own.
+        Random seed passed to a user-defined policy.
 
     Raises
     ------
     InvalidInput
-        If the policy or the length is not one of those allowed.
+        If the policy or the speculation length is not allowed.
     Unsupported
-        If the problem is served in another way, or does not allow the policy's mechanism.
+        If the problem has regrouping costs or predicted output lengths, or does not allow the
+        policy's mechanism.
     """
     runs = Replications(seed, 1, None)
     name = policy.name if isinstance(policy, Policy) else one_of("policy", policy, POLICIES)
@@ -135,10 +138,10 @@ def play(
             f"policy {name}: the problem does not allow its mechanism, only {problem.mechanism!r}"
         )
     served = problem
-    if name in ("continuous", "algorithm-1"):  # which draft for everyone
+    if name in ("continuous", "algorithm-1"):  # these policies always draft
         served = dataclasses.replace(served, min_speculation_length=1)
     prepared = planned = prepare(served, mechanism)
-    if name == "algorithm-1":  # which plans with O_max
+    if name == "algorithm-1":  # this policy plans with O_max
         served = dataclasses.replace(served, output_lengths="conservative")
         planned = prepare(served, mechanism)
     misfit = planned.misfit()
@@ -173,13 +176,11 @@ def play(
 
 
 def _serve(prepared: Prepared, rule: Rule, ready: Floats) -> tuple[Floats, list[Phase], float]:
-    """Return when each task has finished, the phases served, and the share of the tokens from
-    drafts.
-    """
+    """Return the finish time of each task, the phases, and the share of tokens from drafts."""
     problem = prepared.problem
     outputs = problem.planned_output_tokens.astype(np.float64)
     tokens = np.stack([problem.tokens_per_step(n) for n in range(prepared.lengths[-1] + 1)])
-    counts = np.zeros_like(tokens)  # steps by speculation length and task
+    counts = np.zeros_like(tokens)  # number of steps, by speculation length and task
     finish = np.zeros(len(ready))
     unfinished = np.ones(len(ready), np.bool_)
     phases: list[Phase] = []
@@ -216,15 +217,15 @@ def _serve(prepared: Prepared, rule: Rule, ready: Floats) -> tuple[Floats, list[
 
 
 class _Online:
-    """The choice of the online scheduler, which learns from the steps served."""
+    """The rule of the online scheduler, which learns from the steps that it has served."""
 
     def __init__(self, prepared: Prepared) -> None:
         self.problem = prepared.problem
         self.choice = StepChoice(prepared.problem, prepared.mechanism)
         self.rates = self.problem.rates.tolist()
-        self.tasks: dict[int, Task] = {}  # in the order in which they came
+        self.tasks: dict[int, Task] = {}  # in order of arrival
         self.learned = Learned()
-        self.lengths: dict[int, int] = {}  # drafted in the step before
+        self.lengths: dict[int, int] = {}  # draft tokens in the previous step, by task
         self.gained = np.zeros(prepared.tasks)
 
     def __call__(self, active: list[int], gained: Floats, steps: Ints) -> Served:
@@ -247,8 +248,10 @@ class _Online:
 
 
 def _first_come(prepared: Prepared, length: int) -> Rule:
-    """Prompts alone, batches by arrival, as large as memory allows, one for each stage; one
-    speculation length.
+    """Return the rule of first-come continuous batching at one speculation length.
+
+    Prompts are served alone. Other tasks are batched by arrival, in batches as large as memory
+    allows, and in at least two batches if stages overlap.
     """
     problem = prepared.problem
     if prepared.mechanism == "autoregressive":
@@ -275,7 +278,7 @@ def _first_come(prepared: Prepared, length: int) -> Rule:
 
 
 def _own(prepared: Prepared, policy: Policy) -> Rule:
-    """Return the rule of a policy of one's own, its decisions checked."""
+    """Return the rule of a user-defined policy, with checks of its decisions."""
     problem, lengths = prepared.problem, prepared.served_lengths
 
     def serve(active: list[int], gained: Floats, steps: Ints) -> Served:
@@ -306,12 +309,13 @@ def _own(prepared: Prepared, policy: Policy) -> Rule:
     return serve
 
 
-# ---------------------------------------------------------- static batches, one lot after the other
+# ---------------------------------------------------------- static batches, one lot at a time
 
 
 def _repeat_static(prepared: Prepared, ready: Floats) -> Floats:
-    """Return when each task has finished if all that have arrived are served to the end before
-    others begin.
+    """Return the finish times if each lot of tasks is served to the end before the next begins.
+
+    A lot contains all tasks that have arrived.
     """
     problem = prepared.problem
     finish, waiting = np.zeros(len(ready)), np.ones(len(ready), np.bool_)

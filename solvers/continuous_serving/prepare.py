@@ -25,12 +25,14 @@ class Prepared(PreparedServing):
 
     @property
     def least_length(self) -> int:
-        """The least speculation length where models draft."""
+        """Minimum speculation length for a mechanism that uses drafts."""
         return self.problem.min_speculation_length
 
     @property
     def lengths(self) -> range:
-        """The speculation lengths of a whole plan: where models draft, at least 1."""
+        """Speculation lengths that a whole plan may use; at least 1 for a mechanism that uses
+        drafts.
+        """
         return (
             self.served_lengths
             if self.mechanism == "autoregressive"
@@ -40,22 +42,23 @@ class Prepared(PreparedServing):
     def plan(
         self, phases: Iterable[Phase], length: int, shares: Floats | None = None
     ) -> ContinuousServingPlan:
-        """Return a plan; `length` is the speculation length of phases without one. Optimal shares
-        unless given.
+        """Return a plan with these phases; the default shares are optimal.
+
+        Phases without a speculation length of their own use `length`.
         """
         return ContinuousServingPlan(phases=tuple(phases), **self.shared_fields(length, shares))
 
     def step_ends(
         self, runs: Sequence[tuple[Sequence[int] | Ints, int]], gained: Floats, begins: Truths
     ) -> list[float]:
-        """Return when each batch of a step is verified (Eq. 20).
+        """Return the time at which each batch of a step is verified (Eq. 20).
 
         Parameters
         ----------
         runs
-            Tasks and draft tokens of each batch, in order.
+            Tasks and number of draft tokens of each batch, in order.
         gained, begins
-            By task: tokens gained so far, and whether the step is its first.
+            Number of tokens gained so far, and whether the step is the task's first, by task.
         """
         reached = self.problem.input_tokens + gained
         rows = np.array(
@@ -71,5 +74,7 @@ class Prepared(PreparedServing):
 
 
 def prepare(problem: ContinuousServingProblem, mechanism: Mechanism | None = None) -> Prepared:
-    """Return the arrays of a problem under a mechanism (the problem's own if None)."""
+    """Return the arrays of a problem under a mechanism; by default, under the problem's own
+    mechanism.
+    """
     return Prepared.of(problem, mechanism)

@@ -1,20 +1,20 @@
-"""Plans by a scheduler that is played ahead of time, at every speculation length, and at each
-step's best, as a scheduler at the engine would decide.
+"""Plans from a scheduler that is simulated in advance, with fixed or adaptive speculation lengths.
 
-Wherever a task finishes or joins, the tasks at hand are batched again, contiguous in the tokens
-that they have reached, in rising or in falling order. Of every number of batches and every prefix
-of tasks the chain is kept that is verified first. Newcomers form separate batches in their first
-step. Between two such events all batches draft
-equally many tokens: of the lengths allowed, whichever gives most tokens per second at that step.
-Lengths chosen batch by batch, with the batches or after them, were tried: they gained next to
-nothing, and now and then lost.
+Adaptive lengths are chosen at each event, as a scheduler in the serving engine would choose them.
+Whenever a task finishes or joins, the active tasks are batched again, contiguously in the tokens
+that they have reached, in increasing or decreasing order. For every number of batches and every
+prefix of the tasks, the dynamic program keeps the chain of batches that is verified first. New
+tasks form separate batches in their first step. Between two such events, all batches use the same
+speculation length: the allowed length with the most tokens per second at that step. Lengths chosen
+batch by batch, jointly with the batches or after them, were tried; they gained next to nothing and
+sometimes lost.
 
-Bandwidth: the optimal shares of a common start (Eq. 27); of tasks that arrive one by one, those
-shares of all that may upload at one time.
+The bandwidth shares are optimal for a common start (Eq. 27). For tasks that arrive one at a time,
+these shares are scaled up as far as the band allows for all tasks that may upload together.
 
-A task that is ready is served at once, and its prompt delays all tasks at hand. A smaller share of
-the band lets its input arrive later. So shares decide when tasks are admitted: the shortest prompts
-first, long ones when few tasks are left to delay, by several amounts of patience.
+A ready task is served immediately, and its prompt delays all active tasks. A smaller share of the
+band lets its input arrive later. So shares decide when tasks are admitted: the shortest prompts
+first, and long prompts when few tasks are left to delay. Several values of patience are tried.
 """
 
 from __future__ import annotations
@@ -45,23 +45,27 @@ from specopt.solvers.method import Outcome
 from specopt.solvers.serving_method import MAX_LENGTHS, offer_if_feasible, planned_outputs
 
 MAX_ENDS = 120
-"""Places where batches of one step may end, at most: of more tasks several are kept together."""
+"""Maximum number of positions where batches of a step may end; with more tasks, neighbouring tasks
+stay together.
+"""
 
 MAX_BATCHES = 12
-"""Pipelined batches of one step."""
+"""Maximum number of pipelined batches in a step."""
 
 FEW = 300
-"""Tasks up to which every one that finishes changes the batches."""
+"""Maximum number of tasks for which every finished task triggers new batches."""
 
 PATIENCE = (0.25, 0.6, 1.0)
-"""How early tasks are admitted whose prompts delay others, one plan for each; see `_admitted`."""
+"""Patience values, one plan for each, that control when tasks with long prompts are admitted; see
+`_admitted`.
+"""
 
 FINISHED = 0.02
-"""Share of more tasks that finish before their batches change."""
+"""Fraction of tasks that must finish before the batches change, for more than `FEW` tasks."""
 
 
 class PhaseBuilder:
-    """Builds the phases of a plan, step by step."""
+    """Builder of the phases of a plan, step by step."""
 
     def __init__(self, prepared: Prepared, budget: Budget, outputs: Ints, shares: Floats) -> None:
         self.prepared, self.problem, self.shares = prepared, prepared.problem, shares
@@ -71,14 +75,15 @@ class PhaseBuilder:
         )
         self.outputs = outputs.astype(np.float64)
         self.inputs = self.problem.input_tokens.astype(np.float64)
-        self.entries = 0  # of the phases of all plans
-        self.tokens = cache(self.problem.tokens_per_step)  # lengths may be millions
+        self.entries = 0  # in the phases of all plans
+        self.tokens = cache(self.problem.tokens_per_step)  # there may be millions of lengths
 
     def plan(
         self, lengths: Sequence[int], budget: Budget, patience: float = math.inf
     ) -> tuple[float, ContinuousServingPlan]:
-        """Return about how many seconds its steps take, and the plan whose drafts are cut to a
-        length.
+        """Build a plan, and return its approximate decoding time in seconds and the plan.
+
+        At every event, the plan uses the best of the given speculation lengths.
         """
         tasks, mechanism = len(self.inputs), self.prepared.mechanism
         arrival, earliest = self.problem.readiness_at(mechanism, self.shares)
@@ -98,7 +103,7 @@ class PhaseBuilder:
             there = waiting & (earliest <= clock * (1 + ROUNDING))
             rest = (self.outputs - gained) * np.min(alone, axis=0)
             admitted = _admitted(there, unfinished & ~waiting, prompt, rest, patience)
-            # a time in the step before: whatever is rounded, the task joins the next one
+            # a time within the previous step, so that the task joins the next step despite rounding
             ready[admitted] = np.maximum(earliest[admitted], clock - 0.5 * last)
             waiting[admitted] = False
             active = unfinished & ~waiting
@@ -144,8 +149,9 @@ class PhaseBuilder:
     def _next(
         self, active: Any, served: Any, gained: Floats, coming: bool, length: int
     ) -> tuple[int, float, list[Ints]]:
-        """Return the steps up to the next event, their seconds, and the batches; where tasks are
-        coming every step may be one.
+        """Return the number of steps up to the next event, their duration, and the batches.
+
+        While tasks are still to arrive, every step may be an event.
         """
         old, new = np.flatnonzero(active & served), np.flatnonzero(active & ~served)
         tokens = self.tokens(length)
@@ -167,18 +173,19 @@ class PhaseBuilder:
     def form(
         self, reached: Floats, gain: Floats, length: int, steps: int, first: bool
     ) -> tuple[float, list[Ints]]:
-        """Return the seconds of some steps, and the batches of the tasks in order.
+        """Return the duration of some steps, in seconds, and the batches of the tasks in order.
 
         Parameters
         ----------
         reached, gain
-            Tokens of each task before these steps, and the maximum number that it gains in them.
+            Number of tokens of each task before these steps, and the maximum number of tokens that
+            it gains in them.
         length, steps, first
-            Draft tokens per step, number of steps, and whether it is the tasks' first step.
+            Draft tokens per step, number of steps, and whether this is the first step of the tasks.
         """
         order = np.argsort(reached, kind="stable")
         count = len(order)
-        # the mean step of these stands for all of them
+        # the mean of these steps represents all of them
         ahead = 0.0
         if not first:
             ahead = 0.5 * (steps - 1) * float(self.tokens(length).min())
@@ -193,7 +200,7 @@ class PhaseBuilder:
 
 @dataclass(frozen=True)
 class Rebatching(ContinuousServingMethod):
-    """Form new batches whenever a task finishes or joins, and use the best speculation length."""
+    """Form new batches whenever a task finishes or joins, at the best speculation length."""
 
     name = "rebatching"
     source = "own; a dynamic program over the batches at every event"
@@ -201,7 +208,7 @@ class Rebatching(ContinuousServingMethod):
     complexity = "O(l_max E K B), E events, B tasks in the largest batch"
 
     def run(self, problem: ContinuousServingProblem, budget: Budget) -> Outcome:
-        """Play the scheduler under every mechanism."""
+        """Simulate the scheduler under every mechanism."""
         options = begun(problem, budget)
         if (problem.max_speculation_length or 0) <= MAX_LENGTHS:
             budget.improve_bound(_bound(options, budget))
@@ -215,9 +222,10 @@ class Rebatching(ContinuousServingMethod):
         return Outcome(plan=budget.incumbent, bound=bound)
 
     def _play(self, builder: PhaseBuilder, budget: Budget) -> None:
-        """Offer the plans of fixed speculation lengths, and of the one that chooses at every event;
-        of many tasks the one that seems to be the fastest. Where latency from arrival counts, then
-        those that admit tasks with patience.
+        """Offer the plans with fixed speculation lengths, and the plan with adaptive lengths.
+
+        For many tasks, offer only the feasible plan with the smallest estimated time. If tasks
+        arrive and the mean latency counts, also offer plans that admit tasks with patience.
         """
         problem, few = builder.problem, builder.problem.tasks <= FEW
         lengths = builder.prepared.lengths
@@ -245,19 +253,19 @@ def _bound(options: Sequence[Prepared], budget: Budget) -> float:
 
 
 def _admitted(there: Truths, active: Truths, prompt: Floats, rest: Floats, patience: float) -> Ints:
-    """Return which of the tasks that are there the next step serves, shortest prompts first.
+    """Return the waiting tasks that the next step admits, shortest prompts first.
 
-    Until the n-th of the active tasks has finished, waiting costs its seconds for each task that is
-    there, and spares n tasks a delay by the prompt. Where nothing is active, one is admitted.
+    Until the n-th active task has finished, waiting delays each waiting task, but spares n active
+    tasks the delay of the prompt. If no task is active, at least one task is admitted.
 
     Parameters
     ----------
     there, active
-        By task: whether it waits to be admitted, and whether it is being served.
+        Whether each task waits to be admitted, and whether it is being served.
     prompt, rest
-        Seconds of each task's first step, and of the steps that are left to it, alone.
+        Duration of each task's first step, and of its remaining steps, in seconds, if served alone.
     patience
-        The seconds of waiting count as so many.
+        Weight of the waiting time; a smaller value makes tasks wait longer.
     """
     waiting = np.flatnonzero(there)
     waiting = waiting[np.argsort(prompt[waiting], kind="stable")]
@@ -274,8 +282,10 @@ def _admitted(there: Truths, active: Truths, prompt: Floats, rest: Floats, patie
 
 
 def arrival_shares(prepared: Prepared) -> Floats:
-    """Return the optimal shares (Eq. 27); of tasks that arrive apart, as many times these as never
-    exceeds the band.
+    """Return the optimal shares (Eq. 27).
+
+    If tasks arrive at different times, the shares are scaled up as far as the band is never
+    exceeded.
     """
     problem = prepared.problem
     if problem.arrival_seconds is None:

@@ -1,8 +1,9 @@
-"""Latency of a plan when acceptances are random, or of the steps of a policy.
+"""Simulated latency of a plan with random acceptances, or of the steps of a policy.
 
-Policies are in `policies`. In the replay of a plan a task leaves when it has its own output length
-O_k. Batches, their order and their speculation lengths are those of the plan's phase, and the last
-phase continues. Everything else is as in the judge.
+The module `policies` contains the policies. In the replay of a plan, a task leaves when its own
+output length O_k is reached. The current phase of the plan determines the batches, their order and
+their speculation lengths, and the last phase continues to the end. Everything else is as in the
+judge.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from specopt.solvers.serving_replay import (
 from specopt.solvers.simulation import Replications, Simulation, Tell
 
 AT_ONCE = 100
-"""Replications that are played together."""
+"""Number of replications that are simulated together."""
 
 
 class PlanSimulation(ReplaySimulation):
@@ -48,29 +49,30 @@ def simulate(
     callback: Tell | None = None,
     speculation_length: int = 3,
 ) -> Simulation:
-    """Replay a plan with random acceptances; or let a policy serve the tasks, once and by the mean.
+    """Replay a plan with random acceptances, or simulate a policy once with mean acceptances.
 
     Parameters
     ----------
     problem, plan
-        The plan must be feasible for the problem. A policy is one of `policies.POLICIES`, or a
-        `specopt.Policy`, see there.
+        The problem, and a feasible plan or a policy. A policy is a name in `policies.POLICIES` or a
+        `specopt.Policy`; see `policies`.
     seed
-        The same seed gives the same luck to every task, whatever the plan: differences between
-        plans are paired.
+        Random seed. The same seed uses the same random numbers for every task, whatever the plan,
+        so differences between plans are paired.
     replications
-        How often, at least twice; None: 200 times. A policy is played once.
+        Number of replications, at least 2; the default is 200. A policy is simulated once.
     callback
-        Called now and then with the replications done and their mean latency in seconds.
+        Function called from time to time with the number of completed replications and their mean
+        latency in seconds.
     speculation_length
-        Of the policy "continuous".
+        Speculation length of the policy "continuous".
 
     Raises
     ------
     InvalidInput
         If an argument is outside its domain, or the plan violates the problem.
     Unsupported
-        If the problem is served in another way.
+        If the simulator does not support a feature of the problem.
     """
     if isinstance(plan, str | Policy):
         if replications is not None:
@@ -105,7 +107,7 @@ def simulate(
         random, count = np.random.default_rng([runs.seed, part.start]), part.stop - part.start
 
         def draw(step: int) -> Floats:
-            # the same numbers for a step and a task, however many replications are played
+            # the same numbers for a step and a task, regardless of the number of replications
             return random.random((AT_ONCE, problem.tasks))[:count]
 
         finish, steps = played(prepared, count, runs_of, draw, problem.input_tokens)

@@ -1,6 +1,6 @@
-"""Choose one step of online serving: which tasks draft, how many tokens, and in which batches.
+"""Choice of one step of online serving: which tasks draft, how many tokens, and in which batches.
 
-Output lengths are not known: how long tasks stay is learned from those that have finished.
+Output lengths are unknown; the remaining lengths of tasks are estimated from finished tasks.
 """
 
 from __future__ import annotations
@@ -21,12 +21,14 @@ USUAL_TOKENS = 256.0
 """Expected output length before any task has finished."""
 
 WEIGHT = 8.0
-"""Weight of `USUAL_TOKENS`, as a number of finished tasks."""
+"""Weight of `USUAL_TOKENS`, expressed as a number of finished tasks."""
 
 
 class Task(NamedTuple):
-    """A task as the scheduler knows it: tokens that it has, tokens that the draft model lacks,
-    acceptance, tokens gained.
+    """A task as the scheduler knows it.
+
+    The fields are the tokens reached, the tokens that the draft model has not processed, the
+    acceptance rate, the tokens gained, and whether the task has not been served yet.
     """
 
     reached: Annotated[float, Meta(ge=1, le=1e15)]
@@ -36,14 +38,16 @@ class Task(NamedTuple):
     first: bool = True
 
     def after(self, tokens: float, length: int) -> Task:
-        """Return the task after a step in which it drafted `length` tokens and gained `tokens`."""
+        """Return the task after a step with `length` draft tokens and `tokens` gained tokens."""
         unseen = 1.0 if length > 0 else self.unseen + tokens
         return Task(self.reached + tokens, unseen, self.rate, self.gained + tokens, False)
 
 
 class Learned(NamedTuple):
-    """Statistics of all tasks: sums over finished ones, tasks that came, and seconds of the
-    steps.
+    """Statistics of all tasks.
+
+    The fields are sums over finished tasks of their output lengths and squared output lengths, the
+    number of tasks that have joined, and the total duration of the steps in seconds.
     """
 
     outputs: Annotated[float, Meta(ge=WEIGHT * USUAL_TOKENS, le=1e15)] = WEIGHT * USUAL_TOKENS
@@ -53,24 +57,25 @@ class Learned(NamedTuple):
 
     @property
     def stay_tokens(self) -> float:
-        """Tokens that a task at hand is expected to gain yet: the mean residual life of the lengths
-        met so far.
+        """Expected number of tokens that an active task still gains.
+
+        This is the mean residual life under the output lengths observed so far.
         """
         return self.squares / (2.0 * self.outputs)
 
     def finished(self, gained: float) -> Learned:
-        """Return the statistics once a task has finished."""
+        """Return the statistics after a task has finished."""
         return self._replace(outputs=self.outputs + gained, squares=self.squares + gained**2)
 
 
 class StepChoice:
-    """The compiled choice.
+    """The compiled choice of a step.
 
     Parameters
     ----------
     deployment, mechanism
-        A problem whose models, runtimes, memory and speculation lengths count, and how tasks are
-        served.
+        Problem that specifies models, runtimes, memory and speculation lengths, and the mechanism
+        by which tasks are served.
     """
 
     def __init__(self, deployment: ContinuousServingProblem, mechanism: Mechanism) -> None:
@@ -84,8 +89,10 @@ class StepChoice:
     def choose(
         self, tasks: Collection[Task], learned: Learned
     ) -> tuple[float, list[tuple[list[int], int, float]]]:
-        """Return the seconds of a step, and its batches: places of their tasks, draft tokens of
-        each, and end.
+        """Return the duration of the step, in seconds, and its batches.
+
+        Each batch is given by the places of its tasks, its number of draft tokens, and its end
+        time.
         """
         reached, unseen, rate, _, first = map(np.array, zip(*tasks, strict=True))
         (members, ends, guesses), finish = np.zeros((3, len(tasks)), np.int64), np.zeros(len(tasks))

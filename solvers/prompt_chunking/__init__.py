@@ -34,13 +34,15 @@ class AutoChunking(Auto):
     def repaired(
         self, problem: PromptChunkingProblem, plan: PromptChunkingPlan
     ) -> PromptChunkingPlan:
-        """Return the chunks up to the end of the prompt, the last as long as is left."""
+        """Return the chunks up to the end of the prompt, with the last chunk adjusted to end
+        there.
+        """
         ends = np.unique(np.minimum(np.cumsum(plan.chunks), problem.prompt_tokens))
         ends[-1] = problem.prompt_tokens
         return plan_of(np.diff(ends, prepend=0))
 
     def plain_plans(self, problem: PromptChunkingProblem) -> Iterator[PromptChunkingPlan]:
-        """Yield equal chunks, 2, 4, 8, ... of them."""
+        """Yield plans with 2, 4, 8, ... equal chunks."""
         for count in (2**k for k in range(1, 9)):
             yield plan_of(equal_chunks(problem, -(-problem.prompt_tokens // count)))
 

@@ -27,8 +27,10 @@ STAGES_PER_CHECK = 4_000_000
 
 
 def equal_chunks(problem: PromptChunkingProblem, tokens: int) -> Ints:
-    """Return chunks of `tokens` tokens, or the least more that grid and cap allow; the last takes
-    the rest.
+    """Return equal chunks of `tokens` tokens, where the last chunk has the remaining tokens.
+
+    The size is rounded up to the smallest size that the grid and the maximum number of chunks
+    allow.
     """
     N, grid = problem.prompt_tokens, problem.grid_tokens or 1
     size = max(1, min(N, tokens))
@@ -40,7 +42,7 @@ def equal_chunks(problem: PromptChunkingProblem, tokens: int) -> Ints:
 
 
 def best_equal_chunks(problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Ints:
-    """Return the best chunks of one size; of those that tie, the larger ones. O(P N log N)."""
+    """Return the best equal chunks; ties go to the larger size. O(P N log N)."""
     kernels = budget.load("prompt_chunking.families")
     least, best = -(-prepared.cells // prepared.most), np.zeros(1, np.int64)
     work = max(1, STAGES_PER_CHECK // problem.pipeline_length)
@@ -58,17 +60,17 @@ def best_equal_chunks(problem: PromptChunkingProblem, prepared: Prepared, budget
 
 @dataclass(frozen=True)
 class Family(PromptChunkingMethod):
-    """Base of the methods whose chunks follow a rule."""
+    """Base class of the methods whose chunks follow a rule."""
 
     guarantee = "none; a certified gap"
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
-        """Bound, and cut the prompt."""
+        """Compute a bound, and cut the prompt into chunks."""
         return self.cut(problem, prepare_and_bound(problem, budget), budget)
 
     @abstractmethod
     def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
-        """Return the outcome of the chunks."""
+        """Cut the prompt into chunks, and return the outcome."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +81,7 @@ class Fixed(Family):
     Parameters
     ----------
     chunk_tokens
-        Tokens per chunk.
+        Number of tokens per chunk.
     """
 
     chunk_tokens: PositiveInt = 128
@@ -89,7 +91,7 @@ class Fixed(Family):
     complexity = "O(N)"
 
     def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
-        """Cut the prompt."""
+        """Cut the prompt into chunks of the given size."""
         chunks = equal_chunks(problem, self.chunk_tokens)
         return certify(chunks, budget, chunk_tokens=int(chunks[0]))
 
@@ -104,7 +106,7 @@ class BestEqual(Family):
     complexity = "O(P N log N)"
 
     def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
-        """Try every size."""
+        """Try every size, and use the best."""
         chunks = best_equal_chunks(problem, prepared, budget)
         return certify(chunks, budget, chunk_tokens=int(chunks[0]))
 
@@ -113,14 +115,14 @@ class BestEqual(Family):
 class Geometric(Family):
     """Find the best geometric sequence of chunks over its length and ratio.
 
-    Where chunks do not meet in the cloud, every chunk that is done just in time makes the optimum:
-    each is then about beta_up / beta_down times the one before.
+    If chunks do not queue in the cloud, the optimal chunks are each completed just in time; each
+    chunk is then about beta_up / beta_down times the chunk before.
 
     Parameters
     ----------
     max_length
-        The most chunks to try; the search ends before, after four lengths in a row that do not
-        help.
+        Maximum number of chunks to try. The search stops earlier, after four lengths in a row
+        without improvement.
     """
 
     max_length: PositiveInt = 32
@@ -130,7 +132,7 @@ class Geometric(Family):
     complexity = "O(P max_length^2)"
 
     def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
-        """Search the ratio for each length."""
+        """Search for the best ratio at each length."""
         kernels = budget.load("prompt_chunking.families")
         most = min(self.max_length, prepared.most)
         bounds = np.zeros(most + 1, np.int64)
@@ -150,7 +152,7 @@ class Whole(Family):
     complexity = "O(1), the bound O(N)"
 
     def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
-        """Take everything at once."""
+        """Send the whole prompt as one chunk."""
         return certify([problem.prompt_tokens], budget)
 
 

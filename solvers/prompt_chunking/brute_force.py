@@ -27,7 +27,7 @@ class BruteForceChunking(PromptChunkingMethod):
     max_size = 16
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
-        """Ask the judge about every plan, those with fewer chunks first."""
+        """Judge every plan, in order of increasing number of chunks."""
         offer_first_plan(problem, budget)
         N = problem.prompt_tokens
         inner = range(problem.grid_tokens or 1, N, problem.grid_tokens or 1)

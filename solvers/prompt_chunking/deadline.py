@@ -1,4 +1,4 @@
-"""The method `deadline`: the largest chunks that meet the earliest deadline, improved by a local
+"""The method `deadline`: the largest chunks that meet the earliest deadline, improved by local
 search.
 """
 
@@ -31,10 +31,10 @@ MAX_GEOMETRIC = 32
 
 
 def search(prepared: Prepared, effort: int, budget: Budget) -> Ints:
-    """Return the chunks of the best plan of a short search; none if the time is up before there is
-    any.
+    """Return the chunks of the best plan of a short search; no chunks if time runs out before a
+    plan is found.
 
-    effort: the most stages to play.
+    `effort` is the maximum number of stages to simulate, summed over chunks and plans.
     """
     assert budget.bound is not None
     most, prompt = min(prepared.most, prepared.cells), prepared.prompt
@@ -79,21 +79,24 @@ class Deadline(SearchingMethod):
     """Bisect the deadline for the first token towards the bound, then improve the chunks by a local
     search.
 
-    With a deadline, the largest chunk that can still be through the cloud when the downlink must
-    have it is the best one, as long as chunks do not queue in the cloud. Then this is optimal, and
-    the lower bound, the same rule without the queues, proves it. Queues are played as they are;
-    local search (boundaries move, chunks merge and split) makes up for what the rule does not see.
-    It starts from the best geometric chunks, and from chunks that grow at first. It goes on until
-    neither a merge nor a cut followed by moves helps; a few random plans around the best one come
-    last. It stops before if `effort` is spent. Prompts with few places where a chunk may end are
-    enumerated, and their plans are optimal.
+    With a deadline, the best chunk is the largest chunk that still leaves the cloud in time for the
+    downlink, as long as chunks do not queue in the cloud. In that case the result is optimal, and
+    the lower bound, which applies the same rule without queues, proves it. Queues are simulated
+    exactly, and the local search, which moves boundaries and merges and splits chunks, compensates
+    for queueing that the rule ignores.
+
+    The local search starts from the best geometric chunks, and from chunks that grow at first. It
+    continues until neither a merge nor a cut followed by moves helps, and ends with a few random
+    plans around the best plan. It stops earlier if `effort` is spent. Prompts with few places where
+    a chunk may end are enumerated, and their plans are optimal.
 
     Parameters
     ----------
     effort
-        Thousands of stages that the local search may play; a chunk counts as eight more.
+        Number of stages that the local search may simulate, in thousands; a chunk counts as eight
+        additional stages.
     enumerate_places
-        Places where a chunk may end up to which all plans are tried.
+        Maximum number of places where a chunk may end for which all plans are tried.
     """
 
     effort: PositiveInt = 1200
@@ -105,7 +108,7 @@ class Deadline(SearchingMethod):
     complexity = "O(N + effort)"
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
-        """Try all plans, or search."""
+        """Try all plans if there are few, otherwise search."""
         enumerates = places(problem) <= self.enumerate_places
         prepared = prepare_and_bound(problem, budget)
         if enumerates:

@@ -16,8 +16,9 @@ from specopt.solvers.prompt_chunking.prepare import Prepared
 
 @dataclass(frozen=True)
 class Equation3(Family):
-    """The paper's equal chunks: the root of Eq. 3, rounded up, or the best equal chunks if there is
-    no root.
+    """The paper's equal chunks.
+
+    The size is the root of Eq. 3, rounded up; if there is no root, the best equal chunks are used.
     """
 
     name = "equation-3"
@@ -25,7 +26,7 @@ class Equation3(Family):
     complexity = "O(knots + chunks); O(P N log N) without a root"
 
     def cut(self, problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Outcome:
-        """Solve the equation, and cut the prompt."""
+        """Solve Eq. 3, and cut the prompt."""
         root = chunk_size(problem, budget.load("prompt_chunking.simulation"))
         if root is None:
             chunks = best_equal_chunks(problem, prepared, budget)
@@ -48,6 +49,8 @@ def chunk_size(problem: PromptChunkingProblem, kernels: Any) -> float | None:
 
 
 def round_up(size: float) -> int:
-    """Return the integer above; the nearest one if rounding alone keeps the size from it."""
+    """Round up to an integer, but round to the nearest integer if the difference is a rounding
+    error.
+    """
     nearest = round(size)
     return nearest if abs(size - nearest) <= 1e-12 * max(1.0, size) else math.ceil(size)

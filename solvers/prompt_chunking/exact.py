@@ -1,5 +1,7 @@
-"""Exact: deadlines for the first token, each settled by labels over chunk boundaries, until one is
-proven least.
+"""The method `exact`: search over deadlines for the first token, until the best plan is proven
+optimal.
+
+Labels over chunk boundaries decide whether a plan meets a deadline.
 """
 
 from __future__ import annotations
@@ -24,55 +26,60 @@ from specopt.solvers.prompt_chunking.method import (
 )
 
 CLOSE = 4e-10
-"""Relative: by how much a deadline must at least beat the plan."""
+"""Minimum relative improvement over the plan that a new deadline must demand."""
 
 SLIP = 1e-10
-"""Relative loss of all labels on a way from the first token to the last together."""
+"""Total relative loss from dropping labels that are slightly better, along a path from the first
+token to the last.
+"""
 
 ENOUGH = 6e-10
-"""Relative gap of a proven plan; more than CLOSE and SLIP together, so that one failed attempt to
-improve ends it.
+"""Relative gap at which a plan counts as proven. It exceeds CLOSE and SLIP together, so one failed
+attempt to improve a plan completes the proof.
 """
 
 NEAR = 1e-3
-"""Relative gap from which on labels, not the bounds alone, halve it, or prove the plan at once."""
+"""Relative gap below which labels are used immediately, either to halve the gap or to prove the
+plan.
+"""
 
 FINE = 1e-5
-"""Relative width to which the bounds alone narrow the deadlines that they do not rule out."""
+"""Relative width to which the bounds alone narrow the deadlines that they cannot rule out."""
 
 WORK = 2_000_000
-"""Steps of a kernel between two looks at the clock: about 10 ms."""
+"""Number of kernel steps between two checks of the clock, about 10 ms."""
 
 WORK_SECONDS = 0.006
-"""Mean seconds between two such looks, which count as work."""
+"""Mean time between two such checks, in seconds; charged as work."""
 
 STAGES_PLAYED = 2_000_000
-"""By the local search that gives the plan to start from."""
+"""Maximum number of stages that the local search simulates to find the initial plan."""
 
 FIRST_LABELS = 1 << 14
 
 NONE = np.empty(0, np.int64)
 
 MAX_ENTRIES = 10_000_000
-"""Of the tables of earliest and latest states: 160 megabytes for both."""
+"""Maximum number of entries in the tables of earliest and latest states; 160 megabytes for both."""
 
 
 @dataclass(frozen=True)
 class ExactChunking(SearchingMethod):
-    """The least deadline that some chunking meets, bracketed from both sides.
+    """Find the earliest deadline that some chunking meets, bracketed from both sides.
 
-    A deadline turns the download into a due time for each chunk that depends on where the chunk
-    starts alone, which leaves the uplink and the stages as state. Earliest and latest states of
-    every boundary, each component on its own, rule most deadlines out. Labels between them settle
-    the rest: dominated ones go, and states that differ only in time that no later chunk can use are
-    merged. A search starts from the plan of `deadline` and tries by turns to halve the gap between
-    plan and bound and to improve the plan at all.
+    A deadline turns the download into a due time for each chunk that depends only on where the
+    chunk starts, so the state consists of the uplink and the stages alone. Earliest and latest
+    states of every boundary, computed separately for each component, rule most deadlines out.
+    Labels between these states decide the rest: dominated labels are dropped, and states that
+    differ only in time that no later chunk can use are merged. The search starts from the plan of
+    `deadline`. It alternates between halving the gap between plan and bound and trying to improve
+    the plan at all.
 
     Parameters
     ----------
     max_labels
-        Labels to hold at once, about 32 + 8 (1 + P) bytes each; beyond them the best plan and its
-        gap are the result.
+        Maximum number of labels held in memory, about 32 + 8 (1 + P) bytes each. If more are
+        needed, the result is the best plan and its gap.
     """
 
     name = "exact"
@@ -98,9 +105,9 @@ class ExactChunking(SearchingMethod):
     max_labels: PositiveInt = 5_000_000
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
-        """Bracket the optimum until plan and bound meet."""
+        """Bracket the optimum until the plan and the bound meet."""
         budget.offer_warm_start()
-        has_searched = budget.bound is not None  # another method, before this one
+        has_searched = budget.bound is not None  # another method ran before this one
         found = Search(problem, budget, self.max_labels)
         chunks = NONE if has_searched else search(found.prepared, STAGES_PLAYED, budget)
         if len(chunks):
@@ -116,12 +123,12 @@ class ExactChunking(SearchingMethod):
 
 
 class Search:
-    """State of a search over deadlines: tables, plan and bound so far, counters."""
+    """State of a search over deadlines: tables, the best plan and bound so far, and counters."""
 
     def __init__(self, problem: PromptChunkingProblem, budget: Budget, max_labels: int) -> None:
         self.budget = budget
         self.max_labels = max_labels
-        # whether fewer chunks can be better; otherwise only a cap makes their number matter
+        # whether fewer chunks can be better; otherwise their number matters only with a maximum
         self.counts = problem.local_overhead_seconds > 0
         self.prepared = prepare_and_bound(problem, budget)
         self.kernels = budget.load("prompt_chunking.exact")
@@ -136,25 +143,25 @@ class Search:
 
     @property
     def plan_seconds(self) -> float:
-        """Time to first token of the best plan."""
+        """Time to first token of the best plan, in seconds."""
         assert self.budget.objective is not None
         return self.budget.objective
 
     @property
     def bound(self) -> float:
-        """The best lower bound."""
+        """The best lower bound, in seconds."""
         assert self.budget.bound is not None
         return self.budget.bound
 
     @property
     def distance(self) -> float:
-        """Gap between plan and bound, relative to the plan."""
+        """Gap between the plan and the bound, relative to the plan."""
         spread = self.plan_seconds - self.bound
         return spread / self.plan_seconds if spread > 0 else 0.0
 
     def bracket(self) -> None:
-        """Try deadlines until plan and bound meet, within the gap asked for, or it takes too many
-        labels.
+        """Try deadlines until the plan and the bound meet within the requested gap, or labels run
+        out.
         """
         enough = max(ENOUGH, self.budget.gap)
         if self.distance > enough:
@@ -164,14 +171,14 @@ class Search:
                 self.kernels.earliest(first, behind, self.prepared.prompt, self.floor)
                 self.tick()
         high = self.plan_seconds
-        # bounds from both ends alone
+        # use the bounds from both ends alone
         while self.distance > enough and high - self.bound > FINE * high:
             deadline = self.bound + (high - self.bound) / 2
             if self.may_meet(deadline):
                 high = deadline
             else:
                 self.rule_out(deadline)
-        # the plan is often the best one already: try to improve it by a hair
+        # the plan is often already optimal: try to improve it slightly
         at_once = self.distance < NEAR
         while self.distance > enough:
             best = self.plan_seconds
@@ -185,17 +192,17 @@ class Search:
             if len(chunks) == 0:
                 self.rule_out(deadline)
             elif self.budget.offer(plan_of(chunks)) >= best:
-                return  # rounding at the scale of CLOSE: numbers of wildly different sizes
+                return  # rounding at the scale of CLOSE, from numbers of very different magnitude
             at_once = not at_once
 
     def rule_out(self, deadline: float) -> None:
-        """Record that no plan ends by a deadline."""
+        """Record that no plan meets a deadline."""
         self.budget.improve_bound(min(self.plan_seconds, deadline * (1.0 - SLIP)))
         self.budget.check()
 
     def may_meet(self, deadline: float) -> bool:
-        """Fill the table of latest states for a deadline; False if they prove that no plan meets
-        it.
+        """Fill the table of latest states for a deadline; return False if no plan can meet the
+        deadline.
         """
         self.deadlines += 1
         possible = True
@@ -211,11 +218,11 @@ class Search:
         return possible
 
     def meet(self, deadline: float) -> Ints | None:
-        """Return chunks that meet a deadline, none if there are no such, or None if it takes too
-        many labels.
+        """Return chunks that meet a deadline, no chunks if none do, or None if too many labels are
+        needed.
 
-        A cap on chunks is left out at first, which spares labels that differ in their count, until
-        it turns out to matter.
+        The maximum number of chunks is ignored until it turns out to matter, which avoids labels
+        that differ only in their number of chunks.
         """
         if not self.capped:
             chunks = self.label(deadline, capped=False)
@@ -225,7 +232,7 @@ class Search:
         return self.label(deadline, capped=True)
 
     def label(self, deadline: float, *, capped: bool) -> Ints | None:
-        """Run one pass of labels; see `meet`."""
+        """Run one pass of labels for a deadline; see `meet`."""
         prepared, kernels = self.prepared, self.kernels
         position = prepared.position
         self.passes += 1
@@ -254,7 +261,7 @@ class Search:
                     self.labels += int(where["seen"][0])
                     return None
                 before, size = size, min(2 * size, self.max_labels)
-                # the old ones, too, while they are copied
+                # the old arrays also count while they are copied
                 self.budget.hold("labels times pipeline_length", (before + size) * bytes_per_label)
                 labels = kernels.Labels(
                     enlarged(labels.states, size), enlarged(labels.links, size), labels.heads
@@ -273,14 +280,14 @@ class Search:
         return np.diff(position[ends[::-1]])
 
     def tick(self) -> None:
-        """Let the caller see where things stand, and stop if time or work is spent."""
+        """Report progress, and stop if time or work is exhausted."""
         self.budget.report()
         self.budget.spend(WORK_SECONDS)
         self.budget.check()
 
 
 def enlarged(array: NDArray[Any], rows: int) -> NDArray[Any]:
-    """Return a copy of an array with more rows, the new ones zero."""
+    """Return a copy of an array with more rows; the new rows are zero."""
     larger = np.zeros((rows, *array.shape[1:]), array.dtype)
     larger[: len(array)] = array
     return larger

@@ -1,4 +1,4 @@
-"""Functions that the methods of prompt chunking share: a first plan, bounds, the certificate."""
+"""Functions that the methods of prompt chunking share: a first plan, bounds and the certificate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from specopt.solvers.prompt_chunking.prepare import SECONDS_PER_TOKEN, Prepared,
 
 @dataclass(frozen=True)
 class PromptChunkingMethod(Method):
-    """Base of the methods for `prompt-chunking`."""
+    """Base class of the methods for `prompt-chunking`."""
 
     solves = PromptChunkingProblem
     size_unit = "places where a chunk may end"
@@ -30,8 +30,8 @@ class PromptChunkingMethod(Method):
         return places(problem)
 
     def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
-        """Return the bytes of the arrays by token, while they are made, and of one state of the
-        pipeline.
+        """Return the memory needed, in bytes, including the arrays by token and one pipeline
+        state.
         """
         needed = {
             "prompt_tokens": 64.0 * problem.prompt_tokens,
@@ -42,10 +42,12 @@ class PromptChunkingMethod(Method):
 
 @dataclass(frozen=True)
 class SearchingMethod(PromptChunkingMethod):
-    """Base of the methods that have the local search."""
+    """Base class of the methods that use the local search."""
 
     def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
-        """Return the bytes of the local search, too: a state of the pipeline for every chunk."""
+        """Return the memory needed, in bytes, including a pipeline state per chunk for the local
+        search.
+        """
         states = min(problem.chunk_limit, places(problem)) + 2
         needed = {
             "prompt_tokens times pipeline_length": 8.0 * states * (problem.pipeline_length + 2)
@@ -59,21 +61,21 @@ def places(problem: PromptChunkingProblem) -> int:
 
 
 def plan_of(chunks: Sequence[int] | Ints) -> PromptChunkingPlan:
-    """Return the plan of some chunks."""
+    """Return the plan with these chunks."""
     return PromptChunkingPlan(chunks=np.asarray(chunks, np.int64))
 
 
 def path_bound(problem: PromptChunkingProblem) -> float:
-    """Return the larger of the two paths that need no search; seconds.
+    """Return the larger of two lower bounds that need no search, in seconds.
 
-    Each is a path through the event model that every plan contains, with all that depends on the
-    plan replaced by the least that any plan can have. g never falls, so one token (or one grid
-    cell) is the cheapest chunk.
+    Each bound is the length of a path through the event model that every plan contains, where every
+    term that depends on the plan is replaced by its minimum over all plans. g never decreases, so
+    one token (or one grid cell) is the cheapest chunk.
 
-    Upload path: the device computes the first token, every byte goes up in at least one message,
-    then at least one token waits, passes the P stages and comes back. Download path (if all deep
-    states come back): at least one token goes up and through the cloud before any byte can come
-    down, then all of them do.
+    Upload path: the device computes the first token, every byte is uploaded in at least one
+    message, then at least one token waits, passes the P stages and comes back. Download path (if
+    all deep states come back): at least one token goes up and through the cloud before any byte can
+    be downloaded, then all bytes are downloaded.
     """
     A, N = problem.bytes_per_token, problem.prompt_tokens
     g, mu = problem.cloud_delay, problem.background_tokens
@@ -92,14 +94,14 @@ def path_bound(problem: PromptChunkingProblem) -> float:
 
 
 def offer_first_plan(problem: PromptChunkingProblem, budget: Budget) -> None:
-    """Offer one chunk, which is always feasible, and a bound that needs no search."""
+    """Offer the plan with one chunk, which is always feasible, and a bound that needs no search."""
     budget.offer(plan_of([problem.prompt_tokens]))
     budget.improve_bound(path_bound(problem))
     budget.check()
 
 
 def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget) -> Prepared:
-    """Offer one chunk and the lower bound that every result carries; return the arrays."""
+    """Offer a first plan and the lower bound that every result contains, and return the arrays."""
     offer_first_plan(problem, budget)
     kernels = budget.load("prompt_chunking.bound")
     budget.check(SECONDS_PER_TOKEN * problem.prompt_tokens)
@@ -116,10 +118,10 @@ def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget) -> Prepare
 
 
 def call(budget: Budget, kernel: Any, *arguments: Any, partial: bool = False) -> Any:
-    """Return the result of a kernel, stopped through its `Prompt`; see `Budget.call`."""
+    """Return the result of a kernel that is stopped through its `Prompt`; see `Budget.call`."""
     if math.isinf(budget.time_limit):
         return kernel(*arguments)
-    kernel = kernel.prepare_for(*arguments)  # in this thread, as `budget.call` does
+    kernel = kernel.prepare_for(*arguments)  # in this thread, like `budget.call`
 
     def prompted(*given: Any) -> Any:
         *rest, stop = given
@@ -131,12 +133,12 @@ def call(budget: Budget, kernel: Any, *arguments: Any, partial: bool = False) ->
 
 
 def certify(chunks: Sequence[int] | Ints, budget: Budget, **stats: object) -> Outcome:
-    """Return the outcome of some chunks: themselves and the best bound so far.
+    """Return the outcome of a plan with these chunks and the best bound so far.
 
     Raises
     ------
     OutOfTime
-        If there are none, because a kernel was stopped before it had any.
+        If there are no chunks, because a kernel was stopped before it found any.
     """
     if len(chunks) == 0:
         raise OutOfTime

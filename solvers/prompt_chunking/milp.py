@@ -1,10 +1,10 @@
 """A readable reference for prompt chunking: a mixed-integer linear program, stated in Pyomo, for
 any solver.
 
-A plan is a path over the places where a chunk may end. Each place has the times at which the chunk
-that ends there has left every resource. If a chunk is taken, the times at its end follow the times
-at its start, as in the event model of `specopt.models.prompt_chunking.problem`. Nothing is assumed
-about good plans.
+A plan is a path over the places where a chunk may end. For each place, variables hold the times at
+which the chunk that ends there has left every resource. If a chunk is selected, the times at its
+end follow the times at its start, as in the event model of
+`specopt.models.prompt_chunking.problem`. The program makes no assumptions about good plans.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ from specopt.solvers.pyomo_program import ByProgram, run_program
 BYTES_PER_ROW = 12_000.0
 
 UNITS = 100.0
-"""The time of one chunk in the program's own unit: the tolerances of HiGHS are absolute."""
+"""Time to first token of the plan with one chunk, in units of the program; the tolerances of HiGHS
+are absolute.
+"""
 
 
 @dataclass(frozen=True)
 class MilpChunking(ByProgram, PromptChunkingMethod):
-    """An integer program for a path over the possible chunk ends, with the times at each one."""
+    """An integer program for a path over the possible chunk ends, with the times at each end."""
 
     name = "milp"
     source = "own; paper 4, Sec. 3.3, as a path with times, Pyomo and HiGHS"
@@ -42,20 +44,21 @@ class MilpChunking(ByProgram, PromptChunkingMethod):
     max_size = 24
 
     def bytes_needed(self, problem: PromptChunkingProblem) -> dict[str, float]:
-        """Return the bytes of the program, too."""
+        """Return the memory needed, in bytes, including the program."""
         rows = 0.5 * places(problem) ** 2 * problem.pipeline_length
         return super().bytes_needed(problem) | {
             "pairs of places times pipeline_length": BYTES_PER_ROW * rows
         }
 
     def run(self, problem: PromptChunkingProblem, budget: Budget) -> Outcome:
-        """State the program, solve it, and read its path."""
+        """State the program, solve it, and extract the path of chunks."""
         offer_first_plan(problem, budget)
         return run_program(problem, FORMULATION, budget, 1e-9, solver=self.solver)
 
 
 def formulate(problem: PromptChunkingProblem) -> Any:
-    """Return the program as a Pyomo model; times are in parts of the time of one chunk.
+    """Return the program as a Pyomo model, with times as fractions of the time of the one-chunk
+    plan.
 
     Raises
     ------
@@ -83,18 +86,18 @@ def formulate(problem: PromptChunkingProblem) -> Any:
     program.chunks = pyo.Set(initialize=[(i, j) for j in range(1, M + 1) for i in range(j)])
     program.resources = pyo.RangeSet(0, clocks - 1)
 
-    # Variables: a chunk of the tokens between two places; when the chunk that ends at a place has
-    # left a resource
+    # Variables: whether a chunk spans the tokens between two places, and when the chunk that ends
+    # at a place has left a resource.
     program.takes = pyo.Var(program.chunks, domain=pyo.Binary)
     program.left = pyo.Var(program.resources, program.places, domain=pyo.NonNegativeReals)
 
-    # The time to the first token
+    # Objective: time to the first token.
     program.first_token = pyo.Objective(
         expr=program.left[clocks - 1, M] + problem.head_seconds / unit
     )
     program.known = pyo.Constraint(expr=program.first_token.expr <= UNITS * (1 + 1e-9))
 
-    # The chunks are a path from the first token to the last.
+    # The chunks form a path from the first token to the last.
     program.path = pyo.Constraint(
         program.places,
         rule=lambda p, k: (
@@ -106,7 +109,7 @@ def formulate(problem: PromptChunkingProblem) -> Any:
         expr=sum(program.takes[c] for c in program.chunks) <= problem.chunk_limit
     )
 
-    # A chunk passes the resources in order.
+    # A chunk passes through the resources in order.
     uses = resources(problem, {(i, j): ends[j] - ends[i] for i, j in program.chunks})
 
     def passes(p: Any, r: int, j: int) -> Any:
@@ -116,8 +119,9 @@ def formulate(problem: PromptChunkingProblem) -> Any:
         return p.left[r, j] >= arrived + lag / unit + busy
 
     def in_turn(p: Any, r: int, i: int, j: int) -> Any:
-        """The chunk i..j follows the one that ends at i; nothing that matters lasts longer than one
-        chunk.
+        """Order chunk i..j after the chunk that ends at i.
+
+        The big constant is the time of the one-chunk plan, which no relevant time exceeds.
         """
         if i == 0:
             return pyo.Constraint.Skip
@@ -136,8 +140,9 @@ def resources(
     """Return the resources in the order in which a chunk passes them: device, uplink, the stages of
     the cloud, downlink.
 
-    Each has three entries: the seconds of each chunk; the seconds from the end of a chunk at the
-    resource before to its earliest start here; and the minimum seconds between two chunks.
+    Each entry contains three values, in seconds: the time of each chunk at the resource, the
+    minimum time from the chunk's end at the previous resource to its start, and the minimum time
+    between two chunks.
     """
     g, mu, P = problem.cloud_delay, problem.background_tokens, problem.pipeline_length
     upload_token = problem.bytes_per_token / problem.uplink_bytes_per_second
@@ -166,7 +171,7 @@ def resources(
 
 
 def read(problem: PromptChunkingProblem, program: Any, value: Value) -> PromptChunkingPlan:
-    """Return the plan of a program's solution."""
+    """Return the plan that a solution of the program describes."""
     ends = sorted(j for i, j in program.chunks if value(program.takes[i, j]) > 0.5)
     step = problem.grid_tokens or 1
     return plan_of(np.diff([0, *(min(problem.prompt_tokens, step * j) for j in ends)]))

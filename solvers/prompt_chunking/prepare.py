@@ -1,4 +1,4 @@
-"""A problem as arrays for the kernels."""
+"""A prompt-chunking problem as arrays for the kernels."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from specopt.models.fields import Floats, Ints
 from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 
 SECONDS_PER_TOKEN = 1e-7
-"""Seconds per token to make the arrays, with room for a slow machine."""
+"""Time per token to build the arrays, in seconds, with a margin for slow machines."""
 
 
 @dataclass(frozen=True)
@@ -21,13 +21,13 @@ class Prepared:
     Parameters
     ----------
     position
-        Tokens before each place where a chunk may end, from 0 to N, shape (M + 1,).
+        Number of tokens before each place where a chunk may end, from 0 to N, shape (M + 1,).
     stage
-        g(mu + x) / P of a chunk of x tokens, shape (N + 1,).
+        Stage time g(mu + x) / P of a chunk of x tokens, in seconds, shape (N + 1,).
     prompt
-        Both and all other parameters, as the kernels take them.
+        Record of both arrays and all other parameters, for the kernels.
     most
-        The most chunks of any plan.
+        Maximum number of chunks of any plan.
     """
 
     position: Ints
@@ -37,12 +37,12 @@ class Prepared:
 
     @property
     def cells(self) -> int:
-        """M, the number of places where a chunk may end."""
+        """Number M of places where a chunk may end."""
         return len(self.position) - 1
 
     def chunks(self, bounds: Ints) -> Ints:
-        """Return the tokens of each chunk from the indices of all boundaries, the start and the end
-        included.
+        """Return the tokens of each chunk, given the indices of all boundaries including start and
+        end.
         """
         return np.diff(self.position[bounds])
 
@@ -81,7 +81,7 @@ def prepare(problem: PromptChunkingProblem) -> Prepared:
 
 
 def work_space(prepared: Prepared, most: int) -> Any:
-    """Return the work space of kernels that search plans up to a number of chunks."""
+    """Return the work space of kernels that search plans with at most `most` chunks."""
     from specopt.solvers.prompt_chunking.kernels.play import Work
 
     return Work(

@@ -1,5 +1,4 @@
-"""How a framework serves requests, by name: the schemes of paper 4, and planned chunks in place of
-those of Eq. 3.
+"""Serving schemes by name: the schemes of paper 4, and a scheme with planned chunks.
 
 ==============  ====================================================================================
 ``u-shape``     whole prompts, one token per round
@@ -22,13 +21,14 @@ _TREE = 8
 
 
 def as_scheme(workload: PromptWorkload, scheme: Scheme | str) -> Scheme:
-    """Return a scheme, which may be given by its name; how many tokens a round gains, the workload
-    says.
+    """Return a scheme, which may be specified by its name.
+
+    The workload determines how many tokens a round of a named scheme gains.
 
     Raises
     ------
     InvalidInput
-        If there is none of that name.
+        If no scheme has the given name.
     """
     found: Scheme = as_policy(
         scheme, {name: partial(_named, workload, name) for name in SCHEMES}, Scheme

@@ -3,17 +3,18 @@ compliance with SLAs.
 
 The simulation makes these assumptions beyond the event model of `prompt-chunking`:
 
-* Batching is continuous: whenever the first stage is free, everything that waits there enters one
-  batch, but at most one chunk of a prompt. A batch takes g(its tokens)/P per stage, so mu stands
-  for other requests.
-* A round of decoding drafts, computes the shallow states of what it sends, crosses the link, takes
-  part in one batch and comes back; all tokens of a round appear at once. TBT of a request is (last
-  - first token)/(tokens - 1).
-* "equation-3" takes mu from the moving average of the batches so far (Eq. 1), and g as it is. Where
-  Eq. 3 has no root the prompt is one chunk.
-* "server" is U-Sarathi: one message, chunks of a common token budget per batch, nothing comes back
+* Batching is continuous: whenever the first stage is free, all waiting work enters one batch, with
+  at most one chunk per prompt. A batch takes g(its tokens)/P per stage, so mu represents other
+  requests.
+* In a round of decoding, the device drafts, computes the shallow states of the tokens that it
+  sends, and sends them over the link; the round joins one batch and returns. All tokens of a round
+  appear together. The TBT of a request is (last - first token)/(tokens - 1).
+* "equation-3" uses the moving average of the batches so far as mu (Eq. 1), and g unchanged. If Eq.
+  3 has no root, the prompt is one chunk.
+* "server" is U-Sarathi: one message, chunks with a common token budget per batch, and no download
   before the prompt is complete.
-* Requests that count come after the warm-up; more arrive until all of those have ended.
+* Counted requests arrive after the warm-up; further requests arrive until all counted requests have
+  ended.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from specopt.solvers.simulation import Replications, Simulation, Tell, random_ke
 
 MAX_REQUESTS = 1_000_000
 SMOOTHING = 0.8
-"""alpha of Eq. 1."""
+"""Smoothing factor alpha of Eq. 1."""
 _MODES = {"planned": 0, "equation-3": 1, "whole": 0, "server": 2}
 Wait = Literal["none", "serial", "overlap"]
 _WAITS: tuple[Wait, ...] = ("none", "serial", "overlap")  # in the order of the kernel's codes
@@ -55,7 +56,7 @@ _ESTIMATES = {
     "stage_seconds": "stage_seconds",
     "batch_tokens": "batch_tokens",
     "busy_share": "busy_share",
-}  # of `PromptSimulation`, and the fields of a run
+}  # estimates of `PromptSimulation`, and the fields of a run
 _PROBLEM = (
     "bytes_per_token",
     "cloud_delay",
@@ -66,7 +67,7 @@ _PROBLEM = (
     "link_latency_seconds",
     "head_seconds",
 )
-"""Fields of a workload that are also those of the problem of each of its requests."""
+"""Fields that a workload shares with the problem of each of its requests."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,23 +77,25 @@ class ChunkingRun:
     Parameters
     ----------
     prompt_tokens, ttft_seconds, tbt_seconds
-        By request that counts; TBT is NaN for responses of one token, and both are if the run ended
-        before.
+        Prompt length, TTFT and TBT of each counted request. TBT is NaN for responses of one token;
+        both times are NaN if the run ended earlier.
     mean_ttft_seconds, mean_tbt_seconds, ttft_seconds_of_95_percent
-        Means over requests, and the TTFT that 95 % of the requests keep.
+        Means over requests, and the 95 % quantile of TTFT, in seconds.
     reached
-        By request: when the "first" and the "last" token came, "chunks" processed, "rounds" of
-        decoding, and draft steps that parallel drafting has taken off them ("hidden").
+        Record of each counted request: the times of the "first" and the "last" token, the "chunks"
+        processed, the "rounds" of decoding, and the draft steps saved by parallel drafting
+        ("hidden").
     stage_seconds, stage_seconds_std
-        Mean and standard deviation of the time of a batch on one GPU (Fig. 8).
+        Mean and standard deviation of the time of a batch on one GPU, in seconds (Fig. 8).
     batch_tokens, background_tokens
-        Mean tokens of a batch, and the mean of mu as Eq. 1 sees it.
+        Mean number of tokens per batch, and mean of mu as estimated by Eq. 1.
     busy_share
-        Share of time in which the first stage works.
+        Fraction of time in which the first stage is busy.
     batches, events, seconds
-        Batches that count, all events, computing time without planning and compilation.
+        Number of counted batches, number of all events, and computing time in seconds without
+        planning and compilation.
     log
-        The first batches: "start", "prompt_tokens", "round_tokens", and "seconds" per stage.
+        First batches, with "start", "prompt_tokens", "round_tokens", and "seconds" per stage.
     """
 
     prompt_tokens: Ints = field(repr=False)
@@ -117,17 +120,17 @@ class ChunkingRun:
 class PromptSimulation(Simulation):
     """The results of a scheme for each run.
 
-    `estimates` are the means over requests of TTFT ("ttft_seconds") and TBT ("tbt_seconds"), the
-    TTFT that 95 % of the requests keep, and figures of the cloud.
+    `estimates` contains the means over requests of TTFT ("ttft_seconds") and TBT ("tbt_seconds"),
+    the 95 % quantile of TTFT, and statistics of the cloud.
 
     Parameters
     ----------
     scheme
         The scheme that was simulated.
     requests, warm_up_requests
-        Of every run: those that count, and those before them.
+        Number of counted requests in every run, and number of requests before them.
     runs
-        By replication.
+        Results of the runs, by replication.
     """
 
     kind = PromptChunkingProblem.kind
@@ -138,7 +141,7 @@ class PromptSimulation(Simulation):
 
     @property
     def facts(self) -> dict[str, str]:
-        """How many requests."""
+        """The number of requests."""
         return {
             "requests": (
                 f"{self.requests} per replication, after {self.warm_up_requests} warm-up requests"
@@ -147,22 +150,22 @@ class PromptSimulation(Simulation):
 
     @property
     def mean_ttft_seconds(self) -> float:
-        """Time to the first token."""
+        """Mean time to first token, in seconds."""
         return self.estimates["ttft_seconds"].mean
 
     @property
     def mean_tbt_seconds(self) -> float:
-        """Time between tokens."""
+        """Mean time between tokens, in seconds."""
         return self.estimates["tbt_seconds"].mean
 
     @property
     def stage_seconds(self) -> float:
-        """Computation per GPU and batch."""
+        """Mean computing time of a batch on one GPU, in seconds."""
         return self.estimates["stage_seconds"].mean
 
     @property
     def stage_seconds_std(self) -> float:
-        """Its standard deviation within a run."""
+        """Standard deviation of that time within a run, averaged over runs, in seconds."""
         return statistics.fmean(run.stage_seconds_std for run in self.runs)
 
 
@@ -178,20 +181,20 @@ def simulate(
     wait: Wait = "none",
     download: Download = "all",
 ) -> PromptSimulation:
-    """Simulate requests until those that count are complete, several times.
+    """Run the simulation several times, each until the counted requests are complete.
 
     Parameters
     ----------
     workload, policy
-        What is asked of the cloud, and how it is served: a scheme, its name, or a `specopt.Policy`
-        that cuts prompts in place of Eq. 3 of "hat". The policy is given a `State` and returns the
-        tokens of the next chunk.
+        The requests to the cloud, and how they are served: a scheme, its name, or a
+        `specopt.Policy` that cuts prompts in place of Eq. 3 of "hat". The policy receives a `State`
+        and returns the number of tokens of the next chunk.
     seed
-        Of the first run; the others follow.
+        Random seed of the first run; the seeds of the other runs follow from it.
     replications
-        How many runs.
+        Number of runs.
     callback
-        Called after every run with the runs done and their mean TTFT.
+        Function called after every run with the number of completed runs and their mean TTFT.
     requests, warm_up_requests
         As in `run_once`.
     wait, download
@@ -236,20 +239,21 @@ def run_once(
     warm_up_requests: int = 200,
     **options: Any,
 ) -> ChunkingRun:
-    """Simulate drawn requests until those that count are complete.
+    """Simulate random requests until the counted requests are complete.
 
     For schemes whose chunking is "planned", the method ``geometric`` plans the chunks of every
-    request. The background tokens of its problems are the mean under "equation-3", from a run
-    before.
+    request. The background tokens of its problems are the mean under "equation-3", from a
+    preliminary run.
 
     Parameters
     ----------
     workload, scheme
-        What is asked of the cloud, and how it is served.
+        The requests to the cloud, and how they are served.
     requests, warm_up_requests
-        Requests that count, and those before them; as many as both together may arrive after them.
+        Number of counted requests, and number of requests before them. At most the same total
+        number of requests arrives afterwards.
     seed
-        The same seed gives the same requests under any scheme.
+        Random seed. The same seed yields the same requests under any scheme.
     options
         Options of `play`.
 
@@ -278,7 +282,7 @@ def run_once(
 
 
 def draw(workload: PromptWorkload, count: int, seed: int = 0) -> NDArray[Any]:
-    """Draw requests of a workload in order of arrival, as rows of the kernel: the same for every
+    """Draw the requests of a workload in order of arrival, as kernel rows; the same for every
     scheme.
     """
     random = random_generator(seed)
@@ -296,8 +300,8 @@ def draw(workload: PromptWorkload, count: int, seed: int = 0) -> NDArray[Any]:
 def problem_of(
     workload: PromptWorkload, request: Any, background_tokens: float
 ) -> PromptChunkingProblem:
-    """Return the prompt-chunking problem of one request among other requests of given tokens per
-    batch.
+    """Return the prompt-chunking problem of one request, with a given mean number of background
+    tokens per batch.
     """
     return PromptChunkingProblem(
         prompt_tokens=int(request["prompt"]),
@@ -329,18 +333,19 @@ def play(
     workload, scheme, seed
         As in `run_once`.
     drawn
-        Requests in order of arrival: rows as `draw` returns them.
+        Requests in order of arrival, as rows returned by `draw`.
     plans
         Chunk sizes by request.
     counted
-        First request that counts and the first after it that does not; None: all.
+        Index of the first counted request, and of the first request after the counted requests;
+        None counts all.
     wait
-        What a chunk waits for besides the batches of the run: g(background)/P as in the event model
-        of `prompt-chunking`. "none" unless `background_tokens` stands for other requests.
+        Time that a chunk waits besides the batches of the run: g(background)/P as in the event
+        model of `prompt-chunking`. Use "none" unless `background_tokens` represents other requests.
     download
-        Whether all states of a prompt come back, or those of the last token.
+        Whether all states of a prompt come back, or only those of the last token.
     log_batches
-        How many batches to log.
+        Number of batches to log.
     policy
         Policy that cuts prompts in place of Eq. 3, or None.
 
@@ -405,18 +410,18 @@ def play(
 
 @dataclass(frozen=True)
 class State:
-    """What a policy sees when a device may send the next chunk of a prompt.
+    """The state that a policy sees when a device may send the next chunk of a prompt.
 
     Parameters
     ----------
     arrival_seconds, prompt_tokens
-        Of the request.
+        Arrival time of the request in seconds, and its prompt length.
     chunk, left_tokens
-        Chunks that were sent, and tokens of the prompt that are left.
+        Number of chunks already sent, and number of tokens left in the prompt.
     uplink_bytes_per_second
-        Of the device.
+        Uplink rate of the device.
     equation_3_tokens
-        The chunk that Eq. 3 gives.
+        Chunk size according to Eq. 3.
     """
 
     arrival_seconds: float
@@ -428,12 +433,12 @@ class State:
 
 
 def _twin(policy: OwnPolicy, workload: PromptWorkload, seed: int) -> Any:
-    """Return the event loop as plain Python, around a policy of one's own."""
+    """Return the event loop in plain Python, with a user-defined policy."""
     known: dict[tuple[float, int], int] = {}
 
     def size(serving: Any, request: Any, chunk: int, left: int, every: int) -> int:
         key = float(request.arrival), int(chunk)
-        if key not in known:  # the loop asks when a chunk leaves, and when it arrives
+        if key not in known:  # the loop asks twice: when a chunk leaves, and when it arrives
             state = State(
                 key[0],
                 int(request.prompt),
@@ -455,8 +460,8 @@ def _twin(policy: OwnPolicy, workload: PromptWorkload, seed: int) -> Any:
 def _flat(
     scheme: Scheme, prompt_tokens: Ints, plans: Sequence[Sequence[int] | Ints] | None
 ) -> tuple[Ints, Ints]:
-    """Return where the chunks of each request begin in one column, and the column."""
-    if scheme.chunking != "planned":  # one chunk per prompt; not used where Eq. 3 or the server cut
+    """Return the index of each request's first chunk, and the array of all chunks."""
+    if scheme.chunking != "planned":  # one chunk per prompt; unused if Eq. 3 or the server cuts
         return np.arange(len(prompt_tokens)), prompt_tokens.copy()
     if (
         plans is None

@@ -19,15 +19,15 @@ from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.stand_in import StandIn
 
 FEW_TASKS = 6
-"""Number of tasks up to which enumeration is faster than the bounds for known lengths."""
+"""Maximum number of tasks for which enumeration is faster than the bounds for known lengths."""
 
 
 @dataclass(frozen=True)
 class AutoServing(Auto):
-    """The exact search for conservative lengths. For known lengths, local search and column
-    generation, and enumeration if there are few tasks.
+    """The exact search for conservative lengths; for known lengths, local search and column
+    generation, or enumeration if there are few tasks.
 
-    For a rate per task or predicted lengths, the method `stand-in`.
+    Problems with a rate per task or predicted lengths use the method `stand-in`.
     """
 
     solves = ServingLatencyProblem
@@ -35,7 +35,7 @@ class AutoServing(Auto):
     instead = (StandIn, Algorithm1, HeuristicBatching)
 
     def order_for(self, problem: ServingLatencyProblem) -> tuple[type[Method], ...]:
-        """Return the members; of very few tasks every plan is rated first."""
+        """Return the methods to try in order; for very few tasks, enumeration is first."""
         if problem.tasks > FEW_TASKS or problem.output_lengths == "conservative":
             return self.order
         return BruteForce, Exact, LengthAware
@@ -43,9 +43,7 @@ class AutoServing(Auto):
     def repaired(
         self, problem: ServingLatencyProblem, plan: ServingLatencyPlan
     ) -> ServingLatencyPlan:
-        """Return the plan without the tasks that there are no more, each new one in a batch of its
-        own.
-        """
+        """Return the plan without removed tasks, and with each new task in a batch of its own."""
         prepared = prepare(problem, plan.mechanism)
         place = np.argsort(prepared.order)
         batches = [[int(place[k]) for k in batch if k < problem.tasks] for batch in plan.batches]

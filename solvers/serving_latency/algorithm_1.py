@@ -2,14 +2,14 @@
 length.
 
 Tasks are sorted by input length. Y[i, n, 0] and Y[i, n, 1] are the times at which both stages have
-finished the first i tasks at step n. The partition of those tasks is the one of least total latency
-(Eq. 29-32, with the corrections of the misprints: ``max{Y[j-1,n,0] + T^d, Y[j-1,n,1]} + T^v``).
-It is a heuristic because it keeps one partition per prefix. Batches run in ascending order of
-input length.
+finished the first i tasks at step n. They refer to the partition of those tasks with the smallest
+total latency (Eq. 29-32, with misprints corrected: ``max{Y[j-1,n,0] + T^d, Y[j-1,n,1]} + T^v``).
+The algorithm is a heuristic because it keeps one partition per prefix. Batches run in ascending
+order of input length.
 
-The completion times are kept as functions of n, convex and piecewise linear, instead of one number
-per step. The cost is O(K^2 P) per speculation length, with P linear pieces (a handful), whatever
-the number of steps N.
+The completion times are stored as convex, piecewise linear functions of n, instead of one number
+per step. The cost is O(K^2 P) per speculation length, where P is the number of linear pieces (a
+handful), independent of the number of steps N.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ TIE = 1e-12
 
 @dataclass(frozen=True)
 class Algorithm1(ServingLatencyMethod):
-    """Run the paper's dynamic program per speculation length, with optimal bandwidth shares."""
+    """Run the paper's dynamic program for each speculation length, with optimal bandwidth
+    shares.
+    """
 
     name = "algorithm-1"
     source = "paper 1, Algorithm 1, Eq. 27-33"
@@ -47,22 +49,23 @@ class Algorithm1(ServingLatencyMethod):
     takes = (PIPELINED,)
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Run the dynamic program for every l and keep the best; on known lengths it plans with
-        O_max.
+        """Run the dynamic program for every l and keep the best plan; known lengths are planned
+        with O_max.
         """
         (prepared,) = begun(problem, budget)
         return certify(prepared, self.plan(prepared, budget), budget)
 
     def plan(self, prepared: Prepared, budget: Budget) -> ServingLatencyPlan:
-        """Return the plan that the method chooses."""
+        """Return the plan that the method selects."""
         return best_plan(prepared, budget)
 
 
 def best_plan(
     prepared: Prepared, budget: Budget, shares: Floats | None = None, lengths: Sequence[int] = ()
 ) -> ServingLatencyPlan:
-    """Return Algorithm 1's batches at the best of some speculation lengths (default: all), with
-    optimal shares unless given.
+    """Return Algorithm 1's batches at the best of the given speculation lengths.
+
+    By default, all lengths are tried, and the shares are optimal.
     """
     lengths = lengths or prepared.lengths
     best, plan = np.inf, None
@@ -71,7 +74,7 @@ def best_plan(
         if batches is not None and (plan is None or seconds < best * (1 - TIE)):
             best, plan = seconds, prepared.plan(batches, length, shares)
             budget.offer(plan)
-    if plan is None:  # known lengths fit although O_max, with which it plans, does not
+    if plan is None:  # with known lengths, the assumed O_max may exceed the memory
         batches = quick_batches(prepared)
         assert batches is not None, "every task fits alone"
         plan = prepared.plan(batches, lengths[0], shares)

@@ -1,9 +1,10 @@
-"""The baselines of paper 1 (Sec. IV): batches of one size, and two changes of Algorithm 1.
+"""The baselines of paper 1 (Sec. IV): batches of equal size, and two variants of Algorithm 1.
 
-Batches of one size hold tasks sorted by input length, and the last batch takes the rest. These
-baselines differ in the sizes that they try; every speculation length is tried. The paper's other
-two baselines are problems, not methods: "SD without pipeline" is a pipelined plan judged on the
-`sequential` problem, autoregressive serving is `heuristic-batching` on the `autoregressive` one.
+Batches of equal size contain tasks sorted by input length, and the last batch contains the
+remaining tasks. These baselines differ in the sizes that they try; all of them try every
+speculation length. The paper's other two baselines are problems, not methods: "SD without pipeline"
+is a pipelined plan judged on the `sequential` problem, and autoregressive serving is
+`heuristic-batching` on the `autoregressive` problem.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _SECONDS_PER_PAIR = 1e-9
 
 @dataclass(frozen=True)
 class EqualSizes(ServingLatencyMethod):
-    """Base of the baselines with batches of one size."""
+    """Base class of the baselines with batches of equal size."""
 
     complexity = "O(l_max M N) per size tried, M batches"
     guarantee = "none"
@@ -63,13 +64,13 @@ class EqualSizes(ServingLatencyMethod):
 def inference_seconds(prepared: Prepared, batches: Batches, length: int, budget: Budget) -> float:
     """Return T_inf of batches of sorted positions, in pipeline order (Eq. 20-22)."""
     if prepared.problem.output_lengths == "known":
-        budget.check(_SECONDS_PER_PAIR * len(batches) ** 2)  # of a call that cannot be interrupted
+        budget.check(_SECONDS_PER_PAIR * len(batches) ** 2)  # the call cannot be interrupted
     slot = np.repeat(np.arange(len(batches)), [len(batch) for batch in batches])
     return rate(stages(prepared, length), slot, len(batches), budget.load("serving_latency.plans"))
 
 
 def largest_feasible(prepared: Prepared, size: int) -> Batches:
-    """Return slices of the given size, or of the largest smaller one at which every batch fits."""
+    """Return slices of the given size, or of the largest smaller size at which every batch fits."""
     for smaller in range(min(size, prepared.tasks), 1, -1):
         batches = slices_of(prepared.tasks, smaller)
         if feasible(prepared, batches):
@@ -89,7 +90,7 @@ class NoBatching(EqualSizes):
         return prepared.tasks
 
     def batches(self, prepared: Prepared, length: int, budget: Budget) -> Batches:
-        """Batch no tasks."""
+        """Return one batch per task."""
         return slices_of(prepared.tasks, 1)
 
 
@@ -100,7 +101,7 @@ class StaticBatching(EqualSizes):
     Parameters
     ----------
     size
-        Tasks per batch; a smaller size is used where this one does not fit the memory.
+        Number of tasks per batch; if this size does not fit the memory, a smaller size is used.
     """
 
     size: PositiveInt = 8
@@ -109,7 +110,7 @@ class StaticBatching(EqualSizes):
     source = "paper 1, Sec. IV-B, benchmark 1"
 
     def batches(self, prepared: Prepared, length: int, budget: Budget) -> Batches:
-        """Batch by the fixed size."""
+        """Return batches of the fixed size."""
         return largest_feasible(prepared, self.size)
 
 
@@ -121,7 +122,7 @@ class MaxBatching(EqualSizes):
     source = "paper 1, Sec. IV-B, benchmark 2"
 
     def batches(self, prepared: Prepared, length: int, budget: Budget) -> Batches:
-        """Batch by the largest size that fits any tasks."""
+        """Return batches of the largest size that fits for any tasks."""
         longest = float(prepared.inputs.max()), float(prepared.outputs.max())
         return slices_of(prepared.tasks, max(1, prepared.largest(*longest)))
 
@@ -134,7 +135,7 @@ class HeuristicBatching(EqualSizes):
     Parameters
     ----------
     first_size
-        The size to begin with.
+        First batch size to try.
     """
 
     first_size: PositiveInt = 2
@@ -143,7 +144,7 @@ class HeuristicBatching(EqualSizes):
     source = "paper 1, Sec. IV-A, benchmark 4, and Sec. IV-B, benchmark 3"
 
     def batches(self, prepared: Prepared, length: int, budget: Budget) -> Batches:
-        """Return batches of the last size before the latency rises."""
+        """Return batches of the last size before the latency increases."""
         previous, found, check = np.inf, None, budget.pace()
         for size in range(min(self.first_size, prepared.tasks), prepared.tasks + 1):
             check()
@@ -164,7 +165,7 @@ class FixedLength(Algorithm1):
     Parameters
     ----------
     length
-        Draft tokens per step; l_max if that is smaller.
+        Number of draft tokens per step; l_max if that is smaller.
     """
 
     length: PositiveInt = 7
@@ -190,7 +191,7 @@ class UniformBandwidth(Algorithm1):
     complexity = "O(l_max K^2)"
 
     def plan(self, prepared: Prepared, budget: Budget) -> ServingLatencyPlan:
-        """Take Algorithm 1's batches and speculation length with shares 1/K."""
+        """Return Algorithm 1's batches and speculation length with shares 1/K."""
         return best_plan(prepared, budget, np.full(prepared.tasks, 1.0 / prepared.tasks))
 
 

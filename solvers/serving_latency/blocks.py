@@ -1,9 +1,10 @@
-"""Costs of blocks of tasks at one speculation length: which fit, their stage times by scenario, and
-coarser ones.
+"""Costs of blocks of tasks at one speculation length: the blocks that fit, their stage times by
+scenario, and coarser tables.
 
-Bounds run over all blocks (e, b). Where those are too many, the tasks are cut into *cells* of equal
-(real) size, and blocks begin and end between cells only. `coarsened` lowers the costs so that this
-loses no bound: see there.
+A block (e, b) consists of b consecutive tasks in sorted order and ends with task e. Bounds run over
+all blocks. If there are too many, the tasks are divided into *cells* of equal (real) size, and
+blocks begin and end only between cells. `coarsened` lowers the costs so that the bounds remain
+valid.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import Stages
 
 RANGES = 3
-"""Decoding steps are bounded in this many ranges."""
+"""Number of ranges into which the decoding steps are divided for the bounds."""
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,13 @@ class Tables:
     linear
         Whether stage times are affine in the size.
     d, v
-        Draft and verify times [s, b, e]; if linear [s, 0, e] per cell and [s, 1, e] per batch.
+        Draft and verify times [s, b, e]; if linear, [s, 0, e] per cell and [s, 1, e] per batch.
     width
-        Most cells of a block by its end.
+        Maximum number of cells of a block, by its end.
     least
-        Fewest cells of a block.
+        Minimum number of cells of a block.
     cell
-        Tasks per cell.
+        Number of tasks per cell.
     """
 
     linear: bool
@@ -48,7 +49,7 @@ class Tables:
 
     @property
     def arrays(self) -> tuple[bool, Floats, Floats, Ints]:
-        """The fields of the kernels' record `Costs`."""
+        """Fields of the kernels' record `Costs`."""
         return self.linear, self.d, self.v, self.width
 
     @property
@@ -63,8 +64,9 @@ class Tables:
 
     @property
     def last(self) -> Ints:
-        """Last end at which a block of b fits, for b = 0.. to the largest: wide ones fit early
-        only.
+        """Last end at which a block of b cells fits, for b from 0 to the largest size.
+
+        Wide blocks fit only at early ends.
         """
         found = np.full(int(self.width.max()) + 1, self.cells, np.int64)
         for end, size in enumerate(self.width):
@@ -72,21 +74,21 @@ class Tables:
         return found
 
     def costs(self, table: Floats, layers: Ints | slice, ends: Ints, sizes: Ints) -> Floats:
-        """Return the costs of blocks in layers of a table like these."""
+        """Return the costs of blocks in some layers of a table with the layout of `d` and `v`."""
         if self.linear:
             return sizes * table[layers, 0, ends] + table[layers, 1, ends]
         return table[layers, sizes, ends]
 
     def times(self, ends: Ints, sizes: Ints) -> list[Floats]:
-        """Return draft and verify time of blocks over all steps."""
+        """Return the draft and verify times of blocks, summed over all steps."""
         return [
             self.costs(table, slice(None), ends, sizes).sum(axis=0) for table in (self.d, self.v)
         ]
 
 
 def widths(prepared: Prepared) -> Ints:
-    """Return, for every end e = 1..K, the largest block that ends there and fits; conservative
-    output lengths.
+    """Return the size of the largest block that fits at every end e = 1..K, for conservative output
+    lengths.
     """
     outputs = float(prepared.problem.longest_output)
     different, place = np.unique(prepared.inputs, return_inverse=True)
@@ -95,14 +97,14 @@ def widths(prepared: Prepared) -> Ints:
 
 
 def range_starts(steps: int, ranges: int) -> Ints:
-    """Return where the prefill step and the ranges of decoding steps begin, and where the last one
-    ends.
+    """Return the first steps of the prefill and of the ranges of decoding steps, and the final
+    end.
     """
     return np.concatenate(([1], 2 + (steps - 1) * np.arange(ranges + 1) // ranges))
 
 
 def scenario_tables(at: Stages, width: Ints, kernels: Any) -> Tables:
-    """Return the stage times of all blocks by scenario: the prefill step, and ranges of decoding
+    """Return the stage times of all blocks by scenario: the prefill step and ranges of decoding
     steps.
     """
     steps, tasks = int(at.steps[0]), at.prepared.tasks
@@ -110,7 +112,7 @@ def scenario_tables(at: Stages, width: Ints, kernels: Any) -> Tables:
     filled = np.minimum(width, 1) if at.linear else width
     d, v = np.zeros((2, RANGES + 1, int(filled.max()) + 1, tasks + 1))
     kernels.scenario_tables(at.data, filled, starts, d, v)
-    if at.linear:  # a batch of b costs the overheads and b times what is left of one alone
+    if at.linear:  # a batch of b costs the overheads plus b times the rest of a batch of one
         for table, passes, pieces in (
             (d, at.length, at.arrays[2][0]),
             (v, 1, at.arrays[2][1]),
@@ -121,16 +123,17 @@ def scenario_tables(at: Stages, width: Ints, kernels: Any) -> Tables:
 
 
 def coarsened(tables: Tables, cells: int) -> Tables | None:
-    """Return tables over fewer cells in which no plan costs more, weighted as may be; None if that
-    is not possible.
+    """Return tables over fewer cells in which no plan costs more; None if that is not possible.
 
-    Take a plan whose block ends lie anywhere, and round them all up or down to ends of cells by one
-    random threshold, each in the mean to itself. Sizes are then rounded up or down, too, and some
-    blocks may become empty. Let rates R be linear on every cell, nowhere above those of the tables
-    and not falling. The block of the tasks i..x costs (X - I) R(X) when rounded. In the mean that
-    is at most (x - i) R(x) plus the excess of the chord of X R(X), a quarter of the cell times the
-    growth of R over it. Rounded up and down together, i and R go, at worst, apart. The fixed cost
-    of a batch is lowered by that much. So some rounded plan costs no more than the plan.
+    The costs remain valid for any weights of the scenarios. Consider a plan with arbitrary block
+    ends, and round all ends up or down to ends of cells by one random threshold, so that each end
+    is unchanged on average. The sizes are then also rounded up or down, and some blocks may become
+    empty. Let the rates R be linear on every cell, non-decreasing, and nowhere above those of the
+    tables. The block of the tasks i..x costs (X - I) R(X) when rounded. On average, that is at most
+    (x - i) R(x) plus the excess of the chord of X R(X), which is a quarter of the cell times the
+    growth of R over it. Rounding i and R together can at worst move them apart, so the fixed cost
+    of a batch is lowered by that amount. Hence some rounded plan costs no more than the original
+    plan.
     """
     tasks = tables.cells
     if not tables.linear or tables.least == 0 or not 1 <= cells < tasks:
@@ -151,7 +154,7 @@ def coarsened(tables: Tables, cells: int) -> Tables | None:
             new[0] = cell * rough
             new[1] = fine[1, 1] - _of_both_cells(0.25 * np.diff(new[0]))
         coarse.append(found)
-    if np.minimum(*coarse)[:, 1].sum(axis=0).min() < 0.0:  # a pool may leave out empty blocks
+    if np.minimum(*coarse)[:, 1].sum(axis=0).min() < 0.0:  # a pool may omit empty blocks
         return None
     width = np.zeros(cells + 1, np.int64)
     most = np.ceil(tables.width / cell).astype(np.int64)
@@ -162,5 +165,5 @@ def coarsened(tables: Tables, cells: int) -> Tables | None:
 
 
 def _of_both_cells(values: Floats) -> Floats:
-    """Return, for every end of a cell, the larger value of the cells on its sides."""
+    """Return the larger value of the two adjacent cells for every end of a cell."""
     return np.asarray(np.maximum(np.append(values, values[-1]), np.append(values[0], values)))

@@ -2,41 +2,44 @@
 bound.
 
 The sequential and autoregressive mechanisms are additive over batches: the shortest path over
-contiguous batches is their optimum. For the pipelined mechanism the search behind `exact` is
-stopped before it enumerates: stage sums, then Lagrangian bounds over pipeline positions, see
-`specopt.solvers.serving_latency.pipelined`.
+contiguous batches is their optimum. For the pipelined mechanism, the search behind `exact` runs
+until it would enumerate: it computes stage sums, then Lagrangian bounds over pipeline positions,
+see `specopt.solvers.serving_latency.pipelined`.
 
 Known output lengths need another argument: form new batches at every decoding step.
 
-A static plan's batches stay together until their longest member has finished. If tasks could be
-batched again before every step, finished ones would leave at once and padding would shrink.
+The batches of a static plan stay together until their longest task has finished. If tasks could be
+batched again before every step, finished tasks would leave immediately and padding would shrink.
 
-Take any plan and a range of steps with first step a and last step z. The tasks that take part in
-all of them are A = {k : n_k >= z}. Remove all others from the plan's batches: sizes and maxima
-shrink, batches vanish, stage times do not rise, memory is kept. The batches of A that are left are
-the same at every step of the range, because no task of A finishes before z. At each step the
-makespan (Eq. 20) is at least "all drafting, then the last verification" and at least "the first
-drafting, then all verification". Hence it is at least any mixture of the two, which adds up over
-batches and over the steps of the range. So the range takes at least the least such cost over
+Consider any plan and a range of steps with first step a and last step z. The tasks that take part
+in all of them are A = {k : n_k >= z}. Remove all other tasks from the plan's batches: sizes and
+maxima shrink, batches vanish, stage times do not increase, and memory limits still hold. The
+remaining batches of A are the same at every step of the range, because no task of A finishes before
+z. At each step, the makespan (Eq. 20) is at least "all drafting, then the last verification" and at
+least "the first drafting, then all verification". Hence it is at least any mixture of the two,
+which is additive over batches and over the steps of the range. So the duration of the range is at
+least the minimum of this cost over
 
-* all partitions of A into batches, one of them first and one last (maybe the same), where
-* a batch of b tasks with longest input I must keep b kv (I + O_b) <= free, O_b the b-th smallest
-  output length in A.
+* all partitions of A into batches, with one batch first and one batch last (maybe the same), where
+* a batch of b tasks with longest input I must satisfy b kv (I + O_b) <= free, where O_b is the b-th
+  smallest output length in A.
 
-Contiguity in sorted input length holds *there*: keep the sizes and roles, and hand out the tasks in
-sorted order to the batches sorted by longest input. No longest input grows, so neither costs nor
-that relaxed memory grow. (It does not hold for plans: outputs matter to those.) The least cost is a
-shortest path; the weight of the mixture is free in each range and chosen to raise it. Without
-overlap a step lasts the sum of its stage times, and no mixture is needed.
+In this relaxation, batches can be assumed contiguous in sorted input length: keep the sizes and
+roles, and distribute the tasks in sorted order to the batches sorted by longest input. No longest
+input grows, so neither costs nor the relaxed memory grow. (The assumption is not valid for plans,
+because outputs matter to them.) The minimum cost is a shortest path; the weight of the mixture is
+free in each range and is chosen to raise the bound. Without overlap, a step lasts the sum of its
+stage times, and no mixture is needed.
 
-Ranges end where tasks finish, so the cost does not depend on the number of steps; where there are
-too many, several are taken together.
+Ranges end where tasks finish, so the cost does not depend on the number of steps; if there are too
+many ranges, several are combined.
 
-Of many tasks another bound is closer, and takes a sort of the tasks only. A step lasts at least as
-long as all drafting in it, and as all verification. A pass of b tasks lasts at least as long as any
-piece of the runtime says of their own operations, which padding only adds to, and of one overhead.
-Each of them pays one share in so many of that as the largest batch has tasks that could hold it:
-with its own lengths, as no longest ones in its batch are shorter.
+For many tasks, another bound is tighter and needs only a sort of the tasks. A step lasts at least
+as long as all drafting in it, and as all verification in it. For each piece of a runtime, a pass of
+b tasks lasts at least the time of the tasks' own operations, since padding only adds to them, plus
+one overhead. Each task pays an equal share of the overhead, as if its batch were the largest that
+could contain it. That size follows from the task's own lengths, since the longest lengths of its
+batch are no shorter.
 """
 
 from __future__ import annotations
@@ -51,16 +54,16 @@ from specopt.solvers.serving_latency.pipelined import PipelinedSearch
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import Stages, stages
 
-_ENTRIES = 3_000_000  # batches rated per speculation length, about: more ranges are taken together
+_ENTRIES = 3_000_000  # batches rated per speculation length, roughly; above it, ranges are combined
 _ENTRIES_PER_CALL = 500_000
-_SECONDS_PER_STEP = 5e-7  # of `summed_bound`, for each decoding step
-_SECONDS_PER_ENTRY = 2e-8, 2e-7  # of runtimes with one piece, with several, roughly
+_SECONDS_PER_STEP = 5e-7  # per decoding step, for `summed_bound`
+_SECONDS_PER_ENTRY = 2e-8, 2e-7  # for runtimes with one piece and with several pieces, roughly
 
 
 def lower_bound(prepared: Prepared, budget: Budget) -> float:
-    """Return a bound on the objective of every plan under this mechanism.
+    """Return a lower bound on the objective of every plan under this mechanism.
 
-    The budget must hold a plan; its objective is the largest bound that is worth proving.
+    The budget must hold a plan; its objective is the largest bound that is useful to prove.
     """
     if prepared.problem.output_lengths == "known":
         return rebatching_bound(prepared, budget)
@@ -69,7 +72,7 @@ def lower_bound(prepared: Prepared, budget: Budget) -> float:
             additive_batches(prepared, length, 1.0, 1.0, budget)[1] for length in prepared.lengths
         )
         return prepared.communication_seconds + min(sums)
-    # plans that the search meets on the way are not the method's own and are not offered
+    # plans found during the search do not belong to the method and are not offered
     own = Budget(prepared.problem, time_limit=budget.remaining, memory_limit=budget.memory_limit)
     own.objective = budget.objective
     search = PipelinedSearch(prepared, own)
@@ -81,7 +84,7 @@ def lower_bound(prepared: Prepared, budget: Budget) -> float:
 
 
 def rebatching_bound(prepared: Prepared, budget: Budget) -> float:
-    """Return a lower bound on the objective of every plan under this mechanism; known output
+    """Return a lower bound on the objective of every plan under this mechanism, for known output
     lengths.
     """
     bounds = []
@@ -93,13 +96,15 @@ def rebatching_bound(prepared: Prepared, budget: Budget) -> float:
 
 
 def seconds_to_bound(prepared: Prepared, length: int) -> float:
-    """Return about how many seconds `summed_bound` takes."""
+    """Estimate how long `summed_bound` takes, in seconds."""
     return 0.0 if prepared.tabled else _SECONDS_PER_STEP * stages(prepared, length).steps.max()
 
 
 def summed_bound(prepared: Prepared, length: int, alone: bool = False) -> float:
-    """Return a lower bound on T_inf of every plan at one speculation length, or of tasks alone in
-    their batches; zero where runtimes are tabled.
+    """Return a lower bound on T_inf of every plan at one speculation length.
+
+    If `alone`, the bound holds for plans in which every task is alone in its batch. The bound is
+    zero if the runtimes are tables.
     """
     if prepared.tabled:
         return 0.0
@@ -130,7 +135,7 @@ def inference_bound(at: Stages, budget: Budget) -> float:
     """Return a lower bound on T_inf of every plan at one speculation length."""
     ends = ends_of(at.steps)
     room = max(8, int(_ENTRIES / entries(at)))
-    if len(ends) - 1 > room:  # the prefill step, then ranges of about equally many finishing tasks
+    if len(ends) - 1 > room:  # the prefill, then ranges in which about equally many tasks finish
         ends = np.unique(
             np.concatenate([ends[:2], ends[np.linspace(1, len(ends) - 1, room, dtype=np.int64)]])
         )
@@ -149,12 +154,12 @@ def inference_bound(at: Stages, budget: Budget) -> float:
 
 
 def ends_of(steps: Ints) -> Ints:
-    """Return 0, 1 and every step after which a task has finished."""
+    """Return 0, 1, and every step after which a task has finished."""
     return np.unique(np.concatenate([[0, 1], steps]))
 
 
 def entries(at: Stages) -> float:
-    """Return about how many batches of sorted tasks fit the memory."""
+    """Estimate the number of batches of sorted tasks that fit the memory."""
     prepared = at.prepared
     room = prepared.room_for(float(prepared.inputs.mean() + prepared.outputs.min()))
     return max(1.0, prepared.tasks * max(1.0, min(prepared.tasks / 2, room)))

@@ -1,8 +1,8 @@
-"""Brute force: every partition into batches, every pipeline order, every speculation length.
+"""Brute force: every partition into batches, every pipeline order and every speculation length.
 
-Ordered set partitions are enumerated as sequences of disjoint subsets; stage times of every subset
-are tabled per step. No contiguity or order is assumed, so every other method is tested against it,
-also for known output lengths.
+Ordered set partitions are enumerated as sequences of disjoint subsets; tables hold the stage times
+of every subset at every step. No contiguity or order is assumed, so every other method is tested
+against this one, also for known output lengths.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class BruteForce(ServingLatencyMethod):
     forms = ()
 
     def bytes_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
-        """Return the bytes of the stage times of all subsets at all steps."""
+        """Return the memory for the stage times of all subsets at all steps, in bytes."""
         steps = int(problem.planned_output_tokens.max())
         if problem.mechanism not in ("any", "autoregressive") and problem.rounds == "mean":
             steps = decoding_steps(steps, expected_tokens_per_step(problem.common_rate, 1))
@@ -43,20 +43,22 @@ class BruteForce(ServingLatencyMethod):
         return {"output_tokens": 16.0 * (2**tasks + tasks * (tasks + 1)) * steps}
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Enumerate under each mechanism."""
+        """Enumerate all plans under each mechanism."""
         return best_of_mechanisms(
             problem, budget, lambda prepared: self._enumerate(prepared, budget)
         )
 
     def _enumerate(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Enumerate, one speculation length and first batch at a time."""
+        """Enumerate all plans, one speculation length and first batch at a time."""
         kernels = budget.load("serving_latency.enumeration")
         tasks = prepared.tasks
         subsets = 1 << tasks
         best, plan = np.inf, None
 
         def search(first: int) -> tuple[float, Ints]:
-            """Return the least T_inf after a first batch, below `best`, and its batches."""
+            """Return the minimum T_inf with a given first batch, if it is below `best`, and its
+            batches.
+            """
             order = np.zeros(tasks, np.int64)
             found = kernels.enumerate_after(
                 first, prepared.overlap, draft, verify, allowed, best, order
@@ -80,7 +82,7 @@ class BruteForce(ServingLatencyMethod):
                 pace()
                 firsts = range(start, min(start + budget.workers, subsets))
                 for found, order in in_threads(budget.workers, search, firsts):
-                    if found < best:  # in the order of the first batches, as by one worker
+                    if found < best:  # in the order of the first batches, as with one worker
                         best = found
                         plan = prepared.plan([_members(mask) for mask in order if mask], length)
                         budget.offer(plan)

@@ -1,36 +1,38 @@
 """Known output lengths: a bound from fractional partitions into batches, by column generation.
 
-A plan is a set of batches that holds every task once. Let the steps be divided into ranges, and let
-D_r, V_r be a batch's summed draft and verify times over range r. With overlap, the makespan of a
-step is at least all drafting and the last verification, and at least the first drafting and all
-verification. The first and the last of the batches that are still active differ from step to step.
-So every plan satisfies, with x = 1 for its batches,
+A plan is a set of batches that contains every task once. Let the steps be divided into ranges, and
+let D_r and V_r be a batch's summed draft and verify times over range r. With overlap, the makespan
+of a step is at least all drafting and the last verification, and at least the first drafting and
+all verification. The first and the last active batch differ from step to step. With x = 1 for its
+batches, every plan satisfies
 
     T_r >= sum x (D_r + L_r v_r),    T_r >= sum x (V_r + F_r d_r),
     sum x F_r >= |r|,    sum x L_r >= |r|,
-    sum of x over the batches that hold task k = 1,
+    sum of x over the batches that contain task k = 1,
 
 where F_r and L_r count the steps of range r in which the batch is first and last. d_r and v_r are
-its stage times at the first step of the range; later steps do not go below them. No step counts in
-both unless the batch holds all tasks that reach it. Without overlap the costs simply add up. The
-linear program that allows fractional x bounds sum T_r from below.
+its stage times at the first step of the range; the stage times of later steps are no smaller. No
+step is counted in both unless the batch contains all tasks that reach the step. Without overlap,
+the costs add up. The linear program with fractional x is a lower bound on sum T_r.
 
-It has too many columns to write down, but any prices bound it. Let pi_k be a price per task, phi_r
-and lambda_r per first and last step, w_r in [0, 1] the weight of the first row against the second.
-If no batch, whatever roles it plays, earns more than it costs, the prices' total is a bound. If
-some do, it is one after every pi is lowered by the excess earnings of the worst batch per task, or
-after all pi are scaled by the least ratio of cost to earnings. Finding the worst is easy because a
-batch's cost depends on its size, its longest input and its longest output alone: given these, it
-holds the dearest of the tasks that exceed neither. So the bound never depends on the solver of the
-linear program, which only proposes prices.
+The program has too many columns to write down, but any prices yield a bound. Let pi_k be the price
+of task k, phi_r and lambda_r the prices of a first and a last step, and w_r in [0, 1] the weight of
+the first row against the second. If no batch earns more than it costs in any roles, the sum of the
+prices is a bound. Otherwise, the sum becomes a bound after every pi is lowered by the excess
+earnings of the worst batch per task, or after all pi are scaled by the smallest ratio of cost to
+earnings. The worst batch is easy to find because the cost of a batch depends only on its size, its
+longest input and its longest output: given these, the batch contains the most expensive tasks that
+exceed neither length. So the bound never depends on the solver of the linear program, which only
+proposes prices.
 
-Of many tasks, prices are interpolated between nodes (a few inputs by a few outputs), so the program
-has a row per node and not per task. Close lengths form classes: a batch costs as much as one with
-the least lengths of its classes would, and may hold any task of these classes. The first restricts
-the prices, the second lowers costs: both bound less, and neither bounds wrongly.
+For many tasks, prices are interpolated between nodes (a few inputs by a few outputs), so the
+program has a row per node instead of a row per task. Similar lengths form classes: a batch costs as
+much as a batch with the shortest lengths of its classes, and may contain any task of these classes.
+Interpolation restricts the prices, and classes lower the costs: both weaken the bound, but keep it
+valid.
 
-Prices settle fast because dearer tasks are kept dear: a task that exceeds another in neither length
-never needs a higher price, so the program has a column for each such pair that enforces it.
+Prices converge quickly because the program enforces monotonicity: a task that exceeds another in
+neither length never needs a higher price. Each such pair has a column that enforces this.
 """
 
 from __future__ import annotations
@@ -49,27 +51,26 @@ from specopt.solvers.serving_latency.bound import ends_of, entries
 from specopt.solvers.serving_latency.stages import Stages
 from specopt.solvers.solver_status import termination_of
 
-# Every bound holds whatever these are: they move how close it comes, and after how many rounds.
-RANGES = 3  # more of them bound better in the end, but later
-_TASKS_PER_CALL = 20_000  # classes of longest inputs that are priced per kernel call, times tasks
-# of inputs, and of outputs: where there are more different lengths, close ones count as the least
+# The bounds are valid for any of these values, which affect only tightness and the number of
+# rounds.
+RANGES = 3  # more ranges end with a better bound, but later
+_TASKS_PER_CALL = 20_000  # number of classes of longest inputs priced per kernel call, times tasks
+# number of classes of inputs, and of outputs; similar lengths in a class count as the shortest
 _CLASSES = 400
-_CLASSES_OF_MANY = 100  # where batches are so large that more would take too long
+_CLASSES_OF_MANY = 100  # if batches are so large that more classes would take too long
 _MANY_BATCHES = 1e7
-# tasks up to which each has its own price; then prices are interpolated between nodes
+# maximum number of tasks with prices of their own; above it, prices are interpolated
 _LARGEST_EXACT = 300
-_NODES = 12  # of inputs, and of outputs
-_CLOSED = 1e-5  # relative distance to the program's own value at which it counts as solved
-_NEAR = 0.01  # the same at which another speculation length gains more
-# rounds that move neither the bound nor the program's value after which none is expected
+_NODES = 12  # number of inputs, and of outputs
+_CLOSED = 1e-5  # relative gap to the program's value at which the program counts as solved
+_NEAR = 0.01  # relative gap below which another speculation length gains more
+# number of rounds without progress of the bound or the program's value before giving up
 _STALE = 10
 _LEAST, _END = range(2)  # rows of classes
 
 
 class _Prices(NamedTuple):
-    """Prices of tasks, of a step as first and as last, and the weights between the two stage
-    rows.
-    """
+    """Prices of tasks, prices of a first and a last step, and the weights of the two stage rows."""
 
     task: Floats
     first: Floats
@@ -85,13 +86,13 @@ class ColumnBound:
     at
         Stage times.
     batches
-        A plan's batches in pipeline order, as sorted positions.
+        Batches of a plan in pipeline order, as sorted positions.
     scale
-        Magnitude of T_inf, to keep the program well scaled.
+        Magnitude of T_inf, which keeps the program well scaled.
     budget
-        Whose clock is kept to.
+        Budget whose time limit applies.
     ranges
-        How many ranges of steps, at most; the first of them is the prefill step.
+        Maximum number of ranges of steps; the first range is the prefill step.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class ColumnBound:
             steps = np.unique(np.concatenate([[0], steps[at_most]]))
         self._ends = steps
         self._by_output = np.argsort(at.prepared.outputs, kind="stable")
-        # by size: after which step a batch may be alone
+        # by size, the step after which a batch may be alone
         self._alone = np.append(at.steps[self._by_output[::-1]], 0)
         place = self._by_output.argsort()
         most = _CLASSES if entries(at) <= _MANY_BATCHES else _CLASSES_OF_MANY
@@ -130,7 +131,9 @@ class ColumnBound:
         self._write_plan(batches)
 
     def borrow(self, other: ColumnBound) -> None:
-        """Begin with another program's prices, brought to this one's magnitude: a bound at once."""
+        """Start from another program's prices, rescaled to this program's magnitude, and update the
+        bound.
+        """
         if other._center is None or len(other._ends) < 3 or len(self._ends) < 3:
             return
         center, factor = other._center, self._scale / other._scale
@@ -143,8 +146,8 @@ class ColumnBound:
     def improve(self) -> None:
         """Solve the program once, price all batches, and raise the bound.
 
-        Sets `near` when the bound is close to the program's value, `done` when nothing is left to
-        gain.
+        Set `near` if the bound is close to the program's value, and `done` if no further gain is
+        expected.
         """
         self._model.run()
         if termination_of(self._model.getModelStatus()) is not Termination.CONVERGED:
@@ -166,8 +169,9 @@ class ColumnBound:
         self.near = self.near or self.done
 
     def _price(self, prices: _Prices) -> tuple[bool, int]:
-        """Evaluate prices and add the batches that earn too much; return whether the bound rose,
-        and how many.
+        """Evaluate prices, and add the batches that earn too much.
+
+        Return whether the bound increased, and the number of batches.
         """
         prepared = self.at.prepared
         tasks = prepared.tasks
@@ -201,8 +205,10 @@ class ColumnBound:
         return raised, len(places)
 
     def _found(self, dear: Ints, places: Ints) -> tuple[list[Ints], Ints, Ints]:
-        """Return the batches found, the dearest tasks that exceed neither class; the task whose
-        input each counts as, and its steps of cost and of roles.
+        """Return the batches found, each with the most expensive tasks that exceed neither class.
+
+        Also return the task whose input each batch counts, and the steps that determine cost and
+        roles.
         """
         place = self._by_output.argsort()
         batches = []
@@ -221,7 +227,7 @@ class ColumnBound:
         dual = np.maximum(0.0, np.array(self._model.getSolution().row_dual))
         nodes, ranges = len(self._nodes), self._ranges
         free = np.zeros(len(self._ends) - 1)
-        # not by a library whose sums depend on threads
+        # einsum: the sums of other libraries depend on threads
         interpolated = np.einsum("kn,n->k", self._share, dual[:nodes])
         task = np.maximum(0.0, interpolated * self._scale)
         if not ranges:
@@ -250,7 +256,9 @@ class ColumnBound:
             model.addRow(1.0, infinite, *nothing)
 
     def _write_pairs(self) -> None:
-        """Keep a node at most as dear as the next ones that exceed it in both lengths."""
+        """Bound the price of each node by the prices of the next nodes that exceed it in both
+        lengths.
+        """
         outputs = self._nodes[:, 1]
         for k in range(len(outputs)):
             closest = -1.0
@@ -261,7 +269,7 @@ class ColumnBound:
                     self._model.addCol(0.0, 0.0, highspy.kHighsInf, 2, pair, np.array([1.0, -1.0]))
 
     def _write_plan(self, batches: list[Ints]) -> None:
-        """Add a plan's batches with the roles that they play."""
+        """Add a plan's batches with their roles."""
         steps = np.array([self.at.steps[batch].max() for batch in batches])
         first, last = np.zeros((2, len(batches), len(self._ends) - 1))
         times = np.unique(np.concatenate([self._ends, steps]))
@@ -281,8 +289,9 @@ class ColumnBound:
         prices: _Prices | None = None,
         roles: tuple[Floats, Floats] | None = None,
     ) -> None:
-        """Add columns: whose input they count, steps of cost and of roles; roles are given, or
-        those that earn.
+        """Add columns, with the task whose input each counts, and its steps of cost and of roles.
+
+        The roles are given, or those that earn more than they cost.
         """
         count, ranges, nodes = len(batches), self._ranges, len(self._nodes)
         stages = np.empty((count, 4, len(self._ends) - 1))
@@ -330,8 +339,8 @@ class ColumnBound:
 
 
 def _partition(lengths: Floats, tasks: Ints, others: Ints, most: int) -> Ints:
-    """Return classes of rising lengths: a task of the least one, the end, the least of the
-    others.
+    """Return classes of increasing lengths: a task with the shortest length of each class, the end
+    of the class, and its smallest entry of `others`.
     """
     starts = np.flatnonzero(np.diff(lengths, prepend=-1.0))
     if len(starts) > most:
@@ -341,8 +350,10 @@ def _partition(lengths: Floats, tasks: Ints, others: Ints, most: int) -> Ints:
 
 
 def _nodes(at: Stages) -> tuple[Floats, Floats]:
-    """Return nodes (input, output), sorted, and the weight of every node in a task's price: one in
-    all.
+    """Return the sorted nodes (input, output), and the weight of every node in the price of each
+    task.
+
+    The weights of a task add up to one.
     """
     inputs, outputs = at.prepared.inputs, at.prepared.outputs
     if at.prepared.tasks <= _LARGEST_EXACT:

@@ -1,7 +1,7 @@
 """Contiguous batches of tasks sorted by input length: the paper's recursion, and shortest paths.
 
-Both look at every way to end a batch, one prefix after the other, in slices short enough that time
-limits and interrupts are noticed.
+Both algorithms consider every way to end a batch, one prefix at a time, in slices that are short
+enough to react to time limits and interrupts.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import stages
 
-# of a kernel call, some hundredths of a second: they move how often the clock is read
+# per kernel call, a few hundredths of a second: these determine how often the clock is read
 _LABELS_PER_CALL = 400_000
 _PATHS_PER_CALL = 4_000_000
 
@@ -21,8 +21,9 @@ _PATHS_PER_CALL = 4_000_000
 def algorithm_1_batches(
     prepared: Prepared, length: int, budget: Budget
 ) -> tuple[list[list[int]] | None, float]:
-    """Return the batches (sorted positions, ascending) and T_inf of Algorithm 1 for one speculation
-    length.
+    """Return the batches and T_inf of Algorithm 1 for one speculation length.
+
+    Batches are lists of sorted positions in ascending order, or None if no batches fit.
     """
     kernels = budget.load("serving_latency.algorithm_1")
     at = stages(prepared, length, conservative=True)
@@ -52,11 +53,10 @@ def algorithm_1_batches(
 def additive_batches(
     prepared: Prepared, length: int, draft_weight: float, verify_weight: float, budget: Budget
 ) -> tuple[list[list[int]] | None, float]:
-    """Return the contiguous batches of least weighted stage time, and that time; None and infinity
-    if none fit.
+    """Return the contiguous batches with the smallest weighted stage time, and that time.
 
-    Exact for conservative output lengths; O(K^2) or, with b_max the largest batch that fits, O(K
-    b_max).
+    Return None and infinity if no batches fit. The result is exact for conservative output lengths.
+    The cost is O(K^2), or O(K b_max) if b_max is the size of the largest batch that fits.
     """
     kernels = budget.load("serving_latency.paths")
     at = stages(prepared, length, conservative=True)
@@ -73,8 +73,8 @@ def additive_batches(
 
 
 def backtrack(boundary: Ints) -> list[list[int]] | None:
-    """Return the batches, as sorted positions from 0, whose last starts are S[i] (from 1); None
-    where S[i] is 0.
+    """Return the batches, as sorted positions from 0, given the start S[i] (from 1) of the last
+    batch of each prefix; None if a required S[i] is 0.
     """
     batches = []
     end = len(boundary) - 1

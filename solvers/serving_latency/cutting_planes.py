@@ -1,10 +1,10 @@
 """Maximise a concave piecewise linear function over a product of simplices, by cutting planes in a
 trust region.
 
-Every evaluation at weights w gives a value and a gradient G, hence a cut: f(w') <= <G, w'> for all
-w', because the function is a minimum of linear ones (shortest paths). A linear program over the
-cuts, in a box around the best weights so far, proposes the next point (Kelley's method,
-stabilised). HiGHS keeps the program warm between calls.
+Every evaluation at weights w returns a value and a gradient G, hence a cut: f(w') <= <G, w'> for
+all w', because the function is a minimum of linear functions (shortest paths). A linear program
+over the cuts, in a box around the best weights so far, proposes the next point (Kelley's method,
+stabilised). HiGHS starts each program from the previous solution.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from specopt.solvers.solver_status import termination_of
 
 
 class CuttingPlanes:
-    """The next weights to try, given the values and gradients at the earlier ones.
+    """Cutting-plane model that proposes weights from the values and gradients of earlier weights.
 
     Parameters
     ----------
     weights
-        Weights to start from, shape (S, M); every row sums to 1.
+        Initial weights, shape (S, M); every row sums to 1.
     scale
         Magnitude of the function, which keeps the program well scaled.
     """
@@ -53,8 +53,8 @@ class CuttingPlanes:
             )
 
     def learn(self, weights: Floats, value: float, gradient: Floats) -> None:
-        """Add the cut f(w') <= <G, w'> of an evaluation, and move the centre there if it is the
-        best so far.
+        """Add the cut f(w') <= <G, w'> of an evaluation, and move the centre there if its value is
+        the best so far.
         """
         row = np.append(-gradient.ravel() / self._scale, 1.0)
         columns = np.arange(self._size + 1, dtype=np.int32)
@@ -70,7 +70,7 @@ class CuttingPlanes:
                 self._misses = 0
 
     def propose(self) -> Floats | None:
-        """Return the weights to try next, or None if nothing noticeable is left to gain."""
+        """Return the weights to try next, or None if no noticeable gain is left."""
         low = np.maximum(0.0, self.center - self._radius).ravel()
         high = np.minimum(1.0, self.center + self._radius).ravel()
         self._model.changeColsBounds(self._size, np.arange(self._size, dtype=np.int32), low, high)

@@ -1,8 +1,8 @@
 """The optimal batches, pipeline order, speculation length and bandwidth, with proof.
 
-Bandwidth separates (Eq. 27). With conservative output lengths contiguous batches in sorted input
-length lose nothing: exchanging tasks into sorted order keeps all sizes and positions and raises no
-batch maximum.
+Bandwidth is optimised separately (Eq. 27). With conservative output lengths, some optimal plan has
+batches that are contiguous in sorted input length: exchanging tasks into sorted order keeps all
+sizes and positions and raises no batch maximum.
 
 * Sequential and autoregressive serving: a step lasts the sum of its batches' stage times, in any
   order, so for every speculation length the optimum is a shortest path over prefixes.
@@ -41,9 +41,7 @@ class Exact(ServingLatencyMethod):
     supports_warm_start = True
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Solve the mechanisms without overlap first: their optimum prunes the search of the
-        pipelined one.
-        """
+        """Solve the mechanisms without overlap first: their optimum prunes the pipelined search."""
         budget.offer_warm_start()
         able = begun(problem, budget)
         bound = min(
@@ -59,8 +57,8 @@ class Exact(ServingLatencyMethod):
         return Outcome(plan=budget.incumbent, bound=bound, stats=stats)
 
     def _shortest_paths(self, prepared: Prepared, budget: Budget) -> float:
-        """Offer the best plan over all speculation lengths; return its objective, which nothing
-        beats.
+        """Offer the best plan over all speculation lengths, and return its objective, which is
+        optimal.
         """
         best = math.inf
         for length in prepared.lengths:

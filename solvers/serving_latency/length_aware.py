@@ -1,19 +1,18 @@
 """Known output lengths: batches of tasks that are similar in both input and output.
 
-A batch runs until its longest output is done and pads to its longest input, so tasks should agree
-in both. Batches that finish early leave the pipeline to the others, so order and overlap change
-from step to step. Contiguity in one order is no longer optimal. For every mechanism and speculation
-length the method
+A batch runs until its longest output is complete and is padded to its longest input, so its tasks
+should be similar in both lengths. Batches that finish early leave the pipeline to the others, so
+the pipeline order and overlap vary over time. For every speculation length, the method
 
-1. computes the bound of `rebatching`, which rules out many of them;
-2. sorts the tasks by input, by output and by mixtures of both, and finds the batches contiguous in
-   each order whose summed stage times are least (a shortest path), in several pipeline orders;
-3. improves the rest by simulated annealing over single tasks, swaps, threshold cuts, splits,
-   merges and the pipeline order, most moves where the latency is least;
-4. raises the bound by column generation, see `column_bound`, always of the candidate whose bound is
-   least; of many tasks before the annealing, which gains little there.
+1. computes the bound of `rebatching`, which rules out many speculation lengths;
+2. sorts the tasks by input, by output and by mixtures of both, and finds the contiguous batches of
+   each order with the smallest sum of stage times (a shortest path), in several pipeline orders;
+3. improves the remaining plans by simulated annealing over single tasks, swaps, threshold cuts,
+   splits, merges and the pipeline order, with most moves for the plans with the lowest latency;
+4. raises the bound by column generation, see `column_bound`, always for the candidate with the
+   lowest bound; for many tasks, before the annealing, which gains little there.
 
-Rating a plan costs O(M^2) for M batches, whatever the number of decoding steps, see
+Rating a plan costs O(M^2) for M batches, independent of the number of decoding steps, see
 `specopt.solvers.serving_latency.kernels.plans`.
 """
 
@@ -44,22 +43,22 @@ from specopt.solvers.simulation import random_key
 if TYPE_CHECKING:
     from specopt.solvers.serving_latency.column_bound import ColumnBound
 
-# With other values plans and bounds of many tasks come out a little better or worse, or later.
-_MANY = 300  # tasks above which bounds gain more than annealing, and than paths of several weights
-_MAX_ORDERED = 2000  # tasks up to which every order is tried
+# Other values make plans and bounds for many tasks slightly better or worse, or later.
+_MANY = 300  # tasks above which bounds gain more than annealing or additional path weights
+_MAX_ORDERED = 2000  # maximum number of tasks for which every order is tried
 # batches rated per range of steps above which the bound of `rebatching` takes too long
 _DEAR_BOUND = 1e7
-# the same below which more ranges of steps gain more, before annealing, than it does
+# the same, below which more ranges of steps before annealing gain more than that bound
 _CHEAP_BOUND = 4e5
-# an l at which another's batches take so much longer than the best is no longer constructed for
+# relative latency above the best at which a speculation length gets no construction of its own
 _HOPELESS = 1.05
-# of a kernel call, some 0.02 s: cut by work, never by the clock, a seed gives one plan
+# per kernel call, some 0.02 s: limited by work, not time, so that a seed determines the plan
 _WORK_PER_CALL = 3_000_000
 _ROWS_PER_CALL = 200_000  # batches rated per call of the shortest path
-_WEIGHTS = ((1.0, 0.0), (0.5, 0.5), (0.0, 1.0))  # of draft and verify time in the shortest path
-_MAX_RANGES = 9  # of steps, for the bounds
-_RANGES_OF_MANY = 5  # of steps, for the bounds of many tasks before the annealing
-_HEAT, _HEAT_OF_MANY = 0.01, 3e-5  # relative worsening that annealing starts with
+_WEIGHTS = ((1.0, 0.0), (0.5, 0.5), (0.0, 1.0))  # draft and verify weights in shortest paths
+_MAX_RANGES = 9  # maximum number of ranges of steps, for the bounds
+_RANGES_OF_MANY = 5  # the same, for many tasks before the annealing
+_HEAT, _HEAT_OF_MANY = 0.01, 3e-5  # relative worsening at the start of annealing
 
 
 @dataclass(frozen=True)
@@ -70,10 +69,10 @@ class LengthAware(ServingLatencyMethod):
     Parameters
     ----------
     moves
-        Moves tried by the local search, for all speculation lengths together; fewer are needed, and
-        tried, for few tasks.
+        Number of moves of the local search, for all speculation lengths together. Few tasks need,
+        and use, fewer moves.
     rounds
-        Linear programs solved to raise the bound, for all speculation lengths together.
+        Number of linear programs solved to raise the bound, for all speculation lengths together.
     """
 
     moves: PositiveInt = 2_100_000
@@ -102,24 +101,24 @@ class LengthAware(ServingLatencyMethod):
 
 @dataclass
 class _Candidate:
-    """The plans with one mechanism and one speculation length."""
+    """Plans with one mechanism and one speculation length."""
 
     at: Stages
     seconds: float = np.inf  # T_inf of the best plan so far
-    slot: Any = None  # its batch of every sorted position
-    order: Any = None  # batches in the pipeline, unused behind
+    slot: Any = None  # batch of every sorted position in that plan
+    order: Any = None  # batches in pipeline order; later entries are unused
     batches: int = 0
-    bound: float = 0.0  # on T_inf
-    columns: ColumnBound | None = None  # raises the bound, once begun
+    bound: float = 0.0  # lower bound on T_inf
+    columns: ColumnBound | None = None  # raises the bound, once started
 
     @property
     def objective(self) -> float:
-        """Total latency of the best plan so far."""
+        """Total latency of the best plan so far, in seconds."""
         return self.seconds + self.at.prepared.communication_seconds
 
     @property
     def objective_bound(self) -> float:
-        """Lower bound on the total latency of these plans."""
+        """Lower bound on the total latency of these plans, in seconds."""
         return self.bound + self.at.prepared.communication_seconds
 
     def plan(self) -> ServingLatencyPlan:
@@ -132,7 +131,7 @@ class _Candidate:
 
 
 class _Search:
-    """The search over all candidates, within one budget."""
+    """Search over all candidates, within one budget."""
 
     def __init__(self, method: LengthAware, able: list[Prepared], budget: Budget) -> None:
         self.budget = budget
@@ -147,7 +146,7 @@ class _Search:
         self.rounds_done = 0
 
     def run(self) -> None:
-        """Bound, construct, discard, improve."""
+        """Compute bounds, construct plans, discard candidates, and improve the others."""
         self.candidates = [
             _Candidate(stages(prepared, n)) for prepared in self.able for n in prepared.lengths
         ]
@@ -206,18 +205,18 @@ class _Search:
         }
 
     def _promising(self, candidates: list[_Candidate]) -> Iterator[_Candidate]:
-        """Yield the candidates whose bound is below the best plan known by then."""
+        """Yield the candidates whose bound is below the best plan known at that time."""
         for candidate in candidates:
             if candidate.objective_bound < self._best * (1 - 1e-12):
                 yield candidate
 
     @property
     def _best(self) -> float:
-        """Total latency of the best plan so far."""
+        """Total latency of the best plan so far, in seconds."""
         return min(candidate.objective for candidate in self.candidates)
 
     def offer(self) -> None:
-        """Offer the best plan, if there is one better than before."""
+        """Offer the best plan if it is better than the plans offered before."""
         best = min(self.candidates, key=lambda candidate: candidate.objective, default=None)
         if best is None or not best.batches:
             return
@@ -227,11 +226,10 @@ class _Search:
     # ------------------------------------------------------------------ certificate
 
     def _certify(self, ranges: int = 0) -> None:
-        """Raise the least bound by column generation, as long as it rises, with at most this many
-        ranges of steps.
+        """Raise the lowest bound by column generation, as long as the bound increases.
 
-        The candidate with the best plan comes first: from its prices the others' bounds rise at
-        once.
+        At most `ranges` ranges of steps are used. The candidate with the best plan comes first,
+        because its prices immediately raise the bounds of the others.
         """
         from specopt.solvers.serving_latency.column_bound import RANGES, ColumnBound
 
@@ -246,7 +244,7 @@ class _Search:
             if lowest.objective_bound >= self._best * (1 - 1e-12):
                 return
             if lowest.columns is None or lowest.columns.done:
-                # each range but prefill in two
+                # split each range except the prefill
                 more = RANGES if lowest.columns is None else 2 * lowest.columns.ranges - 1
                 if more > max(RANGES, ranges):
                     return
@@ -268,7 +266,7 @@ class _Search:
     # ------------------------------------------------------------------ construction
 
     def _construct(self, candidate: _Candidate) -> None:
-        """Take the best of the shortest paths over several orders, and rate its batches at other
+        """Keep the best of the shortest paths over several orders, and rate its batches at other
         lengths.
         """
         few = candidate.at.prepared.tasks <= _MANY
@@ -280,7 +278,7 @@ class _Search:
                 self._take(other, candidate.slot, candidate.batches)
 
     def _contiguous(self, at: Stages, order: Ints, weights: tuple[float, float]) -> list[Ints]:
-        """Return the batches contiguous in an order whose weighted stage times are least."""
+        """Return the batches contiguous in an order with the smallest weighted stage times."""
         tasks = len(order)
         best = np.zeros(tasks + 1)
         start = np.zeros(tasks + 1, np.int64)
@@ -298,7 +296,7 @@ class _Search:
         return batches[::-1]
 
     def _rate_orders(self, candidate: _Candidate, batches: list[Ints]) -> None:
-        """Rate batches in several pipeline orders and keep the best."""
+        """Rate batches in several pipeline orders, and keep the best."""
         at, count = candidate.at, len(batches)
         orders = [np.arange(count)]
         if at.overlap and count > 1:
@@ -335,7 +333,7 @@ class _Search:
     # ------------------------------------------------------------------ local search
 
     def _improve(self, candidate: _Candidate, tries: int, heat: float) -> None:
-        """Anneal from the candidate's best plan."""
+        """Run simulated annealing from the candidate's best plan."""
         at, prepared = candidate.at, candidate.at.prepared
         ranks = np.argsort(prepared.outputs, kind="stable").argsort()
         plan = np.stack([candidate.slot, candidate.order] * 2)
@@ -344,7 +342,7 @@ class _Search:
         done = 0
         while done < tries:
             self.budget.check()
-            work = 200 + prepared.tasks + int(counts[0]) ** 2  # of one move
+            work = 200 + prepared.tasks + int(counts[0]) ** 2  # work of one move
             stop = min(tries, done + max(50, _WORK_PER_CALL // work))
             self.annealing.improve_batches(
                 done, stop, tries, at.data, ranks, heat, plan, counts, seconds, self.stream
@@ -362,8 +360,10 @@ class _Search:
 
 
 def _orders(at: Stages) -> list[Ints]:
-    """Return sorted positions by input, by output, by mixtures of both ranks, and by a class of
-    one, then the other.
+    """Return several orders of the tasks, as arrays of sorted positions.
+
+    Tasks are ordered by input, by output, by mixtures of both ranks, and by classes of one length,
+    then the other length.
     """
     outputs = at.prepared.outputs
     tasks = len(outputs)

@@ -1,4 +1,4 @@
-"""Tasks served together to the end, in fixed batches that Algorithm 1 plans with O_max."""
+"""Tasks that are served together to the end, in fixed batches that Algorithm 1 plans with O_max."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from specopt.solvers.serving_latency.prepare import prepare
 
 
 def served_lot(problem: ServingData[Any], chosen: Ints) -> tuple[float, Floats]:
-    """Return when all batches of the chosen tasks have ended, and when each of these tasks has its
-    own output.
+    """Return the time at which all batches of the chosen tasks end, and each task's finish time.
+
+    A task finishes when its own output is complete.
     """
     lot = ServingLatencyProblem(
         **problem.shared_fields()

@@ -1,4 +1,4 @@
-"""Functions that the methods of serving latency share: conditions, a plan to start from, the
+"""Functions that the methods of serving latency share: conditions, an initial plan, the
 certificate, and the best of several mechanisms.
 """
 
@@ -25,8 +25,8 @@ from specopt.solvers.serving_method import (
     quick_batches,
 )
 
-_SECONDS_PER_RUN = 1e-7  # of one decoding step, to judge a plan
-_PART_OF_TIME = 0.1  # bounds of trivial plans that take a larger part of the time left are omitted
+_SECONDS_PER_RUN = 1e-7  # to judge one decoding step of a plan
+_PART_OF_TIME = 0.1  # bounds of trivial plans are omitted above this fraction of the time left
 
 PIPELINED = only("mechanism", "pipelined", "the mechanism {}")
 CONSERVATIVE = only("output_lengths", "conservative", "{} output lengths")
@@ -48,7 +48,7 @@ KNOWN = only("output_lengths", "known", "{} output lengths")
 
 @dataclass(frozen=True)
 class ServingLatencyMethod(ServingMethod):
-    """Base of the methods for `serving-latency`."""
+    """Base class of the methods for `serving-latency`."""
 
     solves = ServingLatencyProblem
     serves: ClassVar[tuple[Condition, ...]] = (ONE_RATE, GIVEN)
@@ -56,12 +56,12 @@ class ServingLatencyMethod(ServingMethod):
 
     @classmethod
     def conditions(cls) -> tuple[Condition, ...]:
-        """Return the conditions on the way tasks are served, then all others."""
+        """Return the conditions on the way tasks are served, followed by all others."""
         return (*cls.serves, *cls.forms, *super().conditions())
 
     def bytes_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
-        """Return the bytes of fields and tasks, and of stage times of batches of all sizes where
-        they are tabled.
+        """Return the memory needed, in bytes, including tabled stage times of batches of all
+        sizes.
         """
         needed = super().bytes_needed(problem)
         if problem.rounds == "mean" and not problem.tables:
@@ -70,8 +70,10 @@ class ServingLatencyMethod(ServingMethod):
         return needed | {"input_tokens": 16.0 * problem.tasks**2 * steps}
 
     def seconds_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
-        """Return the seconds to judge a plan: decoding steps at the longest drafts, by tasks or by
-        batches.
+        """Return the time to judge a plan, in seconds.
+
+        The time is proportional to the number of decoding steps at the longest speculation length,
+        of tasks or of batches.
         """
         steps = np.stack(problem.scenarios) / problem.tokens_per_step(
             problem.max_speculation_length or 0
@@ -82,12 +84,14 @@ class ServingLatencyMethod(ServingMethod):
         return {"tasks times decoding steps": _SECONDS_PER_RUN * runs}
 
     def fewest_batches(self, prepared: Prepared) -> float:
-        """Return a number of batches that no plan of the method goes below, roughly."""
+        """Return an approximate lower bound on the number of batches in the method's plans."""
         return prepared.tasks / prepared.widest
 
 
 def begun(problem: ServingLatencyProblem, budget: Budget) -> list[Prepared]:
-    """Return the problem under each mechanism that has plans, and offer the first plan of each."""
+    """Return the problem under each mechanism for which plans exist, and offer a first plan for
+    each.
+    """
     options = able(problem, Prepared)
     for prepared in options:
         offer_first_plan(prepared, budget)
@@ -95,10 +99,11 @@ def begun(problem: ServingLatencyProblem, budget: Budget) -> list[Prepared]:
 
 
 def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
-    """Offer the best trivial plan: batches as large as memory allows, or each task alone, at one
-    speculation length. The first one is the fallback; others that a bound rules out are not judged.
-    Without a bound, lengths rise while latency is near the best. Others are omitted if their bounds
-    take too long.
+    """Offer the best trivial plan: batches as large as memory allows, or each task alone.
+
+    The plan uses one speculation length. The first trivial plan is the fallback; later plans that a
+    bound rules out are not judged. Without a bound, lengths increase while the latency is close to
+    the best. Plans are omitted if their bounds take too long.
     """
     batches = quick_batches(prepared)
     if batches is None:
@@ -128,15 +133,16 @@ def certify(prepared: Prepared, plan: ServingLatencyPlan, budget: Budget) -> Out
 def best_of_mechanisms(
     problem: ServingLatencyProblem, budget: Budget, solve: Callable[[Prepared], Outcome]
 ) -> Outcome:
-    """Return the best plan of the problem's mechanisms, each solved alone, with a bound that holds
-    for all of them.
+    """Return the best plan over the problem's mechanisms, with a bound that holds for all of them.
+
+    Each mechanism is solved separately.
     """
     options = begun(problem, budget)
     found = []
     for prepared in options:
         outcome = solve(prepared)
         assert isinstance(outcome.plan, ServingLatencyPlan)
-        # at once: the budget still has the evaluation of the last plan
+        # evaluated now, while the budget still holds the last plan's evaluation
         found.append((budget.evaluate(outcome.plan).objective, outcome))
     _, best = min(found, key=lambda one: one[0])
     bounds = [outcome.bound for _, outcome in found if outcome.bound is not None]

@@ -1,17 +1,19 @@
 """A readable reference for problem (24) of paper 1: a mixed-integer linear program, stated in Pyomo
 and solved by HiGHS.
 
-One program per mechanism and speculation length l. Nothing is assumed about optimal plans, neither
-that batches are contiguous in sorted input length nor their order: tasks go to pipeline positions
-freely. All decoding steps are in the model, so it is for small problems: an oracle for the other
-methods, and a formulation to start others from. `milp` solves it with steps in ranges, which share
-their variables, and divides these where the critical batches change.
+There is one program per mechanism and speculation length l. The program makes no assumptions about
+optimal plans: batches need not be contiguous in sorted input length, and tasks are assigned to
+pipeline positions freely. All decoding steps are in the model, so it suits small problems, as an
+oracle for the other methods and as a starting point for other formulations. `milp` solves it with
+ranges of steps that share their variables, and splits a range if the critical batches change within
+it.
 
-The products in T(b, F) = c1 b F + c2 and the maxima of a batch (Eq. 8, 17) become linear: each
-position takes a *shape* from a list. A shape is the size, padded input length and longest output
-length of its batch. The stage times of every shape at every step are data, so any runtime and cost
-model enters exactly. A task may join a batch whose shape is at least as long as the task itself;
-stage times and memory grow with the shape, so no minimum pads more than it has to.
+The products in T(b, F) = c1 b F + c2 and the maxima of a batch (Eq. 8, 17) become linear because
+each position uses a *shape* from a list. A shape is the size, padded input length and longest
+output length of its batch. The stage times of every shape at every step are data, so the program
+represents any runtime and cost model exactly. A task may join a batch whose shape is at least as
+long as the task; stage times and memory grow with the shape, so optimal solutions do not pad more
+than necessary.
 """
 
 from __future__ import annotations
@@ -42,7 +44,7 @@ from specopt.solvers.serving_method import ONE_RATE, able, quick_batches
 MAX_STEPS = 2_000
 
 UNITS = 100.0
-"""The best known T_inf in a program's own unit of time: the tolerances of HiGHS are absolute."""
+"""Best known T_inf, in a program's own unit of time; the tolerances of HiGHS are absolute."""
 
 
 @dataclass(frozen=True)
@@ -50,15 +52,16 @@ class Milp(ByProgram, ServingLatencyMethod):
     """The readable reference, with assignment to positions, batch shapes and the recursion of Eq.
     20.
 
-    Practical are up to 4 tasks with all speculation lengths and 6 with a given one: some seconds.
-    The caller's wish to stop is noticed between programs, Ctrl-C and the time limit within them.
+    Practical sizes are up to 4 tasks with all speculation lengths and 6 tasks with a given length,
+    which take some seconds. A request to stop is noticed between programs; Ctrl-C and the time
+    limit are noticed during a program.
 
     Parameters
     ----------
     length
-        Plan with this speculation length alone; None enumerates all. The bound holds for every plan
-        all the same: the lengths that were not solved enter with a simple bound. `bound_at_length`
-        of the stats holds for this one.
+        Speculation length of the plan; None tries all. The bound holds for every plan in either
+        case, because a simple bound covers the lengths that were not solved. `bound_at_length` in
+        the stats holds for the given length only.
     """
 
     length: PositiveInt | None = None
@@ -83,8 +86,8 @@ class Milp(ByProgram, ServingLatencyMethod):
     )
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Solve a program for every mechanism and speculation length, those with the best simple
-        plan first.
+        """Solve a program for every mechanism and speculation length, in order of their best simple
+        plans.
         """
         start: dict[Case, float] = {}
         bounds: dict[Case, float] = {}
@@ -131,7 +134,7 @@ class Milp(ByProgram, ServingLatencyMethod):
         return f"a max_speculation_length of {longest}, below {self.length}"
 
     def _steps(self, problem: ServingLatencyProblem) -> int:
-        """Return the most decoding steps of any plan that is looked at."""
+        """Return the maximum number of decoding steps of the plans considered."""
         if ONE_RATE.clash(self, problem):
             return 0  # refused for another reason
         options = (prepare(problem, mechanism) for mechanism in problem.mechanisms)
@@ -144,8 +147,8 @@ class Milp(ByProgram, ServingLatencyMethod):
 
 
 def simple_batches(prepared: Prepared) -> list[list[list[int]]]:
-    """Return batches as large as memory allows, and those of every equal size that fits: plans to
-    start from.
+    """Return simple initial plans: batches as large as memory allows, and all equal sizes that
+    fit.
     """
     quick = quick_batches(prepared)
     assert quick is not None, "every task fits alone"
@@ -154,8 +157,9 @@ def simple_batches(prepared: Prepared) -> list[list[list[int]]]:
 
 
 class Shape(NamedTuple):
-    """The size b of a batch, and the lengths that it is padded to (Eq. 8, 11): its stage times and
-    its memory depend on nothing else.
+    """Size b of a batch, and the lengths to which the batch is padded (Eq. 8, 11).
+
+    These determine the stage times and the memory of the batch.
     """
 
     size: int
@@ -170,9 +174,9 @@ class Case:
     Parameters
     ----------
     prepared
-        The problem under the mechanism, its tasks sorted by input length.
+        Problem under the mechanism, with tasks sorted by input length.
     length
-        The speculation length l.
+        Speculation length l.
     """
 
     prepared: Prepared
@@ -180,12 +184,12 @@ class Case:
 
     @property
     def steps(self) -> int:
-        """N, the decoding steps until the last batch is done (Eq. 8)."""
+        """Number N of decoding steps until the last batch has finished (Eq. 8)."""
         return int(self.prepared.steps_of(self.prepared.outputs, self.length).max())
 
     @cached_property
     def shapes(self) -> list[Shape]:
-        """Every shape that some batch has and that fits the memory (Eq. 9-10)."""
+        """Shapes that a batch can have and that fit the memory (Eq. 9-10)."""
         inputs, outputs = self.prepared.inputs, self.prepared.outputs
         found = []
         for padded, longest in product(np.unique(inputs), np.unique(outputs)):
@@ -200,8 +204,9 @@ class Case:
 
     @cached_property
     def stages(self) -> Floats:
-        """T^d and T^v of every shape (row) at every decoding step (column), shape (2, S, N); 0 once
-        its batch is done, or without drafting.
+        """T^d and T^v of every shape (row) at every decoding step (column), shape (2, S, N).
+
+        Entries are 0 after the batch has finished, and for drafting without a draft model.
         """
         prepared = self.prepared
         sizes, inputs, outputs = np.array(self.shapes).T
@@ -212,7 +217,7 @@ class Case:
 
     @property
     def program_size(self) -> tuple[int, int, int]:
-        """Rows, columns and entries of the program with all steps."""
+        """Numbers of rows, columns and entries of the program with all steps."""
         tasks, shapes = self.prepared.tasks, len(self.shapes)
         stages = (3 if self.prepared.mechanism == "pipelined" else 1) * tasks * self.steps
         columns = tasks * (tasks + shapes + 2 * self.steps)
@@ -224,16 +229,16 @@ class Case:
 
     @property
     def first_ranges(self) -> Ints:
-        """The prefill, and the steps between those at which some shape is done, as first steps from
-        0.
+        """First steps, from 0, of the prefill and of the ranges between steps at which some shape
+        finishes.
         """
         outputs = np.array([shape.longest_output for shape in self.shapes])
         done = self.prepared.steps_of(outputs, self.length)
         return np.unique([0, min(1, self.steps - 1), *done[done < self.steps]])
 
     def halved(self, starts: Ints, plan: ServingLatencyPlan) -> Ints:
-        """Return the first steps of ranges, those in two in which a plan takes longer than their
-        sums do.
+        """Return the first steps of ranges, after halving every range in which a plan takes longer
+        than its summed stage times do.
         """
         prepared = self.prepared
         rank = prepared.order.argsort()
@@ -254,7 +259,7 @@ class Case:
         return np.sort(np.append(starts, (starts + width // 2)[loose]))
 
     def takes(self, shape: Shape, task: int) -> bool:
-        """Return whether a task may join a batch of a shape: it is padded, never cut."""
+        """Return whether a task may join a batch of a shape: tasks are padded, never cut."""
         prepared = self.prepared
         return bool(
             prepared.inputs[task] <= shape.padded_input
@@ -262,11 +267,10 @@ class Case:
         )
 
     def simple_bound(self) -> float:
-        """Return a bound on the objective: each task's share of the cheapest batch that it may
-        join, summed.
+        """Return a simple lower bound on the objective.
 
-        Each stage alone is busy for the sum of its batches' times, and each batch divides its time
-        among its tasks.
+        The bound sums each task's share of the cheapest batch that it may join. Each stage is busy
+        for the sum of its batches' times, and each batch divides its time equally among its tasks.
         """
         draft, verify = self.stages.sum(axis=2)
         loads = [draft, verify] if self.prepared.overlap else [draft + verify]
@@ -283,12 +287,12 @@ def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
     Parameters
     ----------
     case
-        The case to formulate.
+        Case to formulate.
     known
-        Total latency above which plans are of no interest.
+        Total latency above which plans are not of interest, in seconds.
     starts
         First steps, from 0, of ranges whose steps share their variables, which is a relaxation;
-        None means that each step has its own.
+        None means that each step has its own variables.
     """
     import pyomo.environ as pyo
 
@@ -303,9 +307,7 @@ def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
 
     # Sets
     program.tasks = pyo.RangeSet(0, case.prepared.tasks - 1)
-    program.positions = pyo.RangeSet(
-        1, case.prepared.tasks
-    )  # of the pipeline; as many as tasks, some stay empty
+    program.positions = pyo.RangeSet(1, case.prepared.tasks)  # of the pipeline; some may stay empty
     program.steps = pyo.RangeSet(1, len(starts))
     program.shapes = pyo.RangeSet(0, len(shapes) - 1)
 
@@ -315,7 +317,7 @@ def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
     )  # the task runs at the position
     program.has = pyo.Var(
         program.positions, program.shapes, domain=pyo.Binary
-    )  # the batch there has the shape
+    )  # the batch there has this shape
     program.drafted = pyo.Var(
         program.positions, program.steps, domain=pyo.NonNegativeReals
     )  # Y[m,n,0]
@@ -327,7 +329,7 @@ def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
     last = case.prepared.tasks
     program.inference = pyo.Objective(expr=sum(program.verified[last, n] for n in program.steps))
 
-    # Only plans as good as the best one known matter.
+    # Only plans at least as good as the best known plan matter.
     program.known = pyo.Constraint(expr=program.inference.expr <= known_seconds / unit_seconds)
     # (24c-e) Every task runs at exactly one position.
     program.once = pyo.Constraint(
@@ -354,8 +356,8 @@ def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
             == sum(shapes[s].size * p.has[m, s] for s in p.shapes)
         ),
     )
-    # The batch is padded to its longest input, and decodes to its longest output (Eq. 8, 11); with
-    # the shapes that exist this is the memory constraint, too (24b).
+    # The batch is padded to its longest input, and decodes to its longest output (Eq. 8, 11). Since
+    # only fitting shapes exist, this is also the memory constraint (24b).
     program.padded = pyo.Constraint(
         program.tasks,
         program.positions,
@@ -368,12 +370,13 @@ def formulate(case: Case, known: float, starts: Ints | None = None) -> Any:
 
 
 def _follow(program: Any, draft: Floats, verify: Floats, overlap: bool) -> None:
-    """Let the stages of every step follow each other (Eq. 20)."""
+    """Constrain the stages of every step to follow each other (Eq. 20)."""
     import pyomo.environ as pyo
 
     def seconds(stage: Floats, m: int, n: int) -> Any:
-        """The stage time of position m at step n: that of its shape, 0 if empty or done (Eq. 13-14,
-        18-19).
+        """Return the stage time of position m at step n (Eq. 13-14, 18-19).
+
+        The time is that of the position's shape, and 0 if the position is empty or has finished.
         """
         return sum(
             float(stage[s, n - 1]) * program.has[m, s]
@@ -382,28 +385,28 @@ def _follow(program: Any, draft: Floats, verify: Floats, overlap: bool) -> None:
         )
 
     def before(done: Any, m: int, n: int) -> Any:
-        """The time at which a stage is free for position m: 0 for the first."""
+        """Return the time at which a stage is free for position m; 0 for the first position."""
         return done[m - 1, n] if m > 1 else 0.0
 
     def always(rule: Callable[[Any, int, int], Any]) -> Any:
         return pyo.Constraint(program.positions, program.steps, rule=rule)
 
     if overlap:
-        # The draft stage takes one batch after the other.
+        # The draft stage processes one batch at a time.
         program.draft_stage = always(
             lambda p, m, n: p.drafted[m, n] >= before(p.drafted, m, n) + seconds(draft, m, n)
         )
-        # Verification waits for the guesses of its own batch ...
+        # Verification waits for the draft tokens of its own batch ...
         program.after_draft = always(
             lambda p, m, n: p.verified[m, n] >= p.drafted[m, n] + seconds(verify, m, n)
         )
-        # ... and for the batch before.
+        # ... and for the previous batch.
         program.after_verify = always(
             lambda p, m, n: p.verified[m, n] >= before(p.verified, m, n) + seconds(verify, m, n)
         )
     else:
-        # Without overlap both stages of a batch wait for the batch before; autoregressive serving
-        # drafts nothing.
+        # Without overlap, both stages of a batch wait for the previous batch; autoregressive
+        # serving drafts nothing.
         program.one_after_the_other = always(
             lambda p, m, n: (
                 p.verified[m, n] >= before(p.verified, m, n) + seconds(draft + verify, m, n)
@@ -418,12 +421,12 @@ def solve_case(
     stats: dict[str, int],
     solver: str = HIGHS,
 ) -> Termination:
-    """Offer the best plan of one case if it beats the incumbent, raise its bound; return why HiGHS
-    stopped.
+    """Offer the best plan of one case if it beats the incumbent, raise the bound of the case, and
+    return why HiGHS stopped.
 
-    Steps are combined in ranges at first: a range takes at least as long as its critical batches
-    take in all. If the plan found takes longer, because these change from step to step, the range
-    is halved, until it does not.
+    Steps are initially combined in ranges: a range takes at least as long as its critical batches
+    take in total. If the plan found takes longer, because these batches change from step to step,
+    the range is halved, until the plan does not take longer.
 
     Modified in place: bounds, stats.
     """
@@ -432,13 +435,13 @@ def solve_case(
         assert budget.objective is not None
         program = formulate(case, budget.objective, starts)
         budget.check()
-        # its rows are times that follow each other; memory is in the shapes
+        # its rows are times that follow each other; shapes cover memory
         solved = solve_program(program, budget, 1e-9, solver=solver)
         stats["programs"] += 1
         stats["nodes"] += solved.nodes
         stats["simplex_iterations"] += solved.count("simplex_iteration_count")
         if solved.termination is Termination.INFEASIBLE:
-            # no plan of this case is better than the known one
+            # no plan of this case is better than the known plan
             bounds[case] = max(bounds[case], budget.objective)
             return Termination.CONVERGED
         if solved.bound is not None:
@@ -461,21 +464,20 @@ def state(
     Parameters
     ----------
     problem
-        The problem to formulate.
+        Problem to formulate.
     length
-        The speculation length l; None means the one at which simple batches are best.
+        Speculation length l; None selects the length at which simple batches are best.
     mechanism
-        The mechanism, where the problem leaves it open; None means the first one allowed.
+        Mechanism, if the problem allows several; None selects the first one allowed.
 
     Raises
     ------
     Unsupported
-        If the problem is none of those that `milp` takes, but for its size, or its program is too
-        large.
+        If `milp` does not support the problem, regardless of size, or if the program is too large.
     InvalidInput
-        If there is no such length or mechanism.
+        If the problem does not have this length or mechanism.
     Infeasible
-        If a task fits no batch.
+        If some task does not fit any batch.
     """
     clashes = (one.clash(None, problem) for one in (*Milp.serves, *Milp.forms))
     reason = next(filter(None, clashes), None)
@@ -504,7 +506,7 @@ def state(
 
 
 def read(problem: ServingLatencyProblem, program: Any, value: Value) -> ServingLatencyPlan:
-    """Return the plan of a program's solution."""
+    """Return the plan that a solution of the program describes."""
     case: Case = program.case
     batches = [
         [k for k in program.tasks if value(program.joins[k, m]) > 0.5] for m in program.positions

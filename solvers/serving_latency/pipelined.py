@@ -1,23 +1,25 @@
 """The search behind `exact` for the pipelined mechanism: bounds, incumbents and enumeration.
 
-For conservative output lengths contiguous batches lose nothing, but their pipeline order is free.
-For every speculation length l and number of batches M the search
+For conservative output lengths, some optimal plan has contiguous batches, but their pipeline order
+is free. For every speculation length l and number of batches M, the search
 
-1. discards (l, M) by bounds: each stage's own work (`bound`), then first and last batch singled
-   out;
+1. discards (l, M) by bounds: each stage's own work (`bound`), then with the first and the last
+   batch singled out;
 2. raises a Lagrangian bound over pipeline positions, a shortest path over (prefix, occupied
-   positions), see `specopt.solvers.serving_latency.kernels.bounds`; every path is a plan, rated
-   exactly. The first paths keep a few of the first and last positions apart and pool those between.
-   Where blocks are many, they run over cells of tasks (`specopt.solvers.serving_latency.blocks`);
-   the least bound of all is refined by more positions and finer cells;
-3. enumerates the rest: all ways to cut the tasks and to place blocks at the positions kept
-   apart whose bounds stay below the incumbent (`specopt.solvers.serving_latency.positions`), then
-   all orders of the blocks between (`specopt.solvers.serving_latency.kernels.orders`). It is given
-   up where it takes longer than the bound did, as another position kept apart prunes more.
+   positions), see `specopt.solvers.serving_latency.kernels.bounds`; every path is a plan, which is
+   rated exactly. The first paths distinguish a few of the first and last positions and pool the
+   positions between them. If there are many blocks, the paths run over cells of tasks
+   (`specopt.solvers.serving_latency.blocks`); the lowest bound is refined by more positions and
+   finer cells;
+3. enumerates the rest: all ways to cut the tasks and to place blocks at the distinguished positions
+   whose bounds stay below the incumbent (`specopt.solvers.serving_latency.positions`), then all
+   orders of the pooled blocks (`specopt.solvers.serving_latency.kernels.orders`). The enumeration
+   is abandoned if it takes longer than the bound did, because another distinguished position prunes
+   more.
 
-Step 3 is a proof. Of very few tasks every plan is rated, which compiles one kernel only. Numbers of
-batches beyond `LARGEST_APART` are bounded and enumerated together. A certified gap remains where
-tasks are so many that paths over all blocks would become too large.
+Step 3 is a proof. For very few tasks, every plan is rated, which compiles only one kernel. Numbers
+of batches above `LARGEST_APART` are bounded and enumerated together. A certified gap remains if
+there are so many tasks that paths over all blocks would become too large.
 """
 
 from __future__ import annotations
@@ -55,61 +57,63 @@ from specopt.solvers.simulation import random_key
 LARGEST_APART = 12
 # relative gain that counts as no improvement; below the 1e-9 within which a result is optimal
 TOLERANCE = 4e-10
-# These decide the order and the length of attempts: they move the time of a proof, and the gap
-# where time is out.
+# These values determine the order and the length of attempts: they affect the time of a proof, and
+# the gap if time runs out.
 _ROUNDS = 80  # evaluations of the Lagrangian bound per part
-_NODES = 20_000  # enumeration nodes per kernel call, and before other weights are looked for
-# least work of an enumeration before it is given up, in entries of shortest paths
+_NODES = 20_000  # enumeration nodes per kernel call, and before other weights are considered
+# minimum work of an enumeration before it is abandoned, in entries of shortest paths
 _PATIENCE = 60_000_000
-_FINE_RANGES = 64  # of decoding steps, where orders are bounded
-# of its gap: a part is enumerated where its bound rose by less when it was refined last
+_FINE_RANGES = 64  # of decoding steps, for bounds on orders
+# fraction of the gap: a part is enumerated if its last refinement raised its bound by less
 _SLOW = 0.2
-_NEAR = 0.004  # largest gap, relative, at which it is: a larger one leaves too much
+_NEAR = 0.004  # largest relative gap for enumeration; a larger gap leaves too much
 _LEAVES = 2048  # leaves per kernel call
-_PATH = 3_000_000  # size of the shortest paths that bound a part first, coarsely
-_CERTIFIED = 50_000_000  # and where no plan is looked for
-_LONGEST_PATH = 3_000_000_000  # and at last
-_FEWEST_CELLS = 48  # of coarse shortest paths
-_WIDE = 64  # tasks that the widest blocks hold in the mean where paths may be coarse
-_FIRST_POSITIONS = 4  # special ones of pooled parts, to begin with
+_PATH = 3_000_000  # size of the shortest paths that first bound a part, coarsely
+_CERTIFIED = 50_000_000  # the same if no plan is needed
+_LONGEST_PATH = 3_000_000_000  # the same at the end
+_FEWEST_CELLS = 48  # in coarse shortest paths
+_WIDE = 64  # mean number of tasks in the widest blocks above which paths may be coarse
+_FIRST_POSITIONS = 4  # initial number of special positions of pooled parts
 _MASKS = 300_000_000  # size of the shortest paths that bound enumerated parts
-_CHEAP = 30_000_000  # entries up to which every number of batches is bounded apart
-_PLANS = 1500  # with every task alone, up to which all plans are rated where runtimes are affine
-# of tables of runtimes with several pieces, and of shortest paths over them, roughly
+_CHEAP = 30_000_000  # entries up to which every number of batches is bounded separately
+_PLANS = 1500  # with affine runtimes, all plans are rated up to this many with tasks alone
+# for tables of runtimes with several pieces and shortest paths over them, roughly
 _BYTES_PER_ENTRY = 200
-_SECONDS_PER_ENTRY = 3e-7  # to fill them, roughly
-_TRIES = 2000  # of the local search, before it is asked whether it still helps
-_SECONDS_PER_TRY = 1e-7  # of the local search, by batch
-_SECONDS_PER_BLOCK = 3e-9  # of a node of the orders, by scenario
-_SECONDS_PER_PAIR = 2e-8  # of blocks, to sort them before
+_SECONDS_PER_ENTRY = 3e-7  # to fill the tables, roughly
+_TRIES = 2000  # tries of the local search between two checks for improvement
+_SECONDS_PER_TRY = 1e-7  # per try of the local search and batch
+_SECONDS_PER_BLOCK = 3e-9  # per node of the orders and scenario
+_SECONDS_PER_PAIR = 2e-8  # per pair of blocks, to sort them in advance
 
 
 @dataclass
 class Part:
-    """The plans with one speculation length and one number of batches, and a bound on their
+    """The plans with one speculation length and one number of batches, and a lower bound on their
     T_inf.
     """
 
     bound: float
     length: int
     batches: int
-    more: bool = False  # whether it stands for more batches, too
-    # by scenario, the best weight of the first position where only the first and the last have any
+    more: bool = False  # whether the part also represents larger numbers of batches
+    # by scenario, the best weight of the first position if only the first and the last have weights
     first_weight: Floats = field(default_factory=lambda: np.full(RANGES + 1, 0.5))
-    # number of special positions, those with weights, at the front and in all
+    # number of special positions, which have weights: at the front, and in total
     front: int = field(init=False)
     specials: int = field(init=False)
-    weights: Floats | None = None  # of the bound, once it was raised
-    effort: float = field(default_factory=lambda: _PATH)  # size of the shortest paths that bound it
-    work: float = 0.0  # that raising the bound took so far, in entries of shortest paths
-    refined: float = 0.0  # the bound when it was refined last
+    weights: Floats | None = None  # weights of the bound, once raised
+    effort: float = field(default_factory=lambda: _PATH)  # size of the shortest paths for the bound
+    work: float = 0.0  # work spent on raising the bound so far, in entries of shortest paths
+    refined: float = 0.0  # bound at the last refinement
 
     def __post_init__(self) -> None:
         self.specials = min(_FIRST_POSITIONS, self.batches)
         self.front = (self.specials + 1) // 2
 
     def positions(self, another: bool = False) -> Positions:
-        """Return which positions are distinguished, and those with another one."""
+        """Return the positions that the part distinguishes, optionally with another special
+        position.
+        """
         specials = self.specials + another
         return Positions(
             self.front, specials, 0 if self.more else self.batches - specials, self.more
@@ -119,7 +123,8 @@ class Part:
 class PipelinedSearch:
     """Branch and bound over speculation lengths, numbers of batches, cuts and pipeline orders.
 
-    `floor` bounds the objective of the problem's other mechanisms; infinite if there are none.
+    `floor` is a lower bound on the objective of the problem's other mechanisms; infinite if there
+    are none.
     """
 
     def __init__(self, prepared: Prepared, budget: Budget, floor: float = math.inf) -> None:
@@ -141,7 +146,7 @@ class PipelinedSearch:
         self.open: list[Part] = []
         self.left: list[Part] = []  # parts that stay open at the end
         self.dropped = math.inf  # bound on the plans of all closed parts
-        # cells round sizes up, which costs more than it saves where few tasks fit
+        # cells round sizes up, which costs more than it saves if few tasks fit
         self.coarse = prepared.linear and self._entries >= _WIDE * prepared.tasks
         self.tables: dict[tuple[int, int], Tables] = {}
         self.stream = np.array([random_key(budget.seed)])
@@ -149,22 +154,22 @@ class PipelinedSearch:
 
     @property
     def cut(self) -> float:
-        """T_inf from which on a plan is no worthwhile improvement."""
+        """T_inf at and above which a plan is not a worthwhile improvement."""
         return self.best - max(self.budget.gap, TOLERANCE) * (
             self.best + self.prepared.communication_seconds
         )
 
     @property
     def bound(self) -> float:
-        """Valid bound on the objective over all plans of this mechanism."""
+        """Valid lower bound on the objective over all plans of this mechanism."""
         communication = self.prepared.communication_seconds
         unimproved = self.best - TOLERANCE * (self.best + communication)
         parts = (part.bound for part in self.open + self.left)
         return min(unimproved, self.dropped, *parts) + communication
 
     def run(self) -> float:
-        """Search until all is proven, the gap is reached or only pooled parts are left; return the
-        bound.
+        """Search until everything is proven, the gap is reached or only pooled parts are left;
+        return the bound.
         """
         alone = math.factorial(min(self.prepared.tasks, 8)) * len(self.prepared.lengths)
         if self.prepared.linear and alone <= _PLANS:
@@ -179,7 +184,7 @@ class PipelinedSearch:
             part = min(self.open, key=lambda p: p.bound)
             coarse = self._cells(part) > 0
             patience = max(_PATIENCE, 6.0 * part.work)
-            # a part stays open, and its bound counts, until it is closed
+            # a part stays open, and its bound counts, until the part is closed
             gap = self.cut - part.bound
             slow = part.bound - part.refined < _SLOW * gap and gap < _NEAR * self.cut
             if slow and not coarse and self._enumerate(part, patience):
@@ -197,8 +202,9 @@ class PipelinedSearch:
         return self.bound
 
     def certify(self) -> float:
-        """Return the bound of the whole mechanism without looking for plans: raise the least part's
-        until it stays.
+        """Return the bound of the whole mechanism without searching for plans.
+
+        The lowest bound of a part is raised until it stops increasing.
         """
         self.rating = False
         self._start()
@@ -216,21 +222,19 @@ class PipelinedSearch:
         return bool(self.open)
 
     def _drop(self, part: Part) -> None:
-        """Close a part: its plans are no better than its bound, or were enumerated down to the
-        incumbent.
-        """
+        """Close a part whose bound has reached the incumbent, or whose plans were enumerated."""
         self.open.remove(part)
         self.dropped = min(self.dropped, max(part.bound, self.cut))
 
     def _report(self) -> None:
-        """Pass the bound on, and stop if asked or out of time."""
+        """Report the bound, and stop on request or if time has run out."""
         self.budget.improve_bound(min(self.bound, self.floor))
         self.budget.check()
 
     # ------------------------------------------------------------------ where to start
 
     def _start(self) -> None:
-        """Rate Algorithm 1's plans, and list the parts that the first bounds leave."""
+        """Rate Algorithm 1's plans, and list the parts that the first bounds do not rule out."""
         prepared, budget = self.prepared, self.budget
         self.open = [Part(0.0, length, 1, more=True) for length in prepared.lengths]
         for part in list(self.open):
@@ -240,7 +244,7 @@ class PipelinedSearch:
                 continue
             if not prepared.tabled:
                 batches = algorithm_1_batches(prepared, part.length, budget)[0]
-            else:  # its completion times are not convex
+            else:  # completion times are not convex
                 batches = additive_batches(prepared, part.length, 0.5, 0.5, budget)[0]
             if batches is not None:
                 ends = np.array([batch[-1] + 1 for batch in batches])
@@ -258,7 +262,7 @@ class PipelinedSearch:
                 part.bound = max(part.bound, seconds)
 
     def _split_open(self) -> None:
-        """Bound every number of batches of the open parts apart."""
+        """Bound every number of batches of the open parts separately."""
         self._prune()
         parts = []
         for part in self.open:
@@ -268,8 +272,8 @@ class PipelinedSearch:
         self._prune()
 
     def _split(self, part: Part) -> list[Part]:
-        """Bound every number of batches apart, by weights on the first and the last position
-        alone.
+        """Bound every number of batches separately, with weights on the first and the last position
+        only.
         """
         cap = self._largest_apart + 1
         bounds = np.full(cap + 1, part.bound)
@@ -297,8 +301,8 @@ class PipelinedSearch:
 
     @property
     def _largest_apart(self) -> int:
-        """Largest number of batches whose plans are bounded apart, as the shortest path over 2^M
-        masks allows.
+        """Largest number of batches whose plans are bounded separately; the shortest path over 2^M
+        masks limits it.
         """
         fitting = (
             m
@@ -313,8 +317,9 @@ class PipelinedSearch:
         return int(self.width.sum())
 
     def _fewest_batches(self) -> int:
-        """Return the least number of batches that fit (as large as possible from the longest input
-        down).
+        """Return the minimum number of batches that fit.
+
+        Batches are as large as possible, starting from the longest input.
         """
         count, end = 0, self.prepared.tasks
         while end > 0:
@@ -323,7 +328,7 @@ class PipelinedSearch:
         return count
 
     def _tables(self, length: int, cells: int = 0) -> Tables:
-        """Return the tables of one speculation length: of all blocks, or where possible over fewer
+        """Return the tables of one speculation length, over all blocks or, if possible, over fewer
         cells.
         """
         if (length, cells) not in self.tables:
@@ -338,8 +343,8 @@ class PipelinedSearch:
         return self.tables[length, cells]
 
     def _hold_tables(self) -> None:
-        """Make room for the tables of another speculation length, and check that there is time to
-        fill them.
+        """Reserve memory for the tables of another speculation length, and check the time to fill
+        them.
         """
         entries = float(self.width.max() + 1) * len(self.width)
         self.budget.hold(
@@ -350,7 +355,9 @@ class PipelinedSearch:
         self.budget.check(_SECONDS_PER_ENTRY * self._entries)
 
     def _cells(self, part: Part) -> int:
-        """Return how coarse the part's effort lets its shortest path be; 0 for all blocks."""
+        """Return the number of cells that the part's effort allows for its shortest path; 0 for all
+        blocks.
+        """
         size = self._entries * part.positions().steps
         if size <= part.effort or not self.coarse:
             return 0
@@ -364,7 +371,7 @@ class PipelinedSearch:
         return float(self._rate_all(length, ends[None, :], sizes[None, :])[0])
 
     def _rate_all(self, length: int, ends: Ints, sizes: Ints) -> Floats:
-        """Return T_inf of several sequences of the same number of blocks, and keep the best if it
+        """Return T_inf of several sequences with the same number of blocks; keep the best if it
         improves.
         """
         count, blocks = ends.shape
@@ -388,7 +395,7 @@ class PipelinedSearch:
         return out
 
     def _improve(self, length: int, ends: Ints, sizes: Ints) -> None:
-        """Run the local search from blocks in pipeline order while it helps."""
+        """Run the local search from blocks in pipeline order as long as it helps."""
         blocks = np.zeros((2, self.prepared.tasks), np.int64)
         blocks[:, : len(ends)] = ends, sizes
         count = np.array([len(ends)])
@@ -422,10 +429,10 @@ class PipelinedSearch:
     # ------------------------------------------------------------------ Lagrangian bound
 
     def _refine(self, part: Part) -> bool:
-        """Let a part's bound be raised further: one more special position or finer cells; return
-        whether that could be.
+        """Allow a part's bound to be raised further, by another special position or finer cells.
 
-        The position comes where the innermost special ones have the more weight.
+        The position is added on the side where the innermost special position has the larger
+        weight. Return whether a refinement was possible.
         """
         assert part.weights is not None
         gained, part.refined = part.bound > part.refined, part.bound
@@ -452,8 +459,8 @@ class PipelinedSearch:
                 return True
 
     def _ascend(self, part: Part) -> None:
-        """Raise the part's bound until it is closed or nothing is left to gain, and rate every path
-        on the way.
+        """Raise the part's bound until the part is closed or no gain is left, and rate every path
+        found.
         """
         tables, weights = self._tables(part.length, self._cells(part)), part.weights
         if weights is None:
@@ -483,10 +490,10 @@ class PipelinedSearch:
         part.work += paths.work
 
     def _rate_path(self, part: Part, tables: Tables, path: Path, near: float = 1.001) -> None:
-        """Rate the plan of a shortest path; blocks of the pool follow Johnson's rule between the
-        special ones.
+        """Rate the plan of a shortest path; pooled blocks follow Johnson's rule between the special
+        blocks.
 
-        It is improved if it comes near the best.
+        A plan that is close to the best is improved by local search.
         """
         ends, sizes, positions = path
         middle = positions == part.specials
@@ -497,7 +504,7 @@ class PipelinedSearch:
             sizes = np.diff(ends, prepend=0)
             if (sizes > self.width[ends]).any():
                 return
-        # Johnson's rule: first those that draft faster, shortest draft first
+        # Johnson's rule: first the blocks that draft faster than they verify, shortest draft first
         order = np.lexsort(
             (np.where(middle, np.where(d < v, d, -v), 0.0), middle & (d >= v), place)
         )
@@ -509,10 +516,9 @@ class PipelinedSearch:
     # ------------------------------------------------------------------ enumeration
 
     def _try_orders(self, part: Part, path: Path, nodes: float) -> tuple[int, bool]:
-        """Try all orders of a path whose Johnson bounds stay below the incumbent, or give up after
-        some nodes.
+        """Try all orders of a path whose Johnson bounds stay below the incumbent.
 
-        Return how many nodes it took, and whether it ended.
+        Give up after some nodes. Return the number of nodes, and whether all orders were tried.
         """
         at, count = stages(self.prepared, part.length), path.shape[1]
         starts = range_starts(int(at.steps[0]), _FINE_RANGES)
@@ -535,8 +541,9 @@ class PipelinedSearch:
         return int(state[1]), bool(state[0] < 0)
 
     def _enumerate(self, part: Part, patience: float) -> bool:
-        """Try all plans of a part whose bounds stay below the incumbent; return whether that was
-        done with patience.
+        """Try all plans of a part whose bounds stay below the incumbent.
+
+        Return whether the enumeration finished within the allowed work.
         """
         assert part.weights is not None, "the part's bound was raised before"
         tables = self._tables(part.length)
@@ -551,7 +558,7 @@ class PipelinedSearch:
                     taken, ended = self._try_orders(part, path, nodes)
                     ordering += ENTRIES_PER_NODE * taken
                     complete &= ended
-            if self.best < before:  # less is left than seemed
+            if self.best < before:  # less is left than it seemed
                 patience = search.work + ordering + allowance
             self._report()
             if not search.done:

@@ -1,15 +1,16 @@
-"""Bounds over pipeline positions, and the enumeration that several of them prune together.
+"""Bounds over pipeline positions, and an enumeration that several bounds prune together.
 
-Any weights of the critical positions bound all plans, and with the values of its shortest path also
-every way to go on from a prefix and the positions taken, see
-`specopt.solvers.serving_latency.kernels.bounds`. The weights that bound best at the root do so
-nowhere else: a beginning that drafts long before its first special position is bounded best by
-weights on that one. So the depth-first search keeps the values of several weights and prunes by
-each. If it does not end soon, it adds the weights that bound its present branch best.
+Any weights of the critical positions bound all plans. The values of their shortest path also bound
+every way to continue from a prefix and the positions taken, see
+`specopt.solvers.serving_latency.kernels.bounds`. The weights with the best bound at the root are
+not the best elsewhere: a beginning that drafts long before its first special position is best
+bounded by weights on that position. So the depth-first search keeps the values of several weights
+and prunes by each. If the search does not end soon, it adds the weights that best bound its current
+branch.
 
-Threads share the long computations so that no result depends on their order or number. They share
+Threads share the long computations such that no result depends on their order or number. They share
 the independent states of a shortest path, and branches of the search. Branches are split and
-searched in rounds, by the incumbent and the weights that each round begins with.
+searched in rounds, with the incumbent and the weights at the beginning of each round.
 """
 
 from __future__ import annotations
@@ -26,31 +27,32 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.blocks import Tables
 from specopt.solvers.threads import in_threads
 
-# These change the time of an enumeration, not its result.
-_SECONDS_PER_ENTRY = 1.5e-9  # of a shortest path, roughly
-ENTRIES_PER_NODE = 100  # entries of a shortest path that take as long as a node of an enumeration
+# These values affect the time of an enumeration, not its result.
+_SECONDS_PER_ENTRY = 1.5e-9  # per entry of a shortest path, roughly
+ENTRIES_PER_NODE = 100  # entries of a shortest path that take as long as one enumeration node
 SECONDS_PER_NODE = ENTRIES_PER_NODE * _SECONDS_PER_ENTRY
-_WEIGHTS = 12  # that prune together, at most
-_KEPT = 20_000_000  # entries of their values, at most
-_ROUNDS = 8  # evaluations for new weights
-_LARGE = 10_000_000  # entries of shortest paths from which on threads share them
-_BRANCHES = 4  # of an enumeration that are searched side by side, however many workers there are
-LEAVES = 256  # per kernel call
+_WEIGHTS = 12  # maximum number of weights that prune together
+_KEPT = 20_000_000  # maximum number of entries of their values
+_ROUNDS = 8  # evaluations to find new weights
+_LARGE = 10_000_000  # entries of shortest paths above which threads share them
+_BRANCHES = 4  # enumeration branches searched side by side, regardless of the number of workers
+LEAVES = 256  # leaves per kernel call
 _NOTHING = np.zeros((3, 0), np.int64)
 
 
 @dataclass(frozen=True)
 class Positions:
-    """Which places in the pipeline are distinguished.
+    """The distinguished positions in the pipeline.
 
     Parameters
     ----------
     front, specials
-        How many are special at the front, and in all; the others form a pool between.
+        Number of special positions at the front, and in total; the other positions form a pool
+        between the special positions.
     pool
         Number of blocks in the pool.
     more
-        Whether it may hold any number of blocks; then `pool` is 0.
+        Whether the pool may contain any number of blocks; then `pool` is 0.
     """
 
     front: int
@@ -65,17 +67,18 @@ class Positions:
 
     @property
     def steps(self) -> int:
-        """Steps of a shortest path per block: the states, times positions."""
+        """Number of steps of a shortest path per block: states times positions."""
         return self.states * (self.specials + 1)
 
 
 Path = Ints
 """A plan found as a shortest path, shape (3, M): the ends, sizes and positions of its blocks in
-sorted order. The position of the pool is the number of special ones."""
+sorted order. Blocks in the pool have the number of special positions as their position.
+"""
 
 
 class PathBound:
-    """The Lagrangian bound at weights that are given."""
+    """The Lagrangian bound at given weights."""
 
     def __init__(self, tables: Tables, at: Positions, budget: Budget) -> None:
         self.tables, self.at = tables, at
@@ -89,7 +92,7 @@ class PathBound:
         self._path = np.zeros((3, tables.cells + at.specials + at.pool), np.int64)
         self._blocks = np.zeros(1, np.int64)
         every = np.arange(at.states)[::-1].copy()
-        self._states = [[every]]  # those together do not depend on each other
+        self._states = [[every]]  # states in a group are independent of each other
         if budget.workers > 1 and tables.entries * at.steps > _LARGE:
             placed = (every >> at.specials) + sum(every >> p & 1 for p in range(at.specials))
             groups = [every[placed == count] for count in range(placed[0], -1, -1)]
@@ -99,10 +102,10 @@ class PathBound:
             ]
 
     def evaluate(self, weights: Floats, start: Ints = _NOTHING) -> tuple[float, Path, Floats]:
-        """Return the bound on all that begins with some blocks (ends, sizes, positions), its path
-        and its gradient.
+        """Return the bound on all plans that begin with some blocks (ends, sizes, positions), its
+        path and its gradient.
 
-        Costs by position and values by state are in `table` and `value`.
+        Costs by position and values by state are stored in `table` and `value`.
         """
         entries = float(self.tables.entries * self.at.steps)
         if entries * _SECONDS_PER_ENTRY > self.budget.remaining:  # a path cannot be interrupted
@@ -123,19 +126,21 @@ class PathBound:
 
 
 def _levels(branch: Any) -> int:
-    """Return how many levels of a branch are begun behind its first; negative if it is over."""
+    """Return the number of open levels of a branch after its first level; negative if the branch is
+    finished.
+    """
     return int(branch.state[0] - branch.state[2])
 
 
 def _begun(branch: Any, level: int) -> Ints:
-    """Return the present path's first blocks: ends, sizes and positions."""
+    """Return the first blocks of the current path: ends, sizes and positions."""
     ends = branch.stack[: level + 1, 0]
     return np.stack([ends[1:], np.diff(ends), branch.stack[:level, 3]])
 
 
 class Enumeration:
-    """All ways to cut the tasks and to place the blocks that the bounds at several weights
-    leave.
+    """Enumeration of all ways to cut the tasks and to place the blocks that the bounds do not rule
+    out.
     """
 
     def __init__(self, bound: PathBound, weights: Floats) -> None:
@@ -163,7 +168,7 @@ class Enumeration:
 
     @property
     def done(self) -> bool:
-        """Whether nothing is left."""
+        """Whether no branches are left."""
         return not self._branches
 
     @property
@@ -172,10 +177,10 @@ class Enumeration:
         return self.bound.work + ENTRIES_PER_NODE * self.nodes
 
     def advance(self, nodes: int, upper: float) -> list[Path]:
-        """Continue for a number of nodes and return the paths found whose bound is below `upper`.
+        """Continue for a number of nodes, and return the paths found whose bound is below `upper`.
 
-        A search that does not end at once is split where most is left. No branch depends on the
-        results of others meanwhile.
+        A search that does not end immediately is split where most is left. No branch depends on the
+        results of other branches in the meantime.
         """
         bound = self.bound
         while self.nodes > 0 and len(self._branches) < _BRANCHES:
@@ -202,15 +207,17 @@ class Enumeration:
             paths += [
                 branch.leaves[k, :, : branch.blocks[k]].copy() for k in range(branch.state[3])
             ]
-        # another one is sharpened next
+        # sharpen another branch next
         self._branches = [
             branch for branch in self._branches[1:] + self._branches[:1] if _levels(branch) >= 0
         ]
         return paths
 
     def sharpen(self, upper: float) -> None:
-        """Keep the weights that bound best all that begins like a third of a present path, and
-        close that if its bound reaches `upper`.
+        """Find and keep the weights that best bound the plans that begin like a third of a current
+        path.
+
+        Close that part of the search if its bound reaches `upper`.
         """
         from specopt.solvers.serving_latency.cutting_planes import CuttingPlanes
 
@@ -237,8 +244,8 @@ class Enumeration:
             weights = proposal
 
     def _slot(self) -> int:
-        """Return where to keep other weights: behind the last, else in place of those that closed
-        least of late.
+        """Return the slot for other weights: a free slot, or else the slot that recently closed the
+        fewest branches.
         """
         if self._kept < len(self._tables):
             self._kept += 1
@@ -250,7 +257,7 @@ class Enumeration:
         return slot
 
     def _keep(self, slot: int) -> None:
-        """Keep the costs and values that were evaluated last."""
+        """Store the costs and values of the latest evaluation in a slot."""
         bound = self.bound
         self._tables[slot], self._values[slot] = bound.table, bound.value
         for branch in self._branches:

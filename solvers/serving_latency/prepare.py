@@ -33,8 +33,9 @@ class Prepared(PreparedServing):
 
     @property
     def tabled(self) -> bool:
-        """Whether stage times are tabled: no closed forms hold of measured passes and of the
-        slowest task's rounds.
+        """Whether stage times are tabled.
+
+        Measured passes, and the rounds of the slowest task, have no closed form.
         """
         return bool(self.problem.tables) or self.problem.rounds == "slowest"
 
@@ -45,9 +46,9 @@ class Prepared(PreparedServing):
 
     @cached_property
     def lengths(self) -> Sequence[int]:
-        """The speculation lengths that save some task a step.
+        """Speculation lengths that save a step for some task.
 
-        As many steps take no less time with longer drafts.
+        With the same number of steps, longer drafts do not save time.
         """
         problem = self.problem
         every = self.served_lengths
@@ -73,14 +74,15 @@ class Prepared(PreparedServing):
             found.append(every[place])
 
     def tokens_per_step(self, length: int) -> float:
-        """Return L for a speculation length (Eq. 7)."""
+        """Return the expected tokens per step, L, for a speculation length (Eq. 7)."""
         if length == 0:
             return 1.0
         return expected_tokens_per_step(self.problem.common_rate, length)
 
     def batch_steps(self, outputs: Floats | Ints, length: int) -> int:
-        """Return the decoding steps of a batch of tasks of these output lengths (Eq. 8), or of the
-        slowest of them.
+        """Return the decoding steps of a batch of tasks with these output lengths (Eq. 8).
+
+        If rounds are those of the slowest task, return the steps of the slowest task.
         """
         if self.problem.rounds == "slowest":
             rate = self.problem.common_rate if length else 0.0
@@ -88,12 +90,12 @@ class Prepared(PreparedServing):
         return decoding_steps(int(outputs.max()), self.tokens_per_step(length))
 
     def steps_of(self, outputs: Floats, length: int) -> Ints:
-        """Return the decoding steps of each of several output lengths (Eq. 8)."""
+        """Return the decoding steps for each of several output lengths (Eq. 8)."""
         return all_decoding_steps(outputs, self.tokens_per_step(length))
 
     def largest(self, padded: float, outputs: float) -> int:
-        """Return the largest size of a batch of these lengths that fits the memory; 0 if no task
-        fits.
+        """Return the size of the largest batch with these lengths that fits the memory; 0 if no
+        task fits.
         """
         sizes = range(1, self.tasks + 1)
         return bisect.bisect_left(
@@ -103,8 +105,8 @@ class Prepared(PreparedServing):
     def plan(
         self, batches: Batches, length: int, shares: Floats | None = None
     ) -> ServingLatencyPlan:
-        """Return a plan from batches of *sorted positions*, in pipeline order; optimal shares
-        unless given.
+        """Return a plan from batches of *sorted positions*, in pipeline order; the default shares
+        are optimal.
         """
         order = self.order.tolist()
         return ServingLatencyPlan(
@@ -113,7 +115,7 @@ class Prepared(PreparedServing):
         )
 
     def slots(self, plan: ServingLatencyPlan) -> Ints:
-        """Return the batch of every sorted position in a plan."""
+        """Return the batch of every sorted position in a plan, by number."""
         found = np.empty(self.tasks, np.int64)
         for number, batch in enumerate(plan.batches):
             found[list(batch)] = number
@@ -121,12 +123,14 @@ class Prepared(PreparedServing):
 
 
 def prepare(problem: ServingLatencyProblem, mechanism: Mechanism | None = None) -> Prepared:
-    """Return the arrays of a problem under a mechanism (the problem's own if None)."""
+    """Return the arrays of a problem under a mechanism; by default, under the problem's own
+    mechanism.
+    """
     return Prepared.of(problem, mechanism)
 
 
 def slices_of(tasks: int, size: int) -> Batches:
-    """Return consecutive sorted positions in batches of one size; the last batch takes the rest."""
+    """Return batches of consecutive sorted positions of one size; the last batch has the rest."""
     return [list(range(first, min(first + size, tasks))) for first in range(0, tasks, size)]
 
 

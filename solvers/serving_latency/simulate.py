@@ -1,22 +1,22 @@
-"""Latency of a plan when acceptances are random: the pipeline replayed token by token, many times.
+"""Latency of a plan with random acceptances: the pipeline is replayed token by token, many times.
 
-The model behind the objective is a mean field: every task of a batch gains L tokens per step (Eq.
-7) and needs ceil(O / L) steps (Eq. 8). Here each draft token is accepted with probability alpha,
-independently, up to the first rejection, and the server adds one token. The replay assumes:
+The objective is a mean-field model: every task of a batch gains L tokens per step (Eq. 7) and needs
+ceil(O / L) steps (Eq. 8). In the replay, each draft token is accepted independently with
+probability alpha, up to the first rejection, and the server adds one token. The replay assumes:
 
-* A task needs its own output length O_k, also where the problem counts conservatively; tokens
-  beyond it are cut off.
-* A batch leaves the pipeline when all of its tasks have finished (Eq. 21 with the real steps).
-  Until then it counts with all of its tasks, as in the model, or, with `drop_finished`, with those
-  that still work.
-* Eq. 13-14 take the longest output that a task of the batch has reached (one that counts) in place
-  of (n - 1) L; prompts stay padded to the longest of the batch.
-* Everything else is the model: padding, stage times, the recursion of Eq. 20, communication as
-  planned.
+* A task needs its own output length O_k, even if the problem plans conservatively; tokens beyond it
+  are cut off.
+* A batch leaves the pipeline when all of its tasks have finished (Eq. 21 with the simulated steps).
+  Until then, the batch counts all of its tasks, as in the model, or, with `drop_finished`, only the
+  unfinished tasks.
+* Eq. 13-14 use the longest output that a counted task of the batch has reached, instead of (n - 1)
+  L; prompts stay padded to the longest prompt of the batch.
+* Everything else is as in the model: padding, stage times, the recursion of Eq. 20, communication
+  as planned.
 
 A batch ends with its slowest task, and the mean of a maximum is above the maximum of means. The
-model is close where output lengths within a batch differ (in the setting of paper 1 within 0.5 %),
-and 1-3 % low where all are equal.
+model is close if output lengths within a batch differ (within 0.5 % in the setting of paper 1), and
+1-3 % low if all lengths are equal.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from specopt.solvers.serving_method import GIVEN, ONE_RATE
 from specopt.solvers.serving_replay import ReplaySimulation, judged_feasible, played, replay
 from specopt.solvers.simulation import Replications, Tell, random_key
 
-_TASKS_PER_CALL = 200_000  # of all replications that are played together
+_TASKS_PER_CALL = 200_000  # over all replications that are simulated together
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -47,16 +47,18 @@ class LatencySimulation(ReplaySimulation):
     Parameters
     ----------
     problem_sha256
-        The problem whose plan was replayed.
+        Hash of the problem whose plan was replayed.
     drop_finished
-        How it was replayed.
+        Whether finished tasks left their batches immediately.
     known_model, known_ratio
-        The model's latency with every task's own output length in Eq. 8, and the mean divided by
-        it: the rest is the error of the mean field alone.
+        Latency of the model in seconds with every task's own output length in Eq. 8, and the
+        simulated mean divided by that latency: the remaining difference is the error of the mean
+        field alone.
     model_steps, known_model_steps
-        Decoding steps by the model, and by the model with own lengths.
+        Number of decoding steps in the model, and in the model with own lengths.
     batch_mean_steps, batch_known_model_steps
-        The same for each batch of the plan, simulated and by the model with own lengths.
+        Number of decoding steps of each batch of the plan, simulated and in the model with own
+        lengths.
     """
 
     kind = ServingLatencyProblem.kind
@@ -72,7 +74,9 @@ class LatencySimulation(ReplaySimulation):
 
     @property
     def facts(self) -> dict[str, str]:
-        """The mechanism, the part that is not random, and own lengths and steps by the model."""
+        """The mechanism, the communication time, the model's steps, and its latency with own
+        lengths.
+        """
         facts = super().facts | {"model steps": str(self.model_steps)}
         if self.known_model != self.model:
             facts["known lengths"] = (
@@ -98,24 +102,25 @@ def simulate(
     Parameters
     ----------
     problem, plan
-        The plan must be feasible for the problem.
+        The problem, and a feasible plan for it.
     seed
-        The same seed gives the same luck to every task, whatever the plan: differences between
-        plans are paired.
+        Random seed. The same seed uses the same random numbers for every task, whatever the plan,
+        so differences between plans are paired.
     replications
-        How often, at least twice.
+        Number of replications, at least 2.
     callback
-        Called now and then with the replications done and their mean latency in seconds.
+        Function called from time to time with the number of completed replications and their mean
+        latency in seconds.
     drop_finished
-        Whether a task that has finished leaves its batch at once; else the batch stays as large as
-        it was until all of its tasks have finished.
+        Whether a finished task leaves its batch immediately; otherwise, the batch keeps its size
+        until all of its tasks have finished.
 
     Raises
     ------
     InvalidInput
         If an argument is outside its domain, or the plan violates the problem.
     Unsupported
-        If the problem is served in another way.
+        If the problem has predicted output lengths or a rate for each task.
     """
     runs = Replications(seed, replications, callback, minimum=2)
     drop = boolean("drop_finished", drop_finished)

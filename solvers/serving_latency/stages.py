@@ -1,4 +1,4 @@
-"""The data of the kernels for one speculation length: see
+"""The kernels' data for one speculation length; see
 `specopt.solvers.serving_latency.kernels.stages`.
 """
 
@@ -21,14 +21,14 @@ class Stages:
     Parameters
     ----------
     prepared
-        The problem.
+        The prepared problem.
     length
-        The speculation length l.
+        Speculation length l.
     steps
-        Decoding steps of every task, in sorted order.
+        Number of decoding steps of every task, in sorted order.
     arrays
-        The columns of the tasks, the setting, and the runtimes. These are the upper envelopes of
-        both runtimes, shape (2, P, 3), or where tabled the stage times, shape (2, (K + 1) K, N).
+        Columns of the tasks, the setting, and the runtimes. The runtimes are the upper envelopes of
+        both stages, shape (2, P, 3), or the tabled stage times, shape (2, (K + 1) K, N).
     """
 
     prepared: Prepared
@@ -38,7 +38,7 @@ class Stages:
 
     @cached_property
     def data(self) -> Any:
-        """The arrays as the record that all kernels take. Loads Numba."""
+        """The arrays as the record that all kernels accept. Loads Numba."""
         from specopt.solvers.serving_latency.kernels.stages import Data
 
         return Data(*self.arrays)
@@ -55,8 +55,9 @@ class Stages:
 
 
 def stages(prepared: Prepared, length: int, conservative: bool = False) -> Stages:
-    """Return the data of one speculation length (Eq. 13-14); if conservative, all outputs count as
-    O_max.
+    """Return the data for one speculation length (Eq. 13-14).
+
+    If `conservative`, all output lengths are O_max.
     """
     conservative = conservative or prepared.problem.output_lengths == "conservative"
     key = length, conservative
@@ -97,8 +98,9 @@ def stages(prepared: Prepared, length: int, conservative: bool = False) -> Stage
 
 
 def tabled(prepared: Prepared, length: int, steps: int) -> Floats:
-    """Return the stage times of b tasks up to task k in row b K + k, by step: those of the steps
-    that they may take.
+    """Return the stage times of b tasks up to task k in row b K + k, by step.
+
+    The columns cover the steps that the tasks may need.
     """
     problem = prepared.problem
     tasks, n = prepared.tasks, np.arange(steps)
@@ -114,7 +116,8 @@ def tabled(prepared: Prepared, length: int, steps: int) -> Floats:
 
 
 def rate(at: Stages, slot: Ints, batches: int, kernels: Any) -> float:
-    """Return T_inf of the plan that runs the task at sorted position k in batch slot[k], batches in
-    that order.
+    """Return T_inf of the plan that serves the task at sorted position k in batch slot[k].
+
+    The batches run in the order of their numbers.
     """
     return float(kernels.plan_seconds(batches, at.data, slot))

@@ -1,20 +1,21 @@
-"""Batches where tasks differ in acceptance, or lengths are predicted.
+"""Batches for tasks with different acceptance rates or predicted lengths.
 
 The shortest paths and columns of the other methods need one acceptance rate and one length for
-every task. Such a problem has stand-ins: problems of known lengths with one rate in which every
-task takes the decoding steps that it takes here, at some speculation length. Predicted lengths are
-at the mean or some quantile of their samples.
+every task. This method uses stand-ins: problems with known lengths and one rate, in which every
+task needs the same number of decoding steps as in the original problem, at some speculation length.
+Predicted lengths are set to the mean or a quantile of their samples.
 
-1. `length-aware` plans the stand-ins, again for the speculation length that it chose; the problem
-   itself judges. Of several quantiles the best is planned once more, at length.
-2. The best plan is improved by moving and swapping tasks, rated by its mean over the stand-ins of
-   all samples: a sample average, with the same samples for every plan.
+1. `length-aware` plans the stand-ins, and again at the speculation length that it chose; the
+   original problem judges the plans. The best of several quantiles is planned once more, with more
+   effort.
+2. The best plan is improved by moving and swapping tasks, and is rated by its mean over the
+   stand-ins of all samples: a sample average, with the same samples for every plan.
 
-Where all tasks have one rate the stand-ins are exact in seconds, otherwise contexts grow at the
-mean rate. The bound is that of batches that may change at every step and lose their finished
-members: no plan here is faster than its batches served in that way. Predicted lengths of one rate
-have another bound. In each sample a plan takes at least as long as the best plan of that sample
-alone, a problem of known lengths that `length-aware` bounds. So the mean over the samples takes at
+If all tasks have the same rate, the stand-ins have exact times; otherwise, contexts grow at the
+mean rate. The bound is for batches that may change at every step and lose their finished tasks: no
+static plan is faster than its batches served in that way. Predicted lengths with one rate have
+another bound. In each sample, a plan takes at least as long as the best plan of that sample alone,
+which is a problem with known lengths that `length-aware` bounds. So the mean over the samples is at
 least the mean of these bounds.
 """
 
@@ -41,13 +42,13 @@ from specopt.solvers.serving_method import GIVEN, ONE_RATE, offer_if_feasible, p
 from specopt.solvers.serving_prices import solved_prices
 
 QUANTILES = (0.5, 0.75, 0.9, 1.0)
-"""Quantiles of a task's samples that are the lengths to plan with."""
+"""Quantiles of a task's samples that are used as planned lengths."""
 
 QUICK = LengthAware(moves=100_000, rounds=0)
-"""The method that plans every stand-in; the best one is planned once more, with more effort."""
+"""Method that plans every stand-in; the best stand-in is planned once more, with more effort."""
 
 MAX_TURNS = 3
-"""Maximum number of stand-ins, each at the speculation length of the plan before."""
+"""Maximum number of stand-ins, each at the speculation length of the previous plan."""
 
 DIFFERENT = Condition(
     "a rate for each task or predicted lengths (use another method otherwise)",
@@ -67,7 +68,7 @@ class StandIn(ServingLatencyMethod):
     Parameters
     ----------
     moves
-        Moves and swaps tried at the end.
+        Number of moves and swaps tried at the end.
     """
 
     moves: NonNegativeInt = 2000
@@ -81,7 +82,7 @@ class StandIn(ServingLatencyMethod):
     serves = (DIFFERENT,)
 
     def run(self, problem: ServingLatencyProblem, budget: Budget) -> Outcome:
-        """Plan the stand-ins, improve the best plan."""
+        """Plan the stand-ins, and improve the best plan."""
         longest = np.max(problem.scenarios, axis=0)
         able = begun(_known(problem, longest), budget)
         every = list(planned_outputs(problem, QUANTILES))
@@ -105,7 +106,7 @@ class StandIn(ServingLatencyMethod):
     def _improved(
         self, problem: ServingLatencyProblem, plan: ServingLatencyPlan, budget: Budget
     ) -> ServingLatencyPlan:
-        """Return the plan after moves and swaps of tasks, each of which lowers the mean over all
+        """Return the plan after moves and swaps of tasks that each lower the mean over all
         samples.
         """
         length, mechanism = plan.speculation_length, problem.mechanism_of(plan)
@@ -127,7 +128,7 @@ class StandIn(ServingLatencyMethod):
             tried = slot.copy()
             if random.random() < 0.5:
                 tried[one], tried[other] = slot[other], slot[one]
-            elif np.count_nonzero(slot == slot[one]) > 1:  # no batch is left empty
+            elif np.count_nonzero(slot == slot[one]) > 1:  # no batch becomes empty
                 tried[one] = slot[other]
             if (found := seconds(tried)) < best:
                 best, slot = found, tried
@@ -138,8 +139,8 @@ class StandIn(ServingLatencyMethod):
 def _plans(
     problem: ServingLatencyProblem, outputs: Ints, length: int, method: LengthAware, budget: Budget
 ) -> Iterator[ServingLatencyPlan]:
-    """Yield plans of stand-ins that take these output lengths, each at the speculation length of
-    the one before.
+    """Yield plans of stand-ins with these output lengths, each at the previous plan's speculation
+    length.
     """
     done = set[int]()
     while length not in done and len(done) < MAX_TURNS:
@@ -159,7 +160,9 @@ def _solved(
     time_limit: float,
     warm_start: Plan | None = None,
 ) -> Budget:
-    """Return the budget of a method's run on another problem, with the plan and the bound found."""
+    """Return the budget of a method's run on another problem, which holds the plan and bound
+    found.
+    """
     inner = Budget(
         problem,
         time_limit=time_limit,
@@ -169,7 +172,7 @@ def _solved(
     )
     try:
         method.run(problem, inner)
-    except Infeasible:  # a task of another rate is longer there
+    except Infeasible:  # a task with another rate is longer in the stand-in
         pass
     except OutOfTime:
         budget.check()
@@ -177,8 +180,10 @@ def _solved(
 
 
 def _stand_in(problem: ServingLatencyProblem, length: int, outputs: Ints) -> ServingLatencyProblem:
-    """Return a problem of known lengths and one rate whose tasks take these decoding steps at a
-    speculation length.
+    """Return a stand-in problem for a speculation length, with known lengths and one rate.
+
+    Its tasks need the same number of decoding steps as tasks with these output lengths in the
+    original problem.
     """
     acceptance = problem.acceptance_rate
     if isinstance(acceptance, Rates):
@@ -192,7 +197,7 @@ def _stand_in(problem: ServingLatencyProblem, length: int, outputs: Ints) -> Ser
 
 
 def _known(problem: ServingLatencyProblem, outputs: Ints) -> ServingLatencyProblem:
-    """Return the problem with these output lengths, known."""
+    """Return the problem with these output lengths as known lengths."""
     return replace(
         problem,
         output_lengths="known",
@@ -205,7 +210,7 @@ def _known(problem: ServingLatencyProblem, outputs: Ints) -> ServingLatencyProbl
 def _bound(problem: ServingLatencyProblem, options: list[Prepared], budget: Budget) -> float:
     """Return a lower bound on the objective of every plan.
 
-    A plan takes at least as long in each sample as the best plan of that sample alone.
+    In each sample, a plan takes at least as long as the best plan of that sample alone.
     """
     sums = []
     for prepared in options:

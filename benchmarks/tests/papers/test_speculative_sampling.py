@@ -22,8 +22,8 @@ from specopt.models.errors import InvalidInput
 
 pytestmark = pytest.mark.nightly
 
-EIGHTHS = st.lists(st.integers(0, 8), min_size=3, max_size=3).filter(lambda w: sum(w) <= 8)
-LAWS = EIGHTHS.map(lambda w: [Fraction(x, 8) for x in (*w, 8 - sum(w))])
+CUTS = st.lists(st.integers(0, 8), min_size=3, max_size=3).map(sorted)
+LAWS = CUTS.map(lambda cuts: [Fraction(int(x), 8) for x in np.diff([0, *cuts, 8])])
 
 
 def random_laws(shape: tuple[int, ...], seed: int) -> NDArray[np.float64]:

@@ -1,11 +1,11 @@
-"""One step of serving as it goes: which tasks draft, how much, and in which batches, decided at the
-step itself.
+"""Choice of one step of online serving, made at the step itself: which tasks draft, how many
+tokens, and in which batches.
 
-Output lengths are not known. A choice is rated as if all tasks at hand stayed for a fixed number of
-tokens. The rating adds the time of this step, with prompts and all that the draft model has not
-seen, and the time of the rest at the pace of the next step, served alike. Tasks that join by then
-wait for half a step. Tasks that draft nothing go first: their verification overlaps the others'
-drafting.
+Output lengths are unknown, so a choice is rated as if all active tasks stayed for a fixed number of
+tokens. The rating adds two times. The first is that of this step, including prompts and all tokens
+that the draft model has not seen. The second is that of the remaining tokens, at the pace of the
+next step with the same choice. Tasks that join in the meantime wait for half a step. Tasks without
+drafts are served first, because their verification overlaps the drafting of the others.
 """
 
 import math
@@ -23,24 +23,24 @@ from specopt.solvers.serving_latency.kernels.stages import (
 )
 from specopt.solvers.serving_latency.kernels.step import served
 
-ENDS = 16  # places where the batches of one group may end, at most
-BATCHES = 5  # batches of one group past its first step, but for memory
-SEEN = 1.5  # tokens: a task with fewer to take in needs no more than it always does
+ENDS = 16  # maximum number of positions where the batches of one group may end
+BATCHES = 5  # maximum number of batches of a group past its first step, unless memory requires more
+SEEN = 1.5  # tokens: a task with fewer unseen tokens needs no extra processing
 
 Server = record(
     "Server",
-    models="f8[:, ::1]",  # operations per token, per pair of tokens, per logit, of both
-    # KV bytes per draft token, bytes free for them, the same two of the verify model
+    models="f8[:, ::1]",  # operations per token, per pair of tokens and per logit, for both models
+    # KV bytes per draft token, bytes free for them, and the same two for the verify model
     memory="f8[::1]",
     runtimes="f8[:, :, ::1]",
     overlap="b1",
 )
 Active = record(
-    "Active",  # tasks at hand
-    reached="f8[::1]",  # tokens
-    unseen="f8[::1]",  # tokens that the draft model has to take in with its next pass
-    first="b1[::1]",  # whether this is their first step
-    rate="f8[::1]",  # of acceptance
+    "Active",  # the active tasks
+    reached="f8[::1]",  # tokens reached
+    unseen="f8[::1]",  # tokens that the draft model must process in its next pass
+    first="b1[::1]",  # whether this is the task's first step
+    rate="f8[::1]",  # acceptance rate
 )
 Room = record(
     "Room",
@@ -57,14 +57,16 @@ Room = record(
     gain="f8[:, ::1]",
     most="i8",
 )
-"""Work space: tables of a chain, its runs and its blocks; tasks by what they have reached; groups
-of tasks and their sizes. Then where their batches end and when each is verified; the gain of each
-task without drafts and with them; the maximum number of batches of a group past its first step."""
+"""Work space of the choice: the tables of a chain, its runs and its blocks; the order of tasks by
+tokens reached; the groups of tasks and their sizes; the ends of their batches and the times at
+which these are verified; the gain of each task without and with drafts; and the maximum number of
+batches of a group past its first step.
+"""
 
 
 @helper
 def room_for(active, most_ends, most):
-    """Return the work space for these tasks, whose groups are cut at `most_ends` places at most."""
+    """Return the work space for these tasks; each group has at most `most_ends` batch ends."""
     A, size = len(active.reached), most_ends + 1
     order = np.arange(A)
     sort_by(active.reached, order)
@@ -86,7 +88,7 @@ def room_for(active, most_ends, most):
 
 @inlined
 def holds(server, b, tokens, l):
-    """Return whether a run fits the memory of the models that it takes part in."""
+    """Return whether a run (one batch of a step) fits the memory of the models that it uses."""
     memory = server.memory
     return b * memory[2] * tokens <= memory[3] and (l == 0 or b * memory[0] * tokens <= memory[1])
 
@@ -101,14 +103,16 @@ def set_gains(active, l, room):
 
 @helper
 def first_verified(overlap, most, times, G, drafted, done, before):
-    """Cut blocks 0..G-1, in their order, into at most `most` runs so that the last one is verified
-    first.
+    """Cut blocks 0..G-1, in their order, into at most `most` runs so that the last run is verified
+    as early as possible.
 
-    Of every number m of runs and every end e the chain is kept that is verified first; it begins
-    when the stages are free, at drafted[0, 0] and done[0, 0]. The array times[e, j] has the stage
-    times of the run of blocks j..e-1, infinite where it does not fit; then no longer run does.
-    Returns the best number of runs, 0 if nothing fits; run m of m ends where
-    before[m + 1, end of run m + 1] says.
+    A block is a set of consecutive tasks that stay together. For every number m of runs and every
+    end e, the chain that is verified first is kept. A chain begins when the stages are free, at
+    drafted[0, 0] and done[0, 0]. The array times[e, j] holds the stage times of the run of blocks
+    j..e-1, which are infinite if the run does not fit; no longer run fits then.
+
+    Returns the best number of runs, or 0 if nothing fits; run m of m ends at before[m + 1, end of
+    run m + 1].
     """
     for m in range(most + 1):
         for e in range(G + 1):
@@ -119,7 +123,7 @@ def first_verified(overlap, most, times, G, drafted, done, before):
         for e in range(m, G + 1):
             for j in range(
                 e - 1, m - 2, -1
-            ):  # short runs first: the first that does not fit ends it
+            ):  # short runs first: stop at the first run that does not fit
                 if times[e, j, VERIFY] == INFINITY:
                     break
                 if done[m - 1, j] == INFINITY:
@@ -140,12 +144,12 @@ def first_verified(overlap, most, times, G, drafted, done, before):
 
 @helper
 def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, room, g):
-    """Batch tasks, given in rising order of what they have reached, contiguously after what is
-    served before.
+    """Batch tasks contiguously after the runs served before; tasks are given in increasing order of
+    the tokens reached.
 
-    Of every number of batches and every prefix the chain is kept that is verified first; it begins
-    when both stages are free, `drafted` and `done`. Returns when they are free again; cuts[0]
-    batches end at cuts[1], cuts[2], ...
+    For every number of batches and every prefix, the chain that is verified first is kept. A chain
+    begins when the stages are free, at `drafted` and `done`. Returns the times at which the stages
+    are free again; cuts[0] batches end at cuts[1], cuts[2], ...
     """
     n = len(tasks)
     cuts, finish = room.cuts[g], room.finish[g]
@@ -177,7 +181,7 @@ def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, ro
             room.times[e, j, DRAFT], room.times[e, j, VERIFY] = d, v
     room.drafted[0, 0], room.done[0, 0] = drafted, done
     best = first_verified(server.overlap, most, room.times, G, room.drafted, room.done, room.before)
-    if best == 0:  # memory is tight
+    if best == 0:  # memory is scarce
         return fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, room, g)
     cuts[0] = best
     e = G
@@ -189,8 +193,9 @@ def chain(server, active, tasks, l, first, caught_up, falling, drafted, done, ro
 
 @helper
 def fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, room, g):
-    """Batch tasks as `chain` does, each batch as large as memory allows; whatever is alone counts
-    as fitting.
+    """Batch tasks as `chain` does, with each batch as large as memory allows.
+
+    A task that is alone in its batch is assumed to fit.
     """
     n, cuts = len(tasks), room.cuts[g]
     begin = 0
@@ -220,12 +225,12 @@ def fill_up(server, active, tasks, l, first, caught_up, falling, drafted, done, 
 
 @helper
 def groups(server, active, room, drafting, may_pause, steady):
-    """List the tasks of the four groups in rising order: drafting or not (2), in their first step
-    or not (1).
+    """List the tasks of four groups, each in increasing order of the tokens reached.
 
-    drafting: 0 nobody, 1 those that the draft model has seen, 2 newcomers, too, 3 all. What does
-    not fit the draft model's memory alone does not draft if it may pause. In a `steady` step no
-    task is in its first.
+    Groups distinguish tasks that draft from tasks that do not, and first steps from later steps.
+    `drafting` selects the tasks that draft: 0 none, 1 those that the draft model has seen, 2 these
+    and newcomers, 3 all. If tasks may pause drafting, a task that does not fit the draft model's
+    memory alone does not draft. In a `steady` step, no task is in its first step.
     """
     room.count[:] = 0
     for k in room.order:
@@ -242,7 +247,7 @@ def groups(server, active, room, drafting, may_pause, steady):
 
 @helper
 def tokens(room):
-    """Return the tokens that all gain together."""
+    """Return the total number of tokens that all tasks gain."""
     total = 0.0
     for g in range(4):
         for k in room.group[g, : room.count[g]]:
@@ -252,7 +257,7 @@ def tokens(room):
 
 @helper
 def serve(server, active, room, l, falling, swapped, steady):
-    """Return the seconds of a step of these groups, and note their batches."""
+    """Return the duration of a step that serves these groups, and record their batches."""
     drafted = done = 0.0
     for place in range(4):
         g = place if place < 2 or not swapped else 5 - place
@@ -278,15 +283,17 @@ def serve(server, active, room, l, falling, swapped, steady):
     "Tuple((f8, i8))(Server, Active, const i8[::1], f8, f8, i8[::1], i8[::1], i8[::1], f8[::1])"
 )
 def choose(server, active, lengths, stay, joining, members, ends, guesses, finish):
-    """Choose the batches of a step; return its seconds and the number of batches.
+    """Choose the batches of a step, and return its duration and the number of batches.
 
-    `lengths`: the speculation lengths allowed, rising; 0 among them: tasks may draft nothing.
-    `stay`: tokens that each task is expected to gain yet. `joining`: tasks per second of service.
-    Modified in place: batch m are members[ends[m - 1]:ends[m]], verified at finish[m], with
-    guesses[m] draft tokens.
+    `lengths` are the allowed speculation lengths in increasing order; if 0 is among them, tasks may
+    skip drafting. `stay` is the number of tokens that each task is expected to gain from now on.
+    `joining` is the number of tasks that join per second of service.
+
+    Modified in place: batch m contains members[ends[m - 1]:ends[m]], is verified at finish[m], and
+    has guesses[m] draft tokens.
     """
     A, room = len(active.reached), room_for(active, ENDS, BATCHES)
-    # tasks that the draft model has seen, newcomers, those that it is behind with
+    # tasks that the draft model has seen, newcomers, tasks with unseen tokens
     has = np.zeros(3, np.bool_)
     for k in range(A):
         has[1 if active.first[k] else 2 if active.unseen[k] > SEEN else 0] = True
@@ -299,7 +306,7 @@ def choose(server, active, lengths, stay, joining, members, ends, guesses, finis
             ):
                 continue
             if drafting == 3 and lengths[0] == 0 and not has[2]:
-                continue  # as another choice
+                continue  # identical to another choice
             groups(server, active, room, drafting, lengths[0] == 0, True)
             gained = tokens(room)
             seconds = serve(server, active, room, l, True, False, True)
@@ -313,7 +320,7 @@ def choose(server, active, lengths, stay, joining, members, ends, guesses, finis
     set_gains(active, best_length, room)
     groups(server, active, room, best_drafting, lengths[0] == 0, False)
     least, form = INFINITY, 0
-    for choice in range(4):  # where the order takes no time, short tasks first: batches of many
+    for choice in range(4):  # if the order takes no time, short tasks first
         seconds = serve(server, active, room, best_length, choice & 1 == 1, choice & 2 == 2, False)
         if seconds < least:
             least, form = seconds, choice
@@ -338,11 +345,11 @@ def choose(server, active, lengths, stay, joining, members, ends, guesses, finis
     steps=lambda *given: 150 + given[6] * min(len(given[7]), given[5]) ** 2,
 )
 def form(server, active, gain, l, first, most_ends, most, slot):
-    """Form pipelined batches of tasks, given in rising order of what they have reached, that draft
-    l tokens; return the seconds of a step.
+    """Form pipelined batches of tasks that draft l tokens, and return the duration of a step.
 
-    `gain`: tokens by which the memory of each task grows. `first`: whether it is their first step.
-    Modified in place: slot[k] is the batch of task k.
+    Tasks are given in increasing order of the tokens reached. `gain` is the number of tokens by
+    which each task grows in memory. `first` tells whether this is the tasks' first step. Modified
+    in place: slot[k] is the batch of task k.
     """
     A, room = len(slot), room_for(active, most_ends, most)
     room.gain[:] = gain

@@ -1,22 +1,21 @@
-"""Prompt chunking (paper 4, event model): is there a chunking that ends by a time T, decided by
-labels.
+"""Prompt chunking (paper 4, event model): decide by labels whether some chunking ends by a time T.
 
 A boundary is an index i = 0..M into `position`, the tokens before it. After the chunk that ends
-there a device, an uplink and P stages are in a state (local, up, f_1, ..., f_P): `up` ends the last
-upload, f_q frees stage q. Every next state is a componentwise monotone function of the state, and
-`local` follows from the number of chunks and i.
+there, the device, the uplink and the P stages have a state (local, up, f_1, ..., f_P): `up` ends
+the last upload, f_q frees stage q. Every next state is a componentwise monotone function of the
+state, and `local` follows from the number of chunks and i.
 
-With a deadline T for the first token the downlink needs no state. The chunk that starts at token n
+With a deadline T for the first token, the downlink needs no state. The chunk that starts at token n
 must leave the last stage by T - head - latency - (N - n) A/beta_down: the link is then busy with
-the tokens from n on. So the decision is a shortest path with resources:
+the tokens after n. So the decision problem is a shortest path with resources:
 
-* `earliest` gives per boundary the least value of each component, each minimised on its own;
-* `latest` gives per boundary the largest value of each component from which T can still be met,
-  each maximised on its own over the chunks that can follow the earliest state. A start beyond them
-  proves T infeasible at once;
+* `earliest` computes the minimum of each component at every boundary, each minimised separately;
+* `latest` computes the maximum of each component at every boundary from which T can still be met,
+  each maximised separately over the chunks that can follow the earliest state. A start beyond them
+  proves T infeasible immediately;
 * `extend` runs over the boundaries with non-dominated labels, drops those beyond `latest`, and
-  raises components that cannot delay the smallest chunk that can follow up to the value at which
-  they would. States that differ only in idle time then become one.
+  raises each component that cannot delay the smallest possible next chunk to the value above which
+  it would. States that differ only in idle time then coincide.
 
 States are rows of 1 + P numbers, `up` first.
 """
@@ -35,33 +34,32 @@ FULL = 3
 
 Tables = record(
     "Tables",
-    floor="f8[:, ::1]",  # by boundary, shape (M + 1, 1 + P): no state is below it
-    ceiling="f8[:, ::1]",  # and no state that can end by the deadline above it
-    shortest="i8[::1]",  # where the smallest chunk ends that can follow, 0 where none can
-    fewest="i8[::1]",  # chunks that can follow
+    floor="f8[:, ::1]",  # by boundary, shape (M + 1, 1 + P): lower bound on all states
+    ceiling="f8[:, ::1]",  # upper bound on the states that can end by the deadline
+    shortest="i8[::1]",  # end of the smallest chunk that can follow, 0 if none can
+    fewest="i8[::1]",  # minimum number of chunks that can follow
 )
 Link = rows("Link", next="i8", parent="i8", end="i8", chunks="i8")
-"""Of a label: the next label of its boundary, the label that it extends, its boundary, and its
+"""Link of a label: the next label of its boundary, the label that it extends, its boundary, and its
 number of chunks.
 """
 
 Labels = record("Labels", states="f8[:, ::1]", links="Link[::1]", heads="i8[::1]")
-"""All labels, and the first of each boundary or -1."""
+"""All labels, and the first label of each boundary, or -1."""
 
 Where = rows(
     "Where", boundary="i8", label="i8", next="i8", used="i8", free="i8", goal="i8", seen="i8"
 )
-"""Boundary, label and end of the chunk to go on with, room taken, first free label, label at the
-end, labels seen.
+"""Position of the search: the boundary, label and end of the next chunk, the number of labels in
+use, the first free label, the label at the end, and the number of labels seen.
 """
 
 
 @kernel("void(i8, i8, Prompt, f8[:, ::1])")
 def earliest(begin, end, prompt, floor):
-    """Fill rows begin..end-1 of `floor`, after those before them: a lower bound on each component
-    of each state.
+    """Fill rows begin..end-1 of `floor` with a lower bound on each component of each state.
 
-    O(M P) per row.
+    The earlier rows must be filled already. O(M P) per row.
     """
     position, P = prompt.position, prompt.stages
     state = np.empty(P + 1)
@@ -80,11 +78,11 @@ def earliest(begin, end, prompt, floor):
 
 @kernel("b1(i8, i8, Prompt, f8, Tables)")
 def latest(begin, above, prompt, T, tables):
-    """Fill rows begin..above-1 of `ceiling`, after those behind them: an upper bound on the states
-    that can end by T.
+    """Fill rows begin..above-1 of `ceiling` with an upper bound on the states that can end by T.
 
-    Each component on its own; O(M P) per row. Also `shortest` and `fewest`. Return whether a chunk
-    can follow row `begin`; if none can follow row 0, nothing ends by T.
+    The later rows must be filled already. Each component is bounded separately; O(M P) per row.
+    Also fill `shortest` and `fewest`. Return whether a chunk can follow row `begin`; if none can
+    follow row 0, no plan ends by T.
     """
     position, P = prompt.position, prompt.stages
     floor, ceiling, shortest, fewest = tables.floor, tables.ceiling, tables.shortest, tables.fewest
@@ -136,7 +134,7 @@ def latest(begin, above, prompt, T, tables):
 
 @helper
 def raise_idle(prompt, chunks, i, j, state):
-    """Raise components to the value below which they delay no chunk that ends at boundary j or
+    """Raise each component to the value below which it delays no chunk that ends at boundary j or
     later.
     """
     position, P = prompt.position, prompt.stages
@@ -167,15 +165,15 @@ def extend(most, work, prompt, tables, T, counted, slack, labels, where):
     Parameters
     ----------
     most
-        The cap on chunks.
+        Maximum number of chunks.
     counted
-        Whether fewer chunks are worth something: a cap, or device seconds per chunk.
+        Whether the number of chunks matters: there is a maximum, or each chunk costs device time.
     slack
-        Seconds by which a label that is dropped may be better than the one that dominates it; and
-        the seconds by which a label may exceed a ceiling.
+        Time by which a dropped label may be better than the label that dominates it, in seconds;
+        also the time by which a label may exceed a ceiling.
     labels, where
-        The labels, and where the search stands. FULL leaves room to the caller: copy them into
-        larger arrays and call again.
+        The labels, and the position of the search. After FULL, the caller copies the labels into
+        larger arrays and calls again.
     """
     position, P = prompt.position, prompt.stages
     ceiling, shortest, fewest = tables.ceiling, tables.shortest, tables.fewest
@@ -220,7 +218,7 @@ def extend(most, work, prompt, tables, T, counted, slack, labels, where):
                     raise_idle(prompt, chunks, j, shortest[j], state)
                     if not within(state, ceiling[j], slack):
                         continue
-                # against the labels that are there
+                # compare with the labels present
                 good = True
                 previous = -1
                 other = heads[j]

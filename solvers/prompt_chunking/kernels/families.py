@@ -1,5 +1,5 @@
-"""Families of chunkings, searched or tried one by one: equal chunks, geometric chunks, all plans
-there are.
+"""Families of chunkings, which are searched or enumerated: equal chunks, geometric chunks, and all
+plans.
 """
 
 import math
@@ -10,7 +10,9 @@ from specopt.solvers.kernels.kernel import helper, kernel
 from specopt.solvers.prompt_chunking.kernels.play import Work, play  # noqa: F401  (named in a signature)
 
 PATIENCE = 4
-"""Numbers of geometric chunks in a row that may fail to help before the search ends."""
+"""Number of consecutive lengths of geometric chunks without improvement after which the search
+ends.
+"""
 
 
 @kernel("i8(i8, i8, i8, Prompt, i8[::1])")
@@ -18,8 +20,8 @@ def best_equal(largest, least, work, prompt, out):
     """Try equal chunks of `largest` cells and fewer, down to `least`; return the next size to try,
     the best in out[0].
 
-    The last chunk takes the rest; the larger size wins a tie. work: about how many chunks to play
-    before returning.
+    The last chunk has the remaining cells; ties go to the larger size. `work` is the approximate
+    number of chunks that are simulated before the function returns.
     """
     M = prompt.position.size - 1
     state = np.empty(prompt.stages + 1)
@@ -44,7 +46,7 @@ def best_equal(largest, least, work, prompt, out):
 
 @kernel("i8(i8, Prompt, i8[::1])")
 def enumerate_plans(most, prompt, out):
-    """Fill `out` with the best of all plans and return its number of chunks; O(2^M M P)."""
+    """Fill `out` with the best of all plans, and return its number of chunks; O(2^M M P)."""
     M = prompt.position.size - 1
     state = np.empty(prompt.stages + 1)
     bounds = np.zeros(M + 1, np.int64)
@@ -71,10 +73,10 @@ def enumerate_plans(most, prompt, out):
 
 @helper
 def spread(chunks, M, peak, growth, ratio, weights, bounds):
-    """Fill bounds with sizes that grow by a factor up to the chunk `peak` and follow a ratio from
-    there.
+    """Fill bounds with chunks whose sizes grow by a factor up to the chunk `peak`, then follow a
+    ratio.
 
-    Each boundary is rounded, and no chunk is empty. weights: scratch, shape (chunks,).
+    Each boundary is rounded, and no chunk is empty. `weights` is scratch space, shape (chunks,).
     """
     total = 0.0
     for k in range(chunks):
@@ -91,12 +93,11 @@ def spread(chunks, M, peak, growth, ratio, weights, bounds):
 
 @kernel("i8(i8, Prompt, Work, i8[::1])")
 def best_geometric(most, prompt, work, out):
-    """Fill `out` with the best geometric chunks and return their number: a search over the number
-    and the ratio.
+    """Fill `out` with the best geometric chunks, and return their number.
 
-    For each number 17 ratios between 1/4 and 4 for two chunks (closer to 1 for more), then four
-    rounds of finer steps around the best. The number goes on growing until `PATIENCE` in a row have
-    not helped.
+    The search tries numbers of chunks and ratios. For each number, it tries 17 ratios between 1/4
+    and 4 for two chunks (closer to 1 for more chunks), then four rounds of finer steps around the
+    best ratio. The number increases until `PATIENCE` numbers in a row have not helped.
     """
     M = prompt.position.size - 1
     trial = work.trial

@@ -1,8 +1,9 @@
-"""The event model of prompt chunking (paper 4): one chunk after the other on device, uplink, stages
-and downlink.
+"""The event model of prompt chunking (paper 4): chunks pass device, uplink, stages and downlink in
+order.
 
 A plan is a list of boundaries 0 = b_0 < b_1 < ... < b_K = M, indices into `position`. A state is an
-array: when the last upload ends, then when each of the P stages is free.
+array that contains the end of the last upload, followed by the time at which each of the P stages
+is free.
 """
 
 import math
@@ -12,40 +13,40 @@ from specopt.solvers.kernels.kernel import inlined, record
 Prompt = record(
     "Prompt",
     position="i8[::1]",  # tokens before each place where a chunk may end, 0 to N
-    stage="f8[::1]",  # g(mu + x) / P by the tokens x of a chunk
-    up_token="f8",  # seconds
+    stage="f8[::1]",  # g(mu + x) / P, by number of tokens x in a chunk
+    up_token="f8",  # in seconds, like all times below
     down_token="f8",
     message="f8",
     latency="f8",
-    wait_arrival="f8",  # from the arrival in the cloud on
-    wait_start="f8",  # from the start on the first stage on
+    wait_arrival="f8",  # counted from the arrival in the cloud
+    wait_start="f8",  # counted from the start on the first stage
     device_chunk="f8",
     device_token="f8",
     head="f8",
     stages="i8",
-    last="b1",  # whether the deep state of the last token alone comes back
-    stop="u1[::1]",  # one entry: 1 when the call should come to an end
+    last="b1",  # whether only the deep state of the last token comes back
+    stop="u1[::1]",  # one entry: 1 if the call should stop
 )
 
 Work = record(
     "Work",
-    # before each chunk of the plan at hand: the state, then the end of the downloads
+    # before each chunk of the current plan: the state, then the end of the downloads
     states="f8[:, ::1]",
     state="f8[::1]",
     weights="f8[::1]",
     current="i8[::1]",
     trial="i8[::1]",
-    left="i8[::1]",  # one entry: stages that may still be played
+    left="i8[::1]",  # one entry: number of stages that may still be simulated
 )
 
 
 @inlined
 def advance(prompt, chunks, tokens, after, up, state, out):
-    """Return when a chunk that follows uploads until `up` is uploaded and computed, and write the
+    """Return when a chunk is uploaded and computed, if it follows uploads until `up`, and write the
     state after it.
 
-    `chunks` and `after` count the chunks and the tokens up to its end. Entry 0 of `state` and `out`
-    is left alone.
+    `chunks` and `after` are the numbers of chunks and tokens up to the chunk's end. Entry 0 of
+    `state` and `out` is not used.
     """
     computed = prompt.device_chunk * chunks + prompt.device_token * after
     up = max(up, computed) + prompt.message + tokens * prompt.up_token
@@ -60,10 +61,9 @@ def advance(prompt, chunks, tokens, after, up, state, out):
 
 @inlined
 def play(prompt, bounds, chunks, state):
-    """Return the time to first token of the plan bounds[0..chunks]; O(chunks P). state: scratch,
-    shape (1 + P,).
+    """Return the time to first token of the plan bounds[0..chunks]; O(chunks P).
 
-    Infinity once the call should come to an end.
+    `state` is scratch space, shape (1 + P,). Return infinity if the call should stop.
     """
     P = prompt.stages
     for q in range(P + 1):

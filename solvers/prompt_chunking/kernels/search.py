@@ -1,5 +1,5 @@
-"""Starts of a search for short times to first token, chunks by a deadline and growing ones, and
-moves that polish.
+"""Local search for short times to first token: starting plans, from deadlines or with growing
+chunks, and improving moves.
 """
 
 import math
@@ -17,30 +17,30 @@ from specopt.solvers.prompt_chunking.kernels.play import (
 )
 
 CLOSE = 2e-4
-"""Relative gap from which on `search` is content with the best of its starts."""
+"""Relative gap below which `search` accepts the best of its starts."""
 
 STARTS = 8
-"""Plans that a search starts from: geometric chunks, five shares by a deadline, chunks that grow up
-to two places.
+"""Number of plans that a search starts from: geometric chunks, five shares by a deadline, and
+chunks that grow up to two places.
 """
 
 KICKS = 8
-"""Plans at random around the best one that `search` polishes in the end."""
+"""Number of random plans around the best plan that `search` polishes at the end."""
 
 CHUNK_WORK = 8
-"""Stages that count for playing a chunk, on top of those that it passes."""
+"""Cost of simulating a chunk, in stages, in addition to the stages that the chunk passes."""
 
 PROVEN = 1e-10
-"""Relative gap to the lower bound at which a search ends at once."""
+"""Relative gap to the lower bound at which a search ends immediately."""
 
 
 @helper
 def by_deadline(most, prompt, T, share, state, out):
-    """Fill `out` with chunks that take `share` of the largest size with which T can still be met;
-    return how many.
+    """Fill `out` with chunks that are `share` of the largest size with which T can still be met.
 
-    The state of the device, the link and the stages is the plan's own; the rest counts
-    at its least. Returns 0 if T is not met. state: scratch, shape (2, 1 + P).
+    Return the number of chunks, or 0 if T is not met. The state of the device, the link and the
+    stages is exact; the remaining chunks are assumed to take the minimum time. `state` is scratch
+    space, shape (2, 1 + P).
     """
     position, P = prompt.position, prompt.stages
     M = position.size - 1
@@ -66,7 +66,7 @@ def by_deadline(most, prompt, T, share, state, out):
             )
             if (
                 j < M and end + prompt.latency + prompt.head <= T
-            ):  # what is to come may be late, too
+            ):  # the remaining tokens may be late as well
                 queue = 0.0
                 for q in range(1, P + 1):
                     before = there[q] + prompt.wait_start if q == 1 else there[q]
@@ -95,10 +95,10 @@ def by_deadline(most, prompt, T, share, state, out):
 
 @inlined
 def replay(start, chunks, prompt, bounds, value, is_better, work):
-    """Play a changed plan from its first changed chunk on; return its time to first token, or
-    `value` if it is no less.
+    """Simulate a changed plan from its first changed chunk, and return its time to first token.
 
-    If it is less, or is known to be, the states on the way are kept.
+    Return `value` if the time is not smaller. If the time is smaller, or known to be, the
+    intermediate states are stored.
     """
     P = prompt.stages
     N = prompt.position[-1]
@@ -139,7 +139,7 @@ def replay(start, chunks, prompt, bounds, value, is_better, work):
 
 @helper
 def merge(j, chunks, bounds, out):
-    """Fill `out` with a plan whose j-th chunk takes in the next one; return its number of
+    """Fill `out` with a plan whose j-th chunk absorbs the next chunk; return its number of
     chunks.
     """
     for k in range(chunks):
@@ -160,7 +160,7 @@ def cut(j, cells, chunks, bounds, out):
 
 @helper
 def copy(chunks, bounds, out):
-    """Fill `out` with the boundaries of a plan."""
+    """Copy the boundaries of a plan to `out`."""
     for k in range(chunks + 1):
         out[k] = bounds[k]
 
@@ -170,11 +170,12 @@ def copy(chunks, bounds, out):
     steps=lambda chunks, most, prompt, wide, work, bounds: work.left[0],
 )
 def polish(chunks, most, prompt, wide, work, bounds):
-    """Improve a plan in place by moving, merging and cutting; return the number of chunks and the
-    value.
+    """Improve a plan in place by moving, merging and cutting; return its number of chunks and its
+    time.
 
-    A move takes some cells from one chunk and gives them to another: to any if `wide`, else to a
-    neighbour, or from or to the first or the last chunk. Step sizes halve once no move helps.
+    A move transfers cells from one chunk to another. If `wide`, any two chunks can be chosen;
+    otherwise, they are neighbours, or one of them is the first or the last chunk. Step sizes are
+    halved when no move helps.
     """
     left, trial = work.left, work.trial
     for q in range(prompt.stages + 2):
@@ -213,7 +214,7 @@ def polish(chunks, most, prompt, wide, work, bounds):
                 chunks = count
                 copy(chunks, trial, bounds)
             j += 1
-        place = 0  # of a cut: quarters of chunks
+        place = 0  # position of a cut, in quarters of chunks
         while place < 4 * chunks and chunks < most and left[0] > 0:
             j = place // 4
             cells = (bounds[j + 1] - bounds[j]) * (place % 4) // 4
@@ -236,10 +237,10 @@ def polish(chunks, most, prompt, wide, work, bounds):
 
 @helper
 def kick(number, chunks, most, bounds, out):
-    """Fill `out` with the chunks of a plan, each times a random factor between 1/2 and 2; return
-    how many.
+    """Fill `out` with the chunks of a plan, each scaled by a random factor between 1/2 and 2.
 
-    About half of the plans have a chunk less (two neighbours are merged) or more (one is halved).
+    Return the number of chunks. About half of the plans have one chunk less (two neighbours are
+    merged) or one chunk more (a chunk is halved).
     """
     M = bounds[chunks]
     stream = mixed(np.uint64(number + 1) * GOLDEN)
@@ -268,14 +269,15 @@ def kick(number, chunks, most, bounds, out):
 
 @kernel(
     "i8(i8, Prompt, f8, f8, f8, Work, i8[::1])",
-    # about as many chunks as the square root of the places
+    # assumes about the square root of the number of places as the number of chunks
     steps=lambda most, prompt, *_: 2000 * min(most, len(prompt.position) ** 0.5),
 )
 def earliest_deadline(most, prompt, bound, value, share, work, out):
-    """Fill `out` with chunks by the earliest deadline that they are found to meet; return how many,
-    0 if none.
+    """Fill `out` with chunks for the earliest deadline that they are found to meet; return their
+    number, or 0.
 
-    A halving between a lower bound and the time of a plan; see `by_deadline` for `share`.
+    The deadline is bisected between a lower bound and the time of a plan; see `by_deadline` for
+    `share`.
     """
     low, high = bound, value
     count = 0
@@ -297,8 +299,9 @@ def earliest_deadline(most, prompt, bound, value, share, work, out):
 
 @helper
 def best_growing(chunks, most, prompt, peak, work, out):
-    """Fill `out` with the best of some chunks that grow up to a peak, as many as `chunks` or one
-    less or more.
+    """Fill `out` with the best chunks that grow up to a peak, and return their number.
+
+    The number of chunks differs from `chunks` by at most one.
     """
     ratio = (
         0.6
@@ -329,21 +332,22 @@ def best_growing(chunks, most, prompt, peak, work, out):
 
 @kernel("i8(i8, i8, i8, i8, f8, f8, Prompt, Work, i8[::1])")
 def search(chunks, most, effort, spent, value, bound, prompt, work, out):
-    """Fill `out`, shape (M + 2,), with the best plan of a short search and return its number of
+    """Fill `out`, shape (M + 2,), with the best plan of a short search, and return its number of
     chunks.
 
-    It begins with the best of two starts, polished, in `out`: its chunks, its value, and the stages
-    spent on both. The other starts are chunks by deadlines at smaller shares of the largest size,
-    `bound` being a lower bound, and chunks that grow to the second or third one and shrink from
-    there. All of them are polished. Then the best one is changed by one merge or one cut and
-    polished again, as long as that helps and the bound is not close. In the end a few random plans
-    around it are polished, too. effort: the most stages to play.
+    Initially, `out` contains the best of two polished starts; `chunks` and `value` are its number
+    of chunks and its time, and `spent` is the number of stages spent on both. The other starts are
+    chunks by deadlines at smaller shares of the largest size, where `bound` is a lower bound, and
+    chunks that grow up to the second or third chunk and shrink after it. All of them are polished.
+    Then the best plan is changed by one merge or one cut and polished again, as long as that helps
+    and the bound is not close. At the end, a few random plans around the best plan are polished as
+    well. `effort` is the maximum number of stages to simulate.
     """
     current, left = work.current, work.left
     start, kicks = 2, 0
     move, tried = -1, 0  # a merge or a cut of the best plan; -1: the plan itself
     while value > bound * (1.0 + PROVEN):
-        left[0] = effort - spent  # for the polishing at hand
+        left[0] = effort - spent  # for the current polishing
         wide, margin = False, 1e-12
         if start < STARTS:
             if start < 6:

@@ -1,11 +1,11 @@
-"""Prompts in chunks and rounds of decoding, simulated: many devices, one pipeline of stages, batch
-after batch.
+"""Simulation of prompts in chunks and rounds of decoding: many devices and one pipeline of stages,
+batch by batch.
 
-A request is one pending event at most: the next chunk that arrives in the cloud, or its next round.
-Whenever the first stage is free, everything that waits there forms the next batch, but no two
-chunks of one prompt; a batch of m tokens takes g(mu + m)/P on each stage. All that follows a batch
-(the other stages, the way back, the next draft) is known when it starts, so that it needs no event
-of its own.
+A request has at most one pending event: the arrival of its next chunk in the cloud, or its next
+round. Whenever the first stage is free, all waiting work forms the next batch, except that a batch
+contains at most one chunk of a prompt. A batch of m tokens takes g(mu + m)/P on each stage.
+Everything that follows a batch (the other stages, the way back, the next draft) is known when the
+batch starts, so it needs no events of its own.
 """
 
 import math
@@ -16,10 +16,10 @@ from specopt.solvers.kernels.heap import pop, push
 from specopt.solvers.kernels.kernel import helper, kernel, record, rows
 from specopt.solvers.kernels.random import GOLDEN, draw, mixed
 
-GIVEN, EQUATION_3, SERVER = 0, 1, 2  # who chunks
+GIVEN, EQUATION_3, SERVER = 0, 1, 2  # source of the chunks
 NO_WAIT, SERIAL, OVERLAP = 0, 1, 2
-NEVER, EQUATION_6, STEPS = 0, 1, 2  # parallel drafting: with STEPS + n, n steps
-BATCHES, CHUNKS, ROUNDS = 0, 1, 2  # entries of sums
+NEVER, EQUATION_6, STEPS = 0, 1, 2  # parallel drafting: STEPS + n means n steps
+BATCHES, CHUNKS, ROUNDS = 0, 1, 2  # indices of sums
 
 Request = rows(
     "Request",
@@ -31,58 +31,65 @@ Request = rows(
     draft_seconds="f8",
     first_size="i8",
 )
-"""Arrival, tokens, bytes per second, seconds per drafted token, and where its chunks begin in the
-plans' `sizes`.
+"""Arrival time, numbers of tokens, link rates in bytes per second, time per drafted token in
+seconds, and index of the request's first chunk in the plans' `sizes`.
 """
 
 Round = rows("Round", drafted="i8", sent="i8", gained="i8", up_to="f8", hit="f8")
-"""Tokens of a round of decoding; the chance of it or an earlier one, and that parallel drafting has
-begun the next.
+"""Tokens of a round of decoding, the cumulative probability of the round, and the probability that
+parallel drafting has begun the next round.
 """
 
 Cloud = record(
     "Cloud", tokens="f8[::1]", seconds="f8[::1]", background="f8", stages="i8", smoothing="f8"
 )
-"""The knots of g, the constant part of mu, the stages P, the weight alpha of the past in Eq. 1."""
+"""The knots of g, the constant part of mu, the number of stages P, and the weight alpha of the past
+in Eq. 1.
+"""
 
 Edge = record(
     "Edge",
     token_bytes="f8",
-    # seconds of a message on the device, of each of its tokens, and to send it besides its bytes
+    # seconds per message on the device, per token there, and per message sent besides its bytes
     chunk="f8",
     token="f8",
     message="f8",
-    latency="f8",  # seconds of the link
-    head="f8",  # seconds at the head
+    latency="f8",  # latency of the link, in seconds
+    head="f8",  # time at the head, in seconds
 )
 Serving = record(
     "Serving",
     mode="i8",
-    sizes="i8[::1]",  # all chunks if plans are given
-    server_chunk="i8",  # tokens of a batch that the server fills up with prompts
+    sizes="i8[::1]",  # all chunks, if plans are given
+    server_chunk="i8",  # tokens per batch, up to which the server adds prompts
     wait="i8",
-    last="b1",  # whether the last token of a prompt alone comes back
+    last="b1",  # whether only the last token of a prompt comes back
     rounds="Round[::1]",
     parallel="i8",
-    parallel_cost="f8",  # how much longer a step of parallel drafting takes than a step of drafting
+    parallel_cost="f8",  # duration of a parallel drafting step relative to a drafting step
 )
 Reached = rows("Reached", first="f8", last="f8", chunks="i8", rounds="i8", hidden="i8")
-"""Of a request: first and last token since arrival, NaN where it was not reached; chunks, rounds,
-and steps of drafting hidden by parallel drafting."""
+"""Progress of a request: times of the first and last token since arrival, NaN if not reached;
+numbers of chunks, rounds, and drafting steps hidden by parallel drafting.
+"""
 
 Sums = rows("Sums", count="i8", seconds="f8", squares="f8", tokens="i8")
-"""Of batches per stage, or of in-cloud delays of chunks or of rounds: their number, sums of seconds
-and of their squares, and tokens."""
+"""Statistics of the stage times of batches, or of the in-cloud delays of chunks or rounds: their
+number, the sums of seconds and of squared seconds, and the number of tokens.
+"""
 
 Batch = rows("Batch", start="f8", prompt_tokens="i8", round_tokens="i8", seconds="f8")
 Ended = record("Ended", events="i8", batches="i8", background="f8", seconds="f8")
-"""Events, batches, mu of Eq. 1 summed over batches that count, and seconds until the last of them.
+"""Numbers of events and batches, sum of mu of Eq. 1 over counted batches, and time until the last
+counted batch, in seconds.
 """
 
 
 @helper
 def _delay(tokens, seconds, m):
-    """Return g(m): piecewise linear, the first value to the left, the last slope to the right."""
+    """Return g(m), which is piecewise linear, with the first value to the left and the last slope
+    to the right.
+    """
     if m <= tokens[0]:
         return seconds[0]
     low, high = 0, len(tokens) - 1
@@ -98,11 +105,10 @@ def _delay(tokens, seconds, m):
 
 @helper
 def balanced_chunk(tokens, seconds, mu, seconds_per_token, stages):
-    """Return the smallest positive root X of X seconds_per_token = (g(mu) + g(mu + X))/P (Eq. 3);
-    infinity if none.
+    """Return the smallest positive root X of X seconds_per_token = (g(mu) + g(mu + X))/P (Eq. 3).
 
-    The left side starts below the right one, or at it if g(mu) is 0; the first knot on the other
-    side ends the search.
+    Return infinity if there is no root. The left side starts below the right side, or equal to it
+    if g(mu) is 0; the search ends at the first knot of g where the order is reversed.
     """
     here = _delay(tokens, seconds, mu)
     x0 = 0.0
@@ -124,7 +130,9 @@ def balanced_chunk(tokens, seconds, mu, seconds_per_token, stages):
 
 @helper
 def _chunk_size(serving, request, c, left, every):
-    """Return the tokens of a prompt's next message, number c; `left` tokens are left of it."""
+    """Return the number of tokens of a prompt's next message, with index c, given `left` remaining
+    tokens.
+    """
     if serving.mode == GIVEN:
         return serving.sizes[request.first_size + c]
     if serving.mode == EQUATION_3:
@@ -134,7 +142,7 @@ def _chunk_size(serving, request, c, left, every):
 
 @helper
 def _upload(edge, request, r, x, local, up):
-    """Send a chunk of x tokens as soon as device and link are free; return when it arrives in the
+    """Send a chunk of x tokens when device and link are free; return its arrival time in the
     cloud.
     """
     local[r] += edge.chunk + edge.token * x
@@ -144,7 +152,7 @@ def _upload(edge, request, r, x, local, up):
 
 @helper
 def _add(sums, seconds, tokens):
-    """Count a batch or a delay."""
+    """Add a batch or a delay to the sums."""
     sums.count += 1
     sums.seconds += seconds
     sums.squares += seconds * seconds
@@ -158,8 +166,9 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, reach
     """Simulate until the counted requests, in order of arrival, are complete.
 
     An event is an arrival of a request, of a chunk or of a round in the cloud, or the start of a
-    batch. Batches count that start between the arrivals of the first and the last counted request.
-    Filled: ``reached`` (R,), ``sums`` (3,) and, as far as it goes, the ``log`` of batches.
+    batch. A batch is counted if it starts between the arrivals of the first and the last counted
+    request. Modified in place: ``reached`` (R,), ``sums`` (3,) and, up to its length, the ``log``
+    of batches.
     """
     n = len(requests)
     since_first, until_last = requests[first_counted].arrival, requests[last_counted - 1].arrival
@@ -170,21 +179,21 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, reach
         cloud.background,
     )
     rounds = serving.rounds
-    running = _delay(tokens, seconds, background) / stages  # w
+    running = _delay(tokens, seconds, background) / stages  # waiting time w
     streams = np.empty(n, np.uint64)
     local = np.zeros(n)
     up = np.zeros(n)
     down = np.zeros(n)
     every = np.zeros(n, np.int64)
-    sent = np.zeros(n, np.int64)  # tokens of the prompt on their way or in the cloud
+    sent = np.zeros(n, np.int64)  # tokens of the prompt in transit or in the cloud
     served = np.zeros(n, np.int64)
     messages = np.zeros(n, np.int64)
     done = np.zeros(n, np.int64)
-    ready = np.zeros(n, np.int64)  # steps of the next draft that parallel drafting has made
+    ready = np.zeros(n, np.int64)  # steps of the next draft completed by parallel drafting
     outcome = np.zeros(n, np.int64)
     here = np.zeros(n)  # arrival in the cloud
-    # chunks in the cloud, a queue per request: a ring in one array would need their number, so
-    # chunks are linked
+    # chunks in the cloud, as linked lists with a queue per request: a ring in one array would need
+    # their number
     head = np.full(n, -1, np.int64)
     tail = np.full(n, -1, np.int64)
     room = 1024
@@ -277,16 +286,14 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, reach
                 )
                 heap_size = push(heap_times, heap_requests, heap_size, moment, r)
             continue
-        # ---- a batch: every round that waits, and a chunk of every prompt that waits
+        # ---- a batch: every waiting round, and a chunk of every waiting prompt
         now = launch
         from_rounds = 0
         for k in range(n_deciding):
             from_rounds += rounds[outcome[deciding[k]]].sent
         from_prompts = 0
         members = n_waiting
-        if (
-            serving.mode == SERVER
-        ):  # the server fills up a budget of tokens, first come first served
+        if serving.mode == SERVER:  # fill up a token budget in order of arrival
             budget = max(1, serving.server_chunk - from_rounds)
             members = 0
             while members < n_waiting and budget > 0:
@@ -335,9 +342,7 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, reach
                     last = served[r] == request.prompt
                     back = x
                     if serving.mode == SERVER:
-                        back = (
-                            request.prompt if last else 0
-                        )  # nothing comes back before the prompt is complete
+                        back = request.prompt if last else 0  # nothing comes back earlier
                     if serving.last:
                         back = 1 if last else 0
                     down[r] = (
@@ -362,7 +367,7 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, reach
                 else:
                     done[r] += rounds[outcome[r]].gained
                 if done[r] >= request.output:
-                    # tokens beyond the output are cut off, but their round has to end
+                    # tokens beyond the output are cut off, but their round must end
                     mine.last = moment - request.arrival
                     if first_counted <= r < last_counted:
                         open_requests -= 1
@@ -374,7 +379,7 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, reach
                     and draw(streams, r) < rounds[outcome[r]].hit
                 ):
                     ready[r] = serving.parallel - STEPS
-                    if serving.parallel == EQUATION_6:  # with the draft just verified
+                    if serving.parallel == EQUATION_6:  # together with the draft just verified
                         way = x * edge.token_bytes * (1.0 / request.uplink + 1.0 / request.downlink)
                         way += _delay(tokens, seconds, background + mu)
                         ready[r] = np.int64(way / (request.draft_seconds * serving.parallel_cost))

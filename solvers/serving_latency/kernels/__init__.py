@@ -1,3 +1,3 @@
-"""Serving latency (paper 1): stage times, plans rated in closed form, shortest paths, bounds,
-searches, replays.
+"""Compiled code for serving latency (paper 1): stage times, plans rated in closed form, shortest
+paths, bounds, and searches.
 """

@@ -1,9 +1,10 @@
-"""Algorithm 1 (paper 1): the dynamic program over contiguous batches, its labels kept as functions
-of the step.
+"""Algorithm 1 (paper 1): the dynamic program over contiguous batches, with labels stored as
+functions of the step.
 
-Functions of the step n are segments over n = 2..N (the prefill step n = 1 is apart): rows of an
-array, columns below. Stage times are such functions: affine for one piece, convex piecewise linear
-for several; so are completion times, and sums over n cost nothing that depends on N.
+Functions of the step n are segments over n = 2..N (the prefill step n = 1 is separate): rows of an
+array, with the columns below. Stage times are such functions: affine for runtimes with one piece,
+convex and piecewise linear for several. Completion times are too, so the cost of sums over n does
+not depend on N. A label holds the completion times of a prefix of the tasks.
 """
 
 from specopt.solvers.kernels.kernel import helper, inlined, kernel
@@ -24,16 +25,16 @@ from specopt.solvers.serving_latency.kernels.stages import (
     range_stages,
 )
 
-# columns of a segment of stage times, or of the times when the stages are free: its first step, the
-# value of the draft stage there and its growth per step, the same of the verify stage
+# Columns of a segment of stage times, or of the times when the stages are free: its first step, the
+# value of the draft stage there and its growth per step, and the same for the verify stage.
 FROM, DRAFT_AT, DRAFT_GROWTH, VERIFY_AT, VERIFY_GROWTH = range(5)
-# columns of a prefix: Y[i,0,0], sum_n Y[i,n,0], Y[i,1,0], Y[i,1,1]
+# Columns of a prefix: Y[i,0,0], sum_n Y[i,n,0], Y[i,1,0], Y[i,1,1]
 BEST, DRAFTED, DRAFT_READY, VERIFY_READY = range(4)
 
 
 @helper
 def stage_segments(data, b, k, N, segments):
-    """Write the segments of a batch's stage times; return how many."""
+    """Write the segments of a batch's stage times, and return their number."""
     count = 0
     n = 2
     while n <= N:
@@ -52,21 +53,22 @@ def stage_segments(data, b, k, N, segments):
 
 @inlined
 def at_step(segments, x, stage, n):
-    """Return a segment's value of a stage (`DRAFT_AT` or `VERIFY_AT`) at step n."""
+    """Return the value of a stage (`DRAFT_AT` or `VERIFY_AT`) in a segment at step n."""
     return segments[x, stage] + segments[x, stage + 1] * (n - segments[x, FROM])
 
 
 @inlined
 def first_after(segments, x, end, n):
-    """Return the first step of the segment behind x, at most n; `end` is where the function's
-    segments end.
+    """Return the first step of the segment after x, at most n.
+
+    The segments of the function end at `end`.
     """
     return min(n, int(segments[x + 1, FROM])) if x + 1 < end else n
 
 
 @inlined
 def moved_on(segments, x, end, n):
-    """Return the segment that holds from step n on: x or the one behind it."""
+    """Return the segment that applies from step n: x or the next segment."""
     return x + 1 if x + 1 < end and segments[x + 1, FROM] == n else x
 
 
@@ -78,7 +80,7 @@ def sum_of_max(a, sa, c, sc, m):
     end = a + sa * (m - 1)
     if end >= c + sc * (m - 1):
         return 0.5 * m * (a + end)
-    k = min(max(int((c - a) / (sa - sc)), 0), m - 2)  # the larger at 0 rules up to k
+    k = min(max(int((c - a) / (sa - sc)), 0), m - 2)  # the line larger at 0 is larger up to k
     return (k + 1) * (a + 0.5 * sa * k) + (m - 1 - k) * (c + 0.5 * sc * (k + m))
 
 
@@ -106,7 +108,7 @@ def sum_of_waits(pool, x, end, stages, count, N):
 
 @helper
 def push(pool, first, at, n, drafted, draft_slope, done, slope):
-    """Add a segment at `at`, unless it only continues the one before; return the new end."""
+    """Add a segment at `at`, unless it only continues the previous segment; return the new end."""
     if at > first:
         k = at - 1
         same = abs(draft_slope - pool[k, DRAFT_GROWTH]) <= 1e-15 * abs(draft_slope)
@@ -121,8 +123,9 @@ def push(pool, first, at, n, drafted, draft_slope, done, slope):
 
 @helper
 def append(pool, x, end, first, stages, count, N):
-    """Store a label (Eq. 31-32) from `first` on, given a shorter prefix and a batch's stage times;
-    return its end.
+    """Store a label (Eq. 31-32) starting at `first`, and return its end.
+
+    The label is computed from the label of a shorter prefix and the stage times of a batch.
     """
     at = first
     z = 0
@@ -153,12 +156,11 @@ def append(pool, x, end, first, stages, count, N):
     steps=lambda row, stop, data, *_: 5 * (stop - row) * stop * data.runtimes.shape[1],
 )
 def algorithm_1_rows(row, stop, data, stages, boundary, prefix, begins, pool):
-    """Run rows i = row..stop-1 of Algorithm 1 and return the first row not run: the pool may be
-    full.
+    """Run rows i = row..stop-1 of Algorithm 1, and return the first row that was not run.
 
-    A boundary j is looked at closely only if sum_n T^v + max(sum_n Y[j-1,n,1], sum_n (Y[j-1,n,0] +
-    T^d)) is not above the total of the boundary one row before, extended by a task. That costs a
-    few operations.
+    The function returns early if the pool is full. A boundary j is examined closely only if sum_n
+    T^v + max(sum_n Y[j-1,n,1], sum_n (Y[j-1,n,0] + T^d)) is at most the total of the previous row's
+    boundary, extended by a task. The check costs a few operations.
 
     Work space: the segments of a batch's stage times (at least 1 + (l + 1) (P - 1)). Modified in
     place: boundary S[i] (the start j of the last batch), prefix, begins, and the pool: its rows
@@ -166,7 +168,7 @@ def algorithm_1_rows(row, stop, data, stages, boundary, prefix, begins, pool):
     """
     linear = is_linear(data)
     N = int(data.task[0, STEPS])
-    largest = row - 1  # how many tasks fit together; fewer for longer ones
+    largest = row - 1  # number of tasks that fit together; fewer for longer tasks
     for i in range(row, stop):
         k = i - 1
         largest += 1
@@ -176,8 +178,8 @@ def algorithm_1_rows(row, stop, data, stages, boundary, prefix, begins, pool):
         prefix[i, BEST] = INFINITY
         boundary[i] = 0
         begins[i + 1] = begins[i]
-        # work of a batch of one; with one-piece runtimes a batch of b costs the overheads and b
-        # times that
+        # work of a batch of one; with one-piece runtimes, a batch of b costs the overheads and b
+        # times that work
         one_d, one_v = all_stages(data, 1.0, k, N)
         fixed_d, fixed_v = (
             N * data.setting[LENGTH] * data.runtimes[DRAFT, 0, HEIGHT],

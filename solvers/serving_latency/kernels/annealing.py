@@ -1,4 +1,6 @@
-"""Local searches over plans: annealing over batches, and descent over contiguous blocks."""
+"""Local searches over plans: simulated annealing over batches, and descent over contiguous
+blocks.
+"""
 
 import numpy as np
 
@@ -26,13 +28,14 @@ from specopt.solvers.serving_latency.kernels.stages import (
     overlaps,
 )
 
-# rows of a plan: the batch of each task, the batches in pipeline order, unused ones behind
+# Rows of a plan: the batch of each task, and the batches in pipeline order, unused batches last.
 SLOT, ORDER, BEST_SLOT, BEST_ORDER = range(4)
-# moves of the annealer, the percentages of draws added up: one task (any, one of its batch's
-# longest output, that of its longest input), two swapped, tasks beyond a threshold to another
-# batch, two batches divided again, all that another batch takes without growing in length, two
-# merged, one split, two exchanged in the order; the rest shifts one there. With other shares
-# `length-aware` ends with other plans of many tasks.
+# Moves of the annealer, as cumulative percentages of draws: move one task (any task, a task with
+# its batch's longest output, or a task with its longest input), swap two tasks, move tasks beyond a
+# threshold to another batch, divide two batches again, move all tasks that another batch can accept
+# without becoming longer, merge two batches, split a batch, exchange two batches in the order;
+# otherwise, shift a batch in the order. Other percentages make `length-aware` end with other plans
+# for many tasks.
 ANY, LONGEST_OUTPUT, LONGEST_INPUT, SWAP, BEYOND = 30, 36, 42, 57, 67
 CUT, ABSORB, MERGE, SPLIT, EXCHANGE = 77, 81, 85, 90, 95
 HEAD, AFTER, BEFORE, TARGET, MOVED, OLD_ORDER = range(6)  # rows of the annealer's lists
@@ -44,7 +47,7 @@ ENDS, SIZES = range(2)  # rows of a sequence of blocks
 
 @helper
 def link(lists, k, a):
-    """Put task k in front of the list of batch a."""
+    """Insert task k at the front of the list of batch a."""
     first = lists[HEAD, a]
     lists[AFTER, k] = first
     lists[BEFORE, k] = -1
@@ -55,7 +58,7 @@ def link(lists, k, a):
 
 @helper
 def unlink(lists, k, a):
-    """Take task k out of the list of batch a."""
+    """Remove task k from the list of batch a."""
     before, after = lists[BEFORE, k], lists[AFTER, k]
     if before >= 0:
         lists[AFTER, before] = after
@@ -78,10 +81,9 @@ def shift(order, p, q):
 
 @helper
 def collect(data, ranks, batches, lists, weight, limit, sign, strict, a, c, count):
-    """Add the tasks of batch a on one side of a threshold to those moved; return how many there are
-    then.
+    """Add the tasks of batch a on one side of a threshold to the moved tasks; return their number.
 
-    With weight < 0: all that batch c can take without growing in length.
+    With weight < 0, add all tasks that batch c can accept without becoming longer.
     """
     k = lists[HEAD, a]
     while k >= 0:
@@ -99,7 +101,7 @@ def collect(data, ranks, batches, lists, weight, limit, sign, strict, a, c, coun
 
 @helper
 def rebuild(data, batches, lists, a, c):
-    """Gather batches a and c again from their tasks' targets."""
+    """Rebuild batches a and c from their tasks' target batches."""
     clear(batches, a)
     clear(batches, c)
     for s in (a, c):
@@ -111,7 +113,7 @@ def rebuild(data, batches, lists, a, c):
 
 @helper
 def keeps_memory(data, batches, m):
-    """Return whether a batch fits, or is empty."""
+    """Return whether a batch fits the memory or is empty."""
     size = batches[m, SIZE]
     return size == 0.0 or fits(
         data, size, data.task[int(batches[m, TOP]), INPUT] + batches[m, LONGEST]
@@ -120,7 +122,9 @@ def keeps_memory(data, batches, m):
 
 @helper
 def draw_move(data, ranks, batches, lists, slot, order, M, stream):
-    """Return a move's kind, its batches a and c, the number of tasks that it moves (-1 if it is not
+    """Draw a random move.
+
+    Return its kind, its batches a and c, the number of tasks that it moves (-1 if the move is not
     allowed), and the place of a new batch.
     """
     kind = draw_below(stream, 0, 100)
@@ -155,8 +159,8 @@ def draw_move(data, ranks, batches, lists, slot, order, M, stream):
         while c == a:
             c = order[draw_below(stream, 0, M)]
     if SWAP <= kind < SPLIT:
-        weight, limit, sign = 0.0, -1.0, 1.0  # all: merge
-        if kind < CUT or kind >= MERGE:  # beyond a threshold
+        weight, limit, sign = 0.0, -1.0, 1.0  # all tasks: merge
+        if kind < CUT or kind >= MERGE:  # tasks beyond a threshold
             mix = draw_below(stream, 0, 5)
             weight = 1.0 if mix == 0 else 0.0 if mix == 1 else 0.1 * (1 + draw_below(stream, 0, 9))
             k = lists[HEAD, a]
@@ -191,8 +195,9 @@ def put_back(batches, lists, slot, a, c, count):
 
 @helper
 def regroup(data, batches, lists, slot, order, M, a, c, count, place):
-    """Move the tasks between batches a and c; return how many batches there are then, 0 if one does
-    not fit.
+    """Move the tasks between batches a and c.
+
+    Return the new number of batches, or 0 if one of the two batches does not fit.
     """
     for t in range(count):
         k = lists[MOVED, t]
@@ -201,7 +206,7 @@ def regroup(data, batches, lists, slot, order, M, a, c, count, place):
     batches[len(slot) + 1] = batches[c]
     k = lists[MOVED, 0]
     if count == 1 and k != batches[a, TOP] and data.task[k, OUTPUT] < batches[a, LONGEST]:
-        batches[a, SIZE] -= 1.0  # keeps its longest input and output
+        batches[a, SIZE] -= 1.0  # the longest input and output stay
         take(data, batches, c, k)
     else:
         rebuild(data, batches, lists, a, c)
@@ -228,10 +233,10 @@ def regroup(data, batches, lists, slot, order, M, a, c, count, place):
 )
 def improve_batches(first, stop, tries, data, ranks, heat, plan, counts, seconds, stream):
     """Run the attempts first..stop-1 of `tries` of simulated annealing over batches and their
-    pipeline order.
+    order.
 
-    Thresholds are of input, output or a mixture of their ranks. Modified in place: plan (rows as
-    `SLOT`), the numbers of batches and T_inf, each of the present plan and of the best one.
+    Thresholds apply to input, output or a mixture of their ranks. Modified in place: plan (rows as
+    `SLOT`), and the numbers of batches and T_inf, each for the current plan and for the best plan.
     """
     slot, order, best_slot, best_order = plan[SLOT], plan[ORDER], plan[BEST_SLOT], plan[BEST_ORDER]
     K = len(slot)
@@ -296,7 +301,9 @@ def improve_batches(first, stop, tries, data, ranks, heat, plan, counts, seconds
 
 @helper
 def block_fits(data, first, end):
-    """Return whether first..end-1 are sorted positions of at least one task, and these fit."""
+    """Return whether the sorted positions first..end-1 contain a task, and all of them fit
+    together.
+    """
     return end > first and fits(
         data, float(end - first), data.task[end - 1, INPUT] + data.task[end - 1, OUTPUT]
     )
@@ -304,7 +311,7 @@ def block_fits(data, first, end):
 
 @helper
 def block_behind(ends, sizes, M, a):
-    """Return the block that continues block a in sorted order; -1 if a is the last."""
+    """Return the block that follows block a in sorted order; -1 if a is the last block."""
     for m in range(M):
         if ends[m] - sizes[m] == ends[a]:
             return m
@@ -313,7 +320,7 @@ def block_behind(ends, sizes, M, a):
 
 @helper
 def copy_blocks(source, target, M):
-    """Copy the first M blocks of rows of blocks."""
+    """Copy the first M entries of every row of a block array."""
     for r in range(len(source)):
         for k in range(M):
             target[r, k] = source[r, k]
@@ -321,14 +328,16 @@ def copy_blocks(source, target, M):
 
 @helper
 def propose(data, M, ends, sizes, new_ends, new_sizes, stream):
-    """Write a random neighbour of a sequence of blocks; return how many it has, 0 if it is none."""
+    """Write a random neighbour of a sequence of blocks; return its number of blocks, or 0 if the
+    move is not allowed.
+    """
     kind = draw_below(stream, 0, 10)
     a = draw_below(stream, 0, M)
     if kind < 6 and M < 2:
         kind = 8
     copy_first(ends, new_ends, M)
     copy_first(sizes, new_sizes, M)
-    if kind == 8:  # split a block, one part to any position
+    if kind == 8:  # split a block, and move one part to any position
         if sizes[a] < 2:
             return 0
         part = 1 + draw_below(stream, 0, sizes[a] - 1)
@@ -366,7 +375,7 @@ def propose(data, M, ends, sizes, new_ends, new_sizes, stream):
         return M - 1
     reach = max(
         1, max(sizes[a], sizes[after]) >> draw_below(stream, 0, 6)
-    )  # shift the cut behind block a
+    )  # shift the cut after block a
     by = 1 + draw_below(stream, 0, reach)
     if draw_below(stream, 0, 2) == 0:
         by = -by
@@ -380,11 +389,11 @@ def propose(data, M, ends, sizes, new_ends, new_sizes, stream):
 
 @kernel("void(i8, Data, i8[:, ::1], i8[::1], f8[::1], u8[::1])")
 def improve_sequence(tries, data, blocks, count, seconds, stream):
-    """Local search around a sequence of contiguous blocks: shift a cut, swap or move blocks, split,
-    merge.
+    """Run a local search around a sequence of contiguous blocks.
 
-    Try `tries` random moves and keep those that do not lengthen T_inf. Modified in place: blocks of
-    shape (2, K), which are ends and sizes in pipeline order, count and seconds (one entry each).
+    Try `tries` random moves, which shift a cut, swap or move blocks, split a block or merge two,
+    and keep the moves that do not increase T_inf. Modified in place: blocks of shape (2, K), which
+    are ends and sizes in pipeline order, count and seconds (one entry each).
     """
     batches, order, lines = work_space(len(data.task))
     new = blocks.copy()

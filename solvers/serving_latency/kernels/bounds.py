@@ -3,18 +3,18 @@ enumeration.
 
 With the batches in pipeline order m = 1..M, the makespan of a step is a maximum over critical
 batches (Eq. 20): C_n = max_q Phi_q(n), Phi_q(n) = sum_{m <= q} T^d_{n,m} + sum_{m >= q} T^v_{n,m}.
-Steps are gathered into scenarios s (the prefill step, and ranges of decoding steps); d[s] and v[s]
+Steps are grouped into scenarios s (the prefill step, and ranges of decoding steps); d[s] and v[s]
 are stage times summed over a scenario's steps. Any weights pi[s, q] >= 0 with sum_q pi[s, q] = 1
-give the lower bound sum_s sum_q pi[s, q] Phi_q[s]. It is additive over batches. A batch in position
-p costs sum_s (sum_{q >= p} pi[s, q]) d[s] + (sum_{q <= p} pi[s, q]) v[s]. Its least value over
+yield the lower bound sum_s sum_q pi[s, q] Phi_q[s], which is additive over batches. A batch in
+position p costs sum_s (sum_{q >= p} pi[s, q]) d[s] + (sum_{q <= p} pi[s, q]) v[s]. The minimum over
 contiguous partitions *and* orders is a shortest path over (prefix, occupied positions).
 
-A block is (e, b): the b tasks that end at sorted position e (1-based). Costs of blocks are a table
-[., b, e]; for one-piece runtimes, where that is affine in b, the table is [., RATE or FIXED, e]
-instead and `linear` says so. M positions are special, `front` first and M - front last ones,
-between them lies a *pool* of fixed size, or `more`, where pi is zero. A state of the path counts
-the pool's blocks and holds the special positions taken as M low bits, so that position p, with M
-for the pool, adds 2^p to it.
+A block is (e, b): the b tasks that end at sorted position e (1-based). The costs of blocks form a
+table [., b, e]. For one-piece runtimes, costs are affine in b; then `linear` is true, and the table
+is [., RATE or FIXED, e]. M positions are special: the first `front` and the last M - front. Between
+them lies a *pool*, where pi is zero, with a fixed number of blocks, or any number if `more`. A
+state of the path counts the blocks in the pool and stores the occupied special positions as M low
+bits, so that position p, with M for the pool, adds 2^p to the state.
 """
 
 from specopt.solvers.kernels.kernel import helper, kernel, record
@@ -24,21 +24,22 @@ from specopt.solvers.serving_latency.kernels.stages import (
     range_stages,
 )
 
-RATE, FIXED = range(2)  # rows of a table where costs are affine in the size
+RATE, FIXED = range(2)  # rows of a table if costs are affine in the size
 END, SIZE, POSITION = range(3)  # rows of a path
 PREFIX, STATE, MOVE, PLACED = range(4)  # columns of the enumeration's stack
 
 Costs = record("Costs", linear="b1", d="f8[:, :, ::1]", v="f8[:, :, ::1]", width="i8[::1]")
 Places = record("Places", front="i8", pool="i8", more="b1")
-Paths = record(  # a depth-first search over them
+Paths = record(  # a depth-first search over paths
     "Paths",
     stack="i8[:, ::1]",
-    spent="f8[:, ::1]",  # cost so far by weights
-    closed="i8[::1]",  # how many nodes each of the weights closed
-    # level, nodes of the last call, least level (those above belong to another branch), paths found
+    spent="f8[:, ::1]",  # cost so far, by weights
+    closed="i8[::1]",  # number of nodes that each of the weights closed
+    # level, nodes of the last call, minimum level (lower levels belong to other branches), paths
+    # found
     state="i8[::1]",
     leaves="i8[:, :, ::1]",
-    blocks="i8[::1]",  # by leaf
+    blocks="i8[::1]",  # number of blocks, by leaf
     phi="f8[:, ::1]",  # work space
 )
 
@@ -48,11 +49,10 @@ Paths = record(  # a depth-first search over them
     steps=lambda data, width, starts, *_: 5 * sum(width) * len(starts) * data.runtimes.shape[1],
 )
 def scenario_tables(data, width, starts, d, v):
-    """Fill d[s, b, e] and v[s, b, e], the stage times of blocks (e, b) summed over the steps of
-    scenario s.
+    """Fill d[s, b, e] and v[s, b, e], the stage times of blocks (e, b) summed over scenario s.
 
-    Scenario s covers the steps starts[s]..starts[s+1]-1; the first is the prefill step alone. Only
-    blocks of at most width[e] tasks are filled.
+    Scenario s covers the steps starts[s]..starts[s+1]-1; the first scenario is the prefill step
+    alone. Only blocks of at most width[e] tasks are filled.
     """
     for e in range(1, len(width)):
         for size in range(1, width[e] + 1):
@@ -72,10 +72,10 @@ def cost(linear, table, s, e, b):
     steps=lambda costs, front, pi, table, value: len(pi) * table.size,
 )
 def compose(costs, front, pi, table, value):
-    """Fill the cost of blocks by position from the weights; those of the pool behind the special
-    positions'.
+    """Fill in the block costs by position from the weights; pool costs come after the special
+    positions.
 
-    `value` is made ready for `shortest_paths`.
+    `value` is initialised for `shortest_paths`.
     """
     _, d, v, width = costs
     value[:] = INFINITY
@@ -83,7 +83,7 @@ def compose(costs, front, pi, table, value):
     S, M = pi.shape
     table[:] = 0.0
     for s in range(S):
-        before = 0.0  # weight of the positions up to p, without it
+        before = 0.0  # weight of the positions before p
         for p in range(len(table)):
             if p == M:
                 before = 0.0
@@ -98,13 +98,13 @@ def compose(costs, front, pi, table, value):
 
 @kernel("void(Costs, i8[::1], i8, Places, f8[:, :, ::1], f8[:, ::1], i8[::1])")
 def shortest_paths(costs, last, least, places, table, value, states):
-    """Fill value[state, i], the least cost from prefix i to the end, and with it the positions of
-    state taken.
+    """Fill value[state, i], the minimum cost from prefix i to the end, if the positions of `state`
+    are taken.
 
-    O(K B 2^M M pool). One state after the other, each behind those with one position more, on which
-    alone it depends; the innermost loop runs over prefixes that do not depend on each other.
-    `follow` finds the choices again. `last[b]` is the last end at which a block of b fits; blocks
-    hold `least` tasks or more, 0 or 1.
+    O(K B 2^M M pool). States are processed in the given order, each after the states with one more
+    position, which are all that it depends on; the innermost loop runs over independent prefixes.
+    `follow` reconstructs the choices. `last[b]` is the last end at which a block of b fits; blocks
+    contain at least `least` tasks, 0 or 1.
     """
     linear, width = costs.linear, costs.width
     K, M, pool = len(width) - 1, len(table) - 1, places.pool
@@ -140,7 +140,7 @@ def shortest_paths(costs, last, least, places, table, value, states):
 
 @helper
 def beginning(linear, table, M, more, path, count):
-    """Return prefix, state and cost of a path's first `count` blocks."""
+    """Return the prefix, state and cost of a path's first `count` blocks."""
     i = state = 0
     spent = 0.0
     for k in range(count):
@@ -153,8 +153,8 @@ def beginning(linear, table, M, more, path, count):
 
 @helper
 def follow(linear, table, M, pool, more, width, least, value, i, state, path, count):
-    """Write how the shortest path goes on from a prefix and a state, behind `count` blocks; return
-    how many it has.
+    """Write the shortest path from a prefix and a state, after `count` blocks; return its number of
+    blocks.
     """
     K = len(width) - 1
     while i < K or state < len(value) - 1:
@@ -195,7 +195,7 @@ def critical_sums(linear, d, v, front, count, path, phi):
                 at = path[POSITION, k]
                 if at == q or (
                     at == M and q == front
-                ):  # the pool comes before the first special behind it
+                ):  # the pool comes before the first special position after it
                     drafted += cost(linear, d, s, path[END, k], path[SIZE, k])
                     y = cost(linear, v, s, path[END, k], path[SIZE, k])
                     if at == q:
@@ -208,12 +208,11 @@ def critical_sums(linear, d, v, front, count, path, phi):
 
 @kernel("f8(Costs, i8, Places, f8[:, :, ::1], f8[:, ::1], i8[:, ::1], i8[::1], f8[:, ::1])")
 def lagrangian(costs, least, places, table, value, path, blocks, phi):
-    """Return the Lagrangian bound of all that begins like a path, its path and its gradient; or
-    +inf.
+    """Return the Lagrangian bound of all plans that begin like a path; +inf if there are none.
 
-    From table (costs by position, at some weights pi) and value. Modified in place: path (in sorted
-    order) and blocks (their number), at first those that it begins with; phi, the gradient Phi_q[s]
-    of shape (S, M).
+    The bound uses table (costs by position, at some weights pi) and value. Modified in place: path
+    (in sorted order) and blocks (their number), which initially describe the beginning; phi, the
+    gradient Phi_q[s] of shape (S, M).
     """
     M = phi.shape[1]
     linear, d, v, width = costs
@@ -229,13 +228,12 @@ def lagrangian(costs, least, places, table, value, path, blocks, phi):
 
 @kernel("void(i8, Costs, Places, f8[:, :, :, ::1], f8[:, :, ::1], f8, Paths)")
 def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths):
-    """Go on with a depth-first search over all ways to cut the tasks and to place the blocks whose
-    bounds stay below.
+    """Continue a depth-first search over all ways to cut the tasks and to place the blocks.
 
-    Bounds are `lagrangian`'s at J weights, from tables and values. Paths that reach the end and for
-    which sum_s max_q Phi_q[s] over the special positions q is below `upper`, too, are written to
-    paths.leaves. The search is over when its level is below the least. Stops when leaves are full,
-    or after `nodes_allowed` nodes.
+    The search follows partial plans whose bounds, as in `lagrangian` at J weights from tables and
+    values, stay below `upper`. Complete paths with sum_s max_q Phi_q[s], over the special positions
+    q, below `upper` are written to paths.leaves. The search is over when its level is below the
+    minimum level. The kernel stops when leaves are full, or after `nodes_allowed` nodes.
     """
     linear, d, v, width = costs
     front, pool, more = places
@@ -293,12 +291,12 @@ def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths):
 
 @kernel("void(Costs, i8, f8[::1], f8[:, :, ::1], f8[::1])")
 def ends_bound(costs, least, first_weight, value, bounds):
-    """Raise bounds[M], M = 1..cap (cap: that many or more), by weights on the first and the last
-    position alone.
+    """Raise bounds[M], M = 1..cap, by weights on the first and the last position only.
 
-    first_weight[s] goes to "first draft + all verify", the rest to "all draft + last verify". One
-    shortest path over (prefix, first and last taken, blocks so far), value of shape (K + 1, 4, cap
-    + 1); blocks beyond cap count as cap. Blocks hold `least` tasks or more, 0 or 1.
+    bounds[cap] covers all larger numbers of batches as well. first_weight[s] applies to "first
+    draft + all verify", the rest to "all draft + last verify". The bounds are one shortest path
+    over (prefix, first and last taken, blocks so far), with value of shape (K + 1, 4, cap + 1);
+    numbers of blocks above cap count as cap. Blocks contain at least `least` tasks, 0 or 1.
     """
     linear, d, v, width = costs
     K = len(width) - 1
@@ -308,7 +306,7 @@ def ends_bound(costs, least, first_weight, value, bounds):
     for e in range(K + 1):
         for b in range(
             width[e], least - 1, -1
-        ):  # empty blocks last: they go on from the prefix that they end at
+        ):  # empty blocks last, as they continue from the prefix at which they end
             i = e - b
             drafted = 0.0
             verified = 0.0

@@ -1,5 +1,5 @@
-"""Known output lengths: batches as columns of a linear program, their stage times, and the worst at
-dual prices.
+"""Known output lengths: batches as columns of a linear program, with their stage times, and the
+worst batch at dual prices.
 """
 
 import numpy as np
@@ -19,22 +19,24 @@ from specopt.solvers.serving_latency.kernels.stages import (
 
 DRAFT_SUM, VERIFY_SUM, DRAFT_FIRST, VERIFY_FIRST = range(4)  # rows of a batch's stage times
 WEIGHT, FIRST_PRICE, LAST_PRICE = range(3)  # rows of roles
-INPUT_CLASS, OUTPUT_CLASS, SIZE = range(3)  # columns of a found batch
-# rows of classes: a task of the least length, end of the members, least other place
+INPUT_CLASS, OUTPUT_CLASS, SIZE = range(3)  # columns of an array of found batches
+# rows of classes: a task with the shortest length, end of the class, smallest place in the other
+# order
 LEAST, END, OTHER = range(3)
-HEAD = 0  # of a linked list; task k is its entry k + 1
+HEAD = 0  # head of a linked list; task k is its entry k + 1
 MAX_COST, MAX_RATIO = range(2)  # entries of worst
-EITHER, BOTH = range(2)  # gain of the better role per step, and of the other one on top
+EITHER, BOTH = range(2)  # gain of the better role per step, and additional gain of the other role
 
 Classes = record(
     "Classes", ends="i8[::1]", inputs="i8[:, ::1]", outputs="i8[:, ::1]", by_output="i8[::1]"
 )
-"""Ends of the ranges of steps; classes of inputs and of outputs, rows as `LEAST`, which partition
-the tasks by sorted position and by place in `by_output`."""
+"""Ends of the ranges of steps, and classes of inputs and of outputs, with rows as `LEAST`, which
+partition the tasks by sorted position and by place in `by_output`.
+"""
 
 Prices = record("Prices", dear="i8[::1]", task="f8[::1]", roles="f8[:, ::1]", noticeable="f8")
-"""Tasks by falling price, the price of every task, those of the roles by range, and the size of
-rounding.
+"""Tasks by decreasing price, the price of every task, the prices of the roles by range, and the
+magnitude of rounding errors.
 """
 
 
@@ -44,8 +46,8 @@ rounding.
 def batch_stages(data, sizes, tops, last, ends, out):
     """Fill out[m] = (T^d, T^v, T^d at the first step, T^v there) of batches, by range of steps.
 
-    Range r are the steps ends[r]+1..ends[r+1]; batch m takes part up to step last[m]; the first two
-    are sums.
+    Range r contains the steps ends[r]+1..ends[r+1]; batch m takes part up to step last[m]. The
+    first two entries are sums over the range.
     """
     for m in range(len(sizes)):
         b, k = float(sizes[m]), tops[m]
@@ -59,8 +61,9 @@ def batch_stages(data, sizes, tops, last, ends, out):
 
 @helper
 def weighted_cost(data, b, top, n, count, weight):
-    """Return weight T^d + (1 - weight) T^v of a batch over a range of steps; T^d + T^v without
-    overlap.
+    """Return weight T^d + (1 - weight) T^v of a batch over a range of steps.
+
+    Without overlap, return T^d + T^v.
     """
     d, v = range_stages(data, b, top, n, count)
     return weight * d + (1.0 - weight) * v if overlaps(data) else d + v
@@ -68,8 +71,9 @@ def weighted_cost(data, b, top, n, count, weight):
 
 @helper
 def role_gain(ends, gain, size, r, most, alone):
-    """Return the gain of a batch by its roles in range r if it takes part up to step `most`, alone
-    behind `alone`.
+    """Return the gain of a batch from its roles in range r.
+
+    The batch takes part up to step `most` and is alone after step `alone`.
     """
     stop = min(most, ends[r + 1])
     active, sole = max(0, stop - ends[r]), max(0, stop - max(ends[r], alone))
@@ -78,7 +82,7 @@ def role_gain(ends, gain, size, r, most, alone):
 
 @helper
 def gains_alone(ends, gain, size, most):
-    """Return whether a batch that takes part up to step `most` gains by being the only one at some
+    """Return whether a batch that takes part up to step `most` gains from being alone at some
     step.
     """
     found = False
@@ -89,7 +93,7 @@ def gains_alone(ends, gain, size, most):
 
 @helper
 def fill_base(data, ends, roles, top, size, alone, base, gain):
-    """Fill a row of base and of gain, see `price_batches`."""
+    """Fill a row of base and of gain; see `price_batches`."""
     b = float(size)
     base[size, 0] = 0.0
     for r in range(len(ends) - 1):
@@ -110,20 +114,23 @@ def fill_base(data, ends, roles, top, size, alone, base, gain):
 
 @kernel("i8(i8, i8, Data, Classes, Prices, f8[::1], i8[:, ::1])")
 def price_batches(start, stop, data, classes, prices, worst, found):
-    """Find, for each class start..stop-1 of longest inputs, the batch of least reduced cost; return
-    the number of those that matter.
+    """Find the batch with the smallest reduced cost for each class start..stop-1 of longest inputs.
 
-    Range r are the steps ends[r]+1..ends[r+1]. A batch costs as much as one with the least lengths
-    of its classes would, over its steps: weight[r] T^d + (1 - weight[r]) T^v (without overlap:
-    T^d + T^v),
-    less the prices of its tasks. It also earns first_price[r] - (1 - weight[r]) T^d or
-    last_price[r] - weight[r] T^v per step if that is positive, with the stage times of the range's
-    first step. It earns them over as many steps as its class of outputs may have, and both at steps
-    that no more tasks reach than it holds, where it may be alone. It holds the dearest tasks that
-    exceed neither class. As stage times are convex in the size, no task is worth adding whose price
-    is below what the second adds, unless to be alone. Modified in place: worst, the least reduced
-    cost per task met and the least ratio of cost to the price of the tasks, up to 1; rows of found,
-    for reduced costs below -noticeable.
+    Return the number of batches with reduced cost below -noticeable.
+
+    Range r contains the steps ends[r]+1..ends[r+1]. A batch costs as much as a batch with the
+    shortest lengths of its classes over its steps, weight[r] T^d + (1 - weight[r]) T^v (without
+    overlap: T^d + T^v), minus the prices of its tasks. It also earns first_price[r] - (1 -
+    weight[r]) T^d or last_price[r] - weight[r] T^v per step if that is positive, with the stage
+    times of the range's first step. It earns one of them over as many steps as its class of outputs
+    allows, and both at steps that no more tasks reach than the batch contains, where the batch may
+    be alone.
+
+    A batch contains the most expensive tasks that exceed neither class. Stage times are convex in
+    the size, so a task is not added if its price is below the cost of adding a second task, except
+    in order to be alone. Modified in place: worst, the minimum reduced cost per task and the
+    minimum ratio of cost to the price of the tasks, at most 1; and rows of found, for reduced costs
+    below -noticeable.
     """
     ends, inputs, outputs, by_output = (
         classes.ends,
@@ -134,11 +141,11 @@ def price_batches(start, stop, data, classes, prices, worst, found):
     price, roles = prices.task, prices.roles
     K, R = len(by_output), len(ends) - 1
     # cost over the ranges before r, by size (row 0: of the second task); gain of the roles per
-    # step, rows as `EITHER`
+    # step, with rows as `EITHER`
     base, gain = np.empty((K + 1, R + 1)), np.empty((2, K + 1, R))
     base[0, 0] = 0.0
     after, before = np.empty(K + 1, np.int64), np.empty(K + 1, np.int64)
-    linear = is_linear(data)  # then costs are affine in the size
+    linear = is_linear(data)  # if so, costs are affine in the size
     total = 0
     for c in range(start, stop):
         top = inputs[LEAST, c]
@@ -147,7 +154,7 @@ def price_batches(start, stop, data, classes, prices, worst, found):
             n, count, w = ends[r] + 1, ends[r + 1] - ends[r], roles[WEIGHT, r]
             base[0, r + 1] = base[0, r] + weighted_cost(data, 2.0, top, n, count, w)
             base[0, r + 1] -= weighted_cost(data, 1.0, top, n, count, w)
-        last = HEAD  # link the tasks with no longer input, dearest first
+        last = HEAD  # link the tasks with inputs in the class or shorter, most expensive first
         for k in prices.dear:
             if k < inputs[END, c]:
                 after[last], before[k + 1] = k + 1, last
@@ -159,7 +166,7 @@ def price_batches(start, stop, data, classes, prices, worst, found):
         for q in range(outputs.shape[1] - 1, -1, -1):
             if inputs[OTHER, c] >= outputs[END, q]:
                 break  # no task of this class has so short an output
-            while remaining > outputs[END, q]:  # unlink those with longer outputs
+            while remaining > outputs[END, q]:  # unlink tasks with longer outputs
                 remaining -= 1
                 k = by_output[remaining]
                 if k < inputs[END, c]:

@@ -8,11 +8,10 @@ from specopt.solvers.serving_latency.kernels.step import served
 
 @kernel("f8(i8, b1, f8[:, ::1], f8[:, ::1], b1[::1], f8, i8[::1])")
 def enumerate_after(first, overlap, draft, verify, allowed, best, order):
-    """Try every ordered partition of the tasks whose first batch is the mask `first`; return the
-    least T_inf, or `best` if none is below it.
+    """Try every ordered partition of the tasks whose first batch is the mask `first`.
 
-    Modified in place: order, the masks of the best partition found (0 behind the last), if below
-    `best`.
+    Return the minimum T_inf, or `best` if no partition is below it. Modified in place: order, the
+    masks of the best partition found (0 after the last mask), if its T_inf is below `best`.
     """
     if not allowed[first]:
         return best

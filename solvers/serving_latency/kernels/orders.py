@@ -1,10 +1,11 @@
-"""Every order of the blocks of a cut, few or many, bounded by Johnson's order.
+"""Every order of a number of blocks, with bounds from Johnson's order.
 
-In each scenario alone the two stages are a flow shop of two machines, where Johnson's order is
-best: first the blocks that draft faster than they verify, shortest draft first. The others follow,
-longest verify first. Every order of the blocks takes at least the sum of these makespans. The same
-holds of the blocks that a partial order leaves, from when both stages are free, and of blocks
-between others with given places. rank[m] comes first; Johnson's order holds among equal ranks.
+In each scenario alone, the two stages are a flow shop with two machines, for which Johnson's order
+is optimal: first the blocks that draft faster than they verify, shortest draft first; then the
+other blocks, longest verification first. Every order of the blocks takes at least the sum of these
+makespans. The same holds for the blocks that a partial order leaves, from the times when the stages
+are free, and if some blocks have fixed places. Blocks are ordered by rank[m]; Johnson's order
+applies to blocks with equal ranks.
 """
 
 import numpy as np
@@ -19,8 +20,8 @@ from specopt.solvers.serving_latency.kernels.step import served
 
 @helper
 def precedes(x, y, rank, m, k):
-    """Return whether block m comes before block k by rank, then in Johnson's order, draft times x,
-    verify times y.
+    """Return whether block m comes before block k: by rank, then in Johnson's order with draft
+    times x and verify times y.
     """
     if rank[m] != rank[k]:
         return rank[m] < rank[k]
@@ -31,7 +32,7 @@ def precedes(x, y, rank, m, k):
 
 @helper
 def sort_johnson(x, y, rank, M, order):
-    """Write Johnson's order of M blocks, draft times x, verify times y."""
+    """Write Johnson's order of M blocks with draft times x and verify times y."""
     for m in range(M):
         at = m
         while at > 0 and precedes(x, y, rank, m, order[at - 1]):
@@ -42,8 +43,9 @@ def sort_johnson(x, y, rank, M, order):
 
 @helper
 def remaining_seconds(times, M, order, s, left, drafted, done):
-    """Return the least makespan of scenario s that the blocks left allow, stages free at the times
-    given.
+    """Return the minimum makespan of scenario s over all orders of the remaining blocks.
+
+    The stages are free at the times `drafted` and `done`.
     """
     for k in range(M):
         m = order[s, k]
@@ -52,27 +54,26 @@ def remaining_seconds(times, M, order, s, left, drafted, done):
     return done
 
 
-Orders = record(  # a depth-first search over them
+Orders = record(  # a depth-first search over orders
     "Orders",
-    # scenario s covers the steps starts[s]..starts[s+1]-1: the fewer, the closer the bounds
+    # scenario s covers the steps starts[s]..starts[s+1]-1: fewer steps make the bounds tighter
     starts="i8[::1]",
-    left="b1[::1]",  # by block
-    stack="i8[::1]",  # the block to try, by level
-    free="f8[:, :, ::1]",  # when the stages are free, by level and scenario
+    left="b1[::1]",  # whether the block remains, by block
+    stack="i8[::1]",  # the block to try next, by level
+    free="f8[:, :, ::1]",  # times when the stages are free, by level and scenario
     state="i8[::1]",  # level, nodes
 )
 
 
 @kernel("i8(i8, i8, i8, i8[:, ::1], Data, f8, Orders, i8[:, ::1])")
 def enumerate_orders(nodes_allowed, front, specials, path, data, upper, orders, leaves):
-    """Go on with a depth-first search over the orders of a path's blocks whose bound stays below
+    """Continue a depth-first search over the orders of a path's blocks whose bound stays below
     `upper`.
 
-    Those of its pool, at position `specials`, come in any order behind `front` others.
-
-    Leaves (blocks by position) are written out; their true latency is for the caller to compute.
-    Returns how many; the search is over when orders.state[0] < 0, and begins with zeros and every
-    block left.
+    The blocks in its pool, at position `specials`, can be in any order after the `front` first
+    blocks. Leaves (blocks by position) are written out; the caller computes their exact latency.
+    Returns the number of leaves. The search is over when orders.state[0] < 0; it begins with zeros
+    and every block left.
     """
     starts, left, stack, free, state = orders
     ends, sizes, places = path
@@ -99,7 +100,7 @@ def enumerate_orders(nodes_allowed, front, specials, path, data, upper, orders, 
                 left[stack[level] - 1] = True
             continue
         stack[level] = m + 1
-        # of every rank, the same in all scenarios, as many blocks come first as have it
+        # a level only accepts blocks of its rank, which is the same in all scenarios
         if not left[m] or rank[m] != rank[order[0, level]]:
             continue
         nodes += 1

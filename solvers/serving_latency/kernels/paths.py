@@ -1,8 +1,8 @@
-"""Shortest paths over batches contiguous in an order of the tasks, whose costs add up over batches
-and steps.
+"""Shortest paths over contiguous batches in an order of the tasks, with costs that are additive
+over batches and steps.
 
-The optimum of `exact` without overlap, bounds for everything conservative, and where `length-aware`
-starts.
+These paths yield the optimum of `exact` without overlap, bounds for conservative output lengths,
+and the initial plans of `length-aware`.
 """
 
 from specopt.solvers.kernels.kernel import kernel
@@ -27,10 +27,11 @@ from specopt.solvers.serving_latency.kernels.stages import (
     steps=lambda row, stop, data, *_: (stop - row) * stop * data.runtimes.shape[1],
 )
 def additive_rows(row, stop, data, draft_weight, verify_weight, best, boundary):
-    """Run rows of the shortest path over batches contiguous in sorted order; equal output lengths.
+    """Run rows of the shortest path over batches contiguous in sorted order, for equal output
+    lengths.
 
     A batch costs draft_weight sum_n T^d + verify_weight sum_n T^v. Modified in place: best[i] (+inf
-    where no batches fit) and boundary[i], the start j >= 1 of the last batch of prefix i.
+    if no batches fit) and boundary[i], the start j >= 1 of the last batch of prefix i.
     """
     linear = is_linear(data)
     for i in range(row, stop):
@@ -38,8 +39,8 @@ def additive_rows(row, stop, data, draft_weight, verify_weight, best, boundary):
         tokens = data.task[k, INPUT] + data.task[k, OUTPUT]
         best[i] = INFINITY
         boundary[i] = 0
-        # with one-piece runtimes a batch of b costs the overheads and b times what is left of one
-        # alone
+        # with one-piece runtimes, a batch of b costs the overheads plus b times the rest of a batch
+        # of one
         draft, verify = all_stages(data, 1.0, k, steps)
         one = draft_weight * draft + verify_weight * verify
         fixed = steps * (

@@ -1,8 +1,8 @@
 """The latency of a plan in closed form, for every method of serving latency.
 
-A batch takes part in the steps 1..max n_k over its tasks, then it has left the pipeline. On every
-range of steps with the same active batches and the same pieces the makespan is an upper envelope of
-lines in n, and its sum has a closed form.
+A batch takes part in the steps 1..max n_k over its tasks, and then leaves the pipeline. On every
+range of steps with the same active batches and the same runtime pieces, the makespan is an upper
+envelope of lines in n, and its sum has a closed form.
 """
 
 import numpy as np
@@ -23,8 +23,8 @@ from specopt.solvers.serving_latency.kernels.stages import (
 )
 from specopt.solvers.serving_latency.kernels.step import served
 
-# columns of a batch: size, longest input (a task), last step, longest output, T^d and T^v at step
-# 1, at step 2 and their growth, and (without overlap) its own total
+# Columns of a batch: size, longest input (as a task), last step, longest output, T^d and T^v at
+# step 1, both at step 2 with their growth, and (without overlap) its own total.
 SIZE, TOP, LAST, LONGEST, D1, V1, D2, DS, V2, VS, OWN = range(11)
 BATCH_COLUMNS = 11
 
@@ -44,8 +44,9 @@ def fill(data, batches, m):
 
 @helper
 def decode_lines(data, batches, m, n, count):
-    """Fill a batch's stage times at step n >= 2 and their growth; return the number of steps, up to
-    `count`, for which they hold.
+    """Fill a batch's stage times at step n >= 2 and their growth.
+
+    Return the number of steps, at most `count`, for which these hold.
     """
     b, k = batches[m, SIZE], int(batches[m, TOP])
     batches[m, D2], batches[m, DS], count = decode_line(data, DRAFT, b, k, n, count)
@@ -55,8 +56,9 @@ def decode_lines(data, batches, m, n, count):
 
 @helper
 def sum_of_envelope(lines, q, count):
-    """Return the sum over k = 0..count-1 of the maximum of the first q lines, rows value and
-    slope.
+    """Return the sum over k = 0..count-1 of the maximum of the first q lines.
+
+    The rows of `lines` are the value and the slope.
     """
     total = 0.0
     k = 0
@@ -67,7 +69,7 @@ def sum_of_envelope(lines, q, count):
             at = lines[0, p] + lines[1, p] * k
             if at > height or (at == height and lines[1, p] > lines[1, top]):
                 top, height = p, at
-        reach = count - 1.0 - k  # how far the line rules beyond k
+        reach = count - 1.0 - k  # how far beyond k the line is largest
         for p in range(q):
             if lines[1, p] > lines[1, top]:
                 reach = min(
@@ -90,8 +92,9 @@ def prefill_seconds(batches, order, M):
 
 @helper
 def decode_seconds(data, batches, order, M, lines):
-    """Return the sum of the makespans of the steps from 2 on (Eq. 20-22); `lines` (2, >= M) is
-    scratch.
+    """Return the sum of the makespans of all steps after the first (Eq. 20-22).
+
+    `lines` is scratch space, shape (2, >= M).
     """
     linear = is_linear(data)
     total = 0.0
@@ -106,7 +109,7 @@ def decode_seconds(data, batches, order, M, lines):
             return total
         while n <= end:
             count = end - n + 1
-            if not linear:  # a first pass: how long the pieces hold
+            if not linear:  # first, find for how many steps the pieces hold
                 for m in range(M):
                     if batches[order[m], LAST] >= n:
                         count = decode_lines(data, batches, order[m], n, count)
@@ -121,7 +124,7 @@ def decode_seconds(data, batches, order, M, lines):
                     continue
                 d += batches[at, D2] + batches[at, DS] * past
                 ds += batches[at, DS]
-                lines[0, q] = d - v  # verification before this batch is not waited for
+                lines[0, q] = d - v  # the maximum does not count verification before this batch
                 lines[1, q] = ds - vs
                 v += batches[at, V2] + batches[at, VS] * past
                 vs += batches[at, VS]
@@ -129,7 +132,7 @@ def decode_seconds(data, batches, order, M, lines):
                     top = q
                 top_end = max(top_end, lines[0, q] + lines[1, q] * (count - 1))
                 q += 1
-            # one line that rules at both ends rules in between, too
+            # a line that is largest at both ends is largest in between
             if lines[0, top] + lines[1, top] * (count - 1) >= top_end:
                 total += 0.5 * count * (lines[0, top] + top_end)
             else:
@@ -147,7 +150,9 @@ def clear(batches, m):
 
 @helper
 def take(data, batches, m, k):
-    """Add task k to a batch: its size, longest input, steps and outputs."""
+    """Add task k to a batch, and update the batch's size, longest input, steps and longest
+    output.
+    """
     batches[m, SIZE] += 1.0
     batches[m, TOP] = max(batches[m, TOP], float(k))
     batches[m, LAST] = max(batches[m, LAST], data.task[k, STEPS])
@@ -168,10 +173,10 @@ def inference_seconds(data, batches, order, M, lines):
 
 @helper
 def block_seconds(data, batches, order, M, lines, ends, sizes):
-    """Return T_inf of pipelined blocks in order: block m holds the sizes[m] tasks up to sorted
-    position ends[m].
+    """Return T_inf of pipelined blocks in order.
 
-    Blocks that `batches` holds already, from a call before, are not filled again; order[m] = m.
+    Block m contains the sizes[m] tasks up to sorted position ends[m]. Blocks that an earlier call
+    stored in `batches` are not filled again; order[m] = m.
     """
     for m in range(M):
         k = ends[m] - 1
@@ -183,7 +188,7 @@ def block_seconds(data, batches, order, M, lines, ends, sizes):
 
 @helper
 def work_space(M):
-    """Return work space for at most M batches: the batches, empty, their order, and lines."""
+    """Return work space for at most M batches: empty batches, their order, and lines."""
     batches, order = np.zeros((M, BATCH_COLUMNS)), np.arange(M)
     batches[:, TOP] = -1.0
     return batches, order, np.empty((2, M))
@@ -191,7 +196,9 @@ def work_space(M):
 
 @kernel("f8(i8, Data, const i8[::1])")
 def plan_seconds(M, data, slot):
-    """Return T_inf of the plan that runs task k in batch slot[k] < M, batches in that order."""
+    """Return T_inf of the plan that serves task k in batch slot[k] < M, with batches in that
+    order.
+    """
     batches, order, lines = work_space(M)
     for k in range(len(slot)):
         take(data, batches, slot[k], k)
@@ -204,8 +211,9 @@ def plan_seconds(M, data, slot):
     "void(i8, i8, Data, i8[:, ::1], i8[:, ::1], f8[::1])", steps=lambda count, M, *_: 20 * count * M
 )
 def sequences_seconds(count, M, data, ends, sizes, out):
-    """Fill out[k] with T_inf of the first `count` sequences of M blocks each; tasks count as
-    equally long in output.
+    """Fill out[k] with T_inf of the first `count` sequences of M blocks each.
+
+    All tasks are assumed to have the same output length.
     """
     batches, order, lines = work_space(M)
     for k in range(count):

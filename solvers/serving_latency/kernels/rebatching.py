@@ -1,4 +1,4 @@
-"""Bounds on ranges of decoding steps with the tasks batched again in each."""
+"""Bounds on ranges of decoding steps, with the tasks batched again in each range."""
 
 import numpy as np
 
@@ -19,18 +19,20 @@ from specopt.solvers.serving_latency.kernels.stages import (
     range_stages,
 )
 
-# entries of a search for the weight between the stages: the weight, the best value met and its
-# weight. Then, for the last weight below the best one (0) and above it (1): whether there is one,
-# the weight, the seconds by which all drafting exceeds all verification, those of verification
+# Entries of a search for the weight between the stages: the weight, the best value found and its
+# weight. Then, for the last weight below (0) and above (1) the best weight: whether the weight is
+# known, the weight, the time by which all drafting exceeds all verification, and the time of
+# verification.
 WEIGHT, VALUE, VALUE_WEIGHT, KNOWN, EDGE, EXCESS, VERIFIED = 0, 1, 2, 3, 5, 7, 9
 SEARCH_ENTRIES = 11
-SEARCHES = 6  # weights tried for a range
+SEARCHES = 6  # number of weights tried for a range
 
 
 @helper
 def active_tasks(data, by_output, end, active, least):
-    """List the tasks that take part in step `end`, and their output lengths in rising order; return
-    their number.
+    """List the tasks that take part in step `end`, and their output lengths in increasing order.
+
+    Return the number of tasks.
     """
     A = 0
     for k in range(len(data.task)):
@@ -49,11 +51,12 @@ def active_tasks(data, by_output, end, active, least):
 def shortest_path(data, active, least, A, n, count, mix, f, choice):
     """Run the shortest path over contiguous batches of the active tasks for one range of steps.
 
-    With overlap a batch costs mix T^d + (1 - mix) T^v; one batch is the first and adds (1 - mix)
-    T^d, one the last and adds mix T^v. Without, a batch costs T^d + T^v. A batch of b tasks must
-    fit with the output length least[b-1] that any b tasks have at least. Modified in place: f[i, s]
-    and choice[i, s] = 4 b + the state before, s = 1 (first taken) + 2 (last taken). Returns the
-    cost of all tasks. It is infinite if a task fits no batch, and `walk` then has no path.
+    With overlap, a batch costs mix T^d + (1 - mix) T^v; the first batch adds (1 - mix) T^d, and the
+    last batch adds mix T^v. Without overlap, a batch costs T^d + T^v. A batch of b tasks must fit
+    with the output length least[b-1], which is the minimum for any b tasks. Modified in place: f[i,
+    s] and choice[i, s] = 4 b + the previous state, where s = 1 (first taken) + 2 (last taken).
+    Returns the cost of all tasks, which is infinite if a task fits no batch; `walk` then has no
+    path.
     """
     linear = is_linear(data)
     overlap = overlaps(data)
@@ -96,7 +99,9 @@ def shortest_path(data, active, least, A, n, count, mix, f, choice):
 
 @helper
 def walk(data, active, A, n, count, choice):
-    """Return the sums of both stages over the shortest path, first and last batch included."""
+    """Return the sums of both stages over the shortest path, including the first and the last
+    batch.
+    """
     e, s = A, 3 if overlaps(data) else 0
     draft = verify = 0.0
     while e > 0:
@@ -115,20 +120,21 @@ def walk(data, active, A, n, count, choice):
 
 @helper
 def learn(search, value, draft, verify):
-    """Take in the value and the stage sums at the search's weight, and choose the next one; return
-    whether there is one.
+    """Record the value and the stage sums at the search's weight, and choose the next weight.
+
+    Return whether there is a next weight.
     """
     weight = search[WEIGHT]
     if value > search[VALUE]:
         search[VALUE], search[VALUE_WEIGHT] = value, weight
     if abs(draft - verify) <= 1e-3 * value:
         return False
-    side = 0 if draft > verify else 1  # a larger weight of drafting gives more, or a smaller one
+    side = 0 if draft > verify else 1  # whether to raise or lower the weight of drafting
     if weight == 1.0 - side:
         return False
     search[KNOWN + side], search[EDGE + side] = 1.0, weight
     search[EXCESS + side], search[VERIFIED + side] = draft - verify, verify
-    if search[KNOWN] + search[KNOWN + 1] == 2.0:  # where the two paths cost the same
+    if search[KNOWN] + search[KNOWN + 1] == 2.0:  # where both paths cost the same
         weight = (search[VERIFIED + 1] - search[VERIFIED]) / (search[EXCESS] - search[EXCESS + 1])
         weight = min(max(weight, search[EDGE]), search[EDGE + 1])
     elif side == 0:
@@ -141,11 +147,11 @@ def learn(search, value, draft, verify):
 
 @kernel("void(i8, i8, Data, i8[::1], i8[::1], f8[::1], f8[::1])")
 def rebatching_ranges(first, stop, data, ends, by_output, search, seconds):
-    """Bound the ranges r = first..stop-1 of steps, with tasks batched again in each.
+    """Bound the ranges r = first..stop-1 of steps, with the tasks batched again in each range.
 
-    Range r are the steps ends[r]+1..ends[r+1]; its tasks are those that take part in all of them.
-    The weight between the stages is the one that raises the bound most; search[VALUE_WEIGHT] is
-    where its search starts. Modified in place: search and seconds[r].
+    Range r contains the steps ends[r]+1..ends[r+1]; its tasks are those that take part in all of
+    these steps. The weight between the stages is chosen to maximise the bound; its search starts at
+    search[VALUE_WEIGHT]. Modified in place: search and seconds[r].
     """
     K = len(data.task)
     active, least = np.arange(K), np.empty(K)
@@ -153,7 +159,7 @@ def rebatching_ranges(first, stop, data, ends, by_output, search, seconds):
     for r in range(first, stop):
         n, count = ends[r] + 1, ends[r + 1] - ends[r]
         A = active_tasks(data, by_output, ends[r + 1], active, least)
-        weight = search[VALUE_WEIGHT]  # the best one of the range before
+        weight = search[VALUE_WEIGHT]  # the best weight of the previous range
         search[:] = 0.0
         search[WEIGHT] = weight
         for _ in range(SEARCHES):

@@ -1,28 +1,29 @@
 """Stage times of a batch: closed forms over ranges of decoding steps, for every method of serving
 latency.
 
-Letters: K tasks sorted by input length, a task is its sorted position k; l draft tokens per step; b
-batch size. All kernels take `Data`: ``task`` (K, 8), columns below, has each task's lengths and
-operations; ``setting``, entries below, has the values that all tasks share. ``runtimes`` (2, P, 3)
-are rows (c1, c2, largest work) of the upper envelope of both stages, c1 increasing. A batch of b
-tasks whose longest input is that of task k takes b times the operations of k.
+Notation: K tasks are sorted by input length, and a task is its sorted position k; l is the number
+of draft tokens per step, and b the batch size. All kernels accept `Data`: ``task`` (K, 8), columns
+below, contains each task's lengths and operations; ``setting``, entries below, contains the values
+that all tasks share. ``runtimes`` (2, P, 3) are rows (c1, c2, largest work) of the upper envelope
+of both stages, with increasing c1. A batch of b tasks whose longest input is that of task k needs b
+times the operations of k.
 
-On every range of steps with the same pieces a stage time is affine in the step n, so its sum has a
+On every range of steps with the same pieces, a stage time is affine in the step n, so its sum has a
 closed form: no cost depends on the number of steps. If the setting is TABLED, ``runtimes`` (2, (K +
-1) K, N) has the stage times themselves. Row b K + k has those of b tasks up to task k, by step;
-they are 0 once these have finished.
+1) K, N) contains the stage times themselves. Row b K + k contains those of b tasks up to task k, by
+step; they are 0 after these tasks have finished.
 """
 
 import numpy as np
 
 from specopt.solvers.kernels.kernel import helper, inlined, record
 
-# columns of a task: tokens, decoding steps, operations of the first two draft passes of step 1, of
-# the first draft pass of step 2, of the verify passes of steps 1 and 2
+# Columns of a task: tokens, decoding steps, operations of the first two draft passes of step 1, of
+# the first draft pass of step 2, and of the verify passes of steps 1 and 2.
 INPUT, OUTPUT, STEPS, DRAFT_1, AGAIN_1, DRAFT_2, VERIFY_1, VERIFY_2 = range(8)
-# entries of a setting: l, whether stages of different batches overlap, operations per further draft
-# pass, per further step of a draft pass and of the verify pass, then kv and free bytes of both
-# models, whether stage times are tabled
+# Entries of a setting: l, whether stages of different batches overlap, operations per further draft
+# pass, per further step of a draft pass and of the verify pass, then KV bytes and free bytes of
+# both models, and whether stage times are tabled.
 (
     LENGTH,
     OVERLAP,
@@ -65,8 +66,10 @@ def overlaps(data):
 
 @inlined
 def affine(runtimes, stage, work, step, gap, passes, count):
-    """Return the seconds of passes of work + g gap, their growth per step if work grows by `step`,
-    and the number of steps, up to `count`, for which both hold.
+    """Return the duration of a number of passes, where pass g has work + g gap operations.
+
+    Also return the growth of the duration per step if work grows by `step`, and the number of
+    steps, at most `count`, for which both values hold.
     """
     if runtimes.shape[1] == 1:
         slope = runtimes[stage, 0, SLOPE]
@@ -88,16 +91,16 @@ def affine(runtimes, stage, work, step, gap, passes, count):
 
 @inlined
 def step_seconds(runtimes, stage, work, gap, passes):
-    """Return the seconds of a number of passes of work + g gap."""
+    """Return the duration of a number of passes, where pass g has work + g gap operations."""
     return affine(runtimes, stage, work, 0.0, gap, passes, 1)[0]
 
 
 @inlined
 def stage_seconds(models, runtimes, b, reached, unseen, l, first):
-    """Return T^d and T^v of a step of b tasks (Eq. 13-14); `unseen` tokens go into the first draft
-    pass.
+    """Return T^d and T^v of a step of b tasks (Eq. 13-14).
 
-    models (2, 3): operations per token, per pair of tokens and per logit, of both models.
+    The first draft pass processes `unseen` tokens. models (2, 3) contains the operations per token,
+    per pair of tokens and per logit of both models.
     """
     new = reached + l if first else 1.0 + l
     work = (models[VERIFY, 0] + models[VERIFY, 1] * (reached + l)) * new + models[VERIFY, 2] * (
@@ -135,8 +138,9 @@ def first_stages(data, b, k):
 
 @inlined
 def decode_line(data, stage, b, k, n, count):
-    """Return T^d or T^v at step n >= 2, its growth per step and the number of steps, up to `count`,
-    for which these hold.
+    """Return T^d or T^v at step n >= 2 and its growth per step.
+
+    Also return the number of steps, at most `count`, for which these hold.
     """
     task, setting, runtimes = data
     if setting[TABLED] > 0.0:
@@ -182,6 +186,6 @@ def all_stages(data, b, k, steps):
 
 @helper
 def copy_first(source, target, count):
-    """Copy the first entries of an array."""
+    """Copy the first `count` entries of an array."""
     for k in range(count):
         target[k] = source[k]

@@ -1,12 +1,13 @@
-"""One step of serving: runs that pass the two stages one after the other (paper 1, Eq. 20)."""
+"""One step of serving: batches that pass the two stages in order (paper 1, Eq. 20)."""
 
 from specopt.solvers.kernels.kernel import inlined
 
 
 @inlined
 def served(overlap, drafted, done, draft, verify):
-    """Return when each stage is free again after one more run, which takes them for `draft` and
-    `verify` seconds.
+    """Return the times at which the stages are free after one more batch.
+
+    The batch occupies the stages for the durations `draft` and `verify`.
     """
     drafted = (drafted if overlap else done) + draft
     return drafted, max(drafted, done) + verify
