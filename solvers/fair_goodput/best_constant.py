@@ -21,7 +21,7 @@ from specopt.solvers.fair_goodput.rounds import best_utility, constant
 from specopt.solvers.method import Outcome
 
 TOKENS_PER_CHECK = 4096
-"""Number of tokens between two looks at the time."""
+"""Number of tokens between two checks of the time limit."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,9 @@ class BestConstant(FairGoodputMethod):
     takes = (NO_MIN_RATES, drafts_at_most(1_000_000))
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Find the allocation by greedy: the gains of a client's tokens fall."""
+        """Find the allocation by a greedy, which is optimal because the gains of a client's
+        tokens decrease.
+        """
         offer_first_plan(problem, budget)
         if problem.per == "second":
             allocation = best_utility(problem, budget)
@@ -47,8 +49,9 @@ class BestConstant(FairGoodputMethod):
 
 
 def best_allocation(problem: FairGoodputProblem, budget: Budget) -> Ints:
-    """Return the integer allocation of the largest utility per round: give every token to the
-    client whose utility gains most, as long as one gains anything.
+    """Return the integer allocation with the largest utility per round.
+
+    Every token goes to the client whose utility gains most, as long as some client gains.
     """
     g, weights = problem.fairness, problem.weight.tolist()
     rates, caps = problem.acceptance_rates.tolist(), problem.max_tokens.tolist()
