@@ -18,8 +18,8 @@ from specopt.solvers.fair_goodput.tokens_per_round import TokensPerRound
 
 @dataclass(frozen=True)
 class AutoGoodput(Auto):
-    """The dual method for rates per round. For rates per second, the best single round or a mixture
-    of rounds.
+    """The dual method for rates per round. For rates per second, the best single round or a
+    mixture of rounds.
     """
 
     solves = FairGoodputProblem
@@ -29,7 +29,9 @@ class AutoGoodput(Auto):
     def repaired(
         self, problem: FairGoodputProblem, plan: FairGoodputPlan
     ) -> FairGoodputPlan | None:
-        """Return the schedule with its rates here, or None if the number of clients differs."""
+        """Return the schedule with its rates for this problem, or None if the number of clients
+        differs.
+        """
         if len(plan.goodput) != problem.clients:
             return None
         goodput, tokens = problem.realised(plan.schedule)

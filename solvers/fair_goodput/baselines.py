@@ -16,7 +16,7 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class Fixed(FairGoodputMethod):
-    """Every client drafts the same number of tokens in every round (Fixed-S)."""
+    """Let every client draft the same number of tokens in every round (Fixed-S)."""
 
     name = "fixed"
     source = "paper 5, Sec. IV-B: S_i = floor(C / N)"
@@ -38,7 +38,7 @@ class Random(FairGoodputMethod):
     Parameters
     ----------
     rounds
-        Rounds in the schedule.
+        Number of rounds in the schedule.
     """
 
     rounds: PositiveInt = 50
@@ -66,7 +66,7 @@ class Random(FairGoodputMethod):
                 before = budget.seconds
                 budget.offer(constant(problem, drafts[0]))
                 each = budget.seconds - before
-            budget.check(each * len(drafts))  # the time to write and to judge their schedule
+            budget.check(each * len(drafts))  # the time to build and judge the schedule
         schedule = Schedule.of(np.full(len(drafts), 1.0 / len(drafts)), drafts)
         plan = declared(
             problem, in_time(problem, schedule) if problem.per == "second" else schedule

@@ -32,7 +32,9 @@ class BestConstant(FairGoodputMethod):
     takes = (NO_MIN_RATES, drafts_at_most(1_000_000))
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Find the allocation by greedy: the gains of a client's tokens fall."""
+        """Find the allocation by a greedy, which is optimal because the gains of a client's
+        tokens decrease.
+        """
         offer_first_plan(problem, budget)
         if problem.per == "second":
             allocation = best_utility(problem, budget)
@@ -44,16 +46,16 @@ class BestConstant(FairGoodputMethod):
 
 
 def best_allocation(problem: FairGoodputProblem, budget: Budget) -> Ints:
-    """Return the integer allocation of the largest utility per round: all tokens that gain at least
-    some level.
+    """Return the integer allocation with the largest utility per round.
 
-    The level is bisected until the tokens above it fit the budget and those at it do not all; those
-    are then given out in order.
+    It contains all tokens whose gain in utility exceeds some level. The level is found by
+    bisection: the tokens above it fit the budget, those at least at it do not. The latter are
+    assigned in order of clients.
     """
     rates, most = problem.acceptance_rates, problem.max_tokens.astype(np.float64)
 
     def above(level: float) -> Ints:
-        """Tokens of each client whose gain exceeds a level."""
+        """Return the number of tokens of each client whose gain exceeds a level."""
         found = largest_where(lambda token: token_gain(problem, token) > level, most)
         return found.astype(np.int64)
 
@@ -76,7 +78,7 @@ def best_allocation(problem: FairGoodputProblem, budget: Budget) -> Ints:
 
 
 def token_gain(problem: FairGoodputProblem, token: Floats) -> Floats:
-    """Return the gain in utility of each client's draft token of some number, from 1."""
+    """Return the gain in utility of each client's draft token with a given number, from 1."""
     g, rates = problem.fairness, problem.acceptance_rates
     before = expected_tokens(rates, token - 1)
     ratio = rates**token / before

@@ -1,11 +1,11 @@
 """The fair optimum per second: mix rounds, and add the most valuable round at the prices of the
 current mixture.
 
-The long-run rates per second are the mixtures, by shares of time, of the rates of each allocation k
-while it runs, mu(k) / T(k). At rates x the slope of the common rate prices every client; a round
-worth more than x at these prices improves the mixture, and its value bounds all mixtures
-(`specopt.solvers.fair_goodput.common_rate`). The best round is found exactly
-(`specopt.solvers.fair_goodput.rounds`), so the proof is exact, too.
+The possible long-run rates per second are mixtures, by shares of time, of the rates mu(k) / T(k) of
+each allocation k while it runs. At rates x, the slope of the common rate defines a price for every
+client. A round with a larger value than x at these prices improves the mixture, and its value
+bounds all mixtures (`specopt.solvers.fair_goodput.common_rate`). The best round is found exactly
+(`specopt.solvers.fair_goodput.rounds`), so the proof is also exact.
 """
 
 from __future__ import annotations
@@ -36,22 +36,25 @@ from specopt.solvers.fair_goodput.tokens_per_round import fair_per_round
 from specopt.solvers.method import Outcome
 
 PROVEN = 2e-10
-"""Gap, of the common rate, at which the search ends; plans within 1e-9 count as optimal."""
+"""Gap of the common rate at which the search ends; plans within 1e-9 count as optimal."""
 
 MAX_EXTRA = 1e6
 """Largest multiplier of a minimum rate, relative to the rate."""
 
 DROPPED = 1e-11
-"""Shares below it are left out of the plan."""
+"""Share below which a round is left out of the plan."""
 
 SHORT = 100
-"""Entries up to which the rounds of the optimum per round join the first mixture."""
-
-TURNS = 10_000
-"""Clients up to which the optimum per round is looked at: its schedule takes time by their square.
+"""Largest number of entries for which the rounds of the optimum per round join the first
+mixture.
 """
 
-_SECONDS_PER_NUMBER = 5e-9  # of a mixture, by clients times the square of its rounds, roughly
+TURNS = 10_000
+"""Largest number of clients for which the optimum per round is tried, because the time for its
+schedule grows with the square of this number.
+"""
+
+_SECONDS_PER_NUMBER = 5e-9  # approximate work of a mixture, per client and squared number of rounds
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,9 @@ class ColumnGeneration(FairGoodputMethod):
     takes = (PER_SECOND,)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Mix, price, and add the best round, until none is worth more than the mixture."""
+        """Mix, price, and add the best round, until no round has a larger value than the
+        mixture.
+        """
         offer_first_plan(problem, budget)
         search = Search(problem, budget)
         if problem.clients <= TURNS:
@@ -121,8 +126,8 @@ class Search:
                 return self.outcome()
 
     def is_best(self, shares: Floats, extra: Floats) -> bool:
-        """Offer a mixture; tell whether it is proven, or add the round that is best at its prices
-        and the extra prices of minimum rates.
+        """Offer a mixture, and return whether it is proven optimal. If not, add the best round
+        at its prices and the extra prices of the minimum rates.
         """
         problem, budget = self.problem, self.budget
         used = np.flatnonzero(shares)
@@ -144,7 +149,7 @@ class Search:
         ) or not self.add(allocation)
 
     def best_round(self, prices: Floats, extra: Floats) -> tuple[float, Ints]:
-        """Return the largest value of a round, and an allocation that has it.
+        """Return the largest value of a round, and an allocation with this value.
 
         `prices` are those of the clients' rates, `extra` those of rates beyond the minimum rates.
         """
@@ -164,12 +169,12 @@ class Search:
         return admitted(self.problem, Outcome(plan=self.best, bound=bound, stats=stats))
 
     def add_all(self, plan: FairGoodputPlan) -> None:
-        """Add the rounds of a plan."""
+        """Add all rounds of a plan."""
         for _, allocation in plan.schedule.allocations():
             self.add(allocation)
 
     def add(self, allocation: Ints) -> bool:
-        """Add a round; return whether it was new."""
+        """Add a round, and return whether it is new."""
         key = allocation.tobytes()
         if key in self.known:
             return False
@@ -180,10 +185,12 @@ class Search:
         return True
 
     def spare_of(self, allocation: Ints) -> Floats:
-        """Return the rates of a round beyond the minimum rates, of the clients that have one.
+        """Return the rates of a round beyond the minimum rates, for clients that have a minimum
+        rate.
 
-        The server's own token and the first draft's are taken from the minimum rate: added to the
-        other tokens, they would hide the digits of these at low acceptance.
+        The server's own token and the first draft are subtracted from the minimum rate. If they
+        were added to the other tokens, they would hide the digits of those tokens at low
+        acceptance.
         """
         problem, drafts = self.problem, allocation[self.due].astype(np.float64)
         seconds = problem.round_seconds(allocation) if problem.per == "second" else 1.0
@@ -192,11 +199,12 @@ class Search:
         return np.asarray((a * gain_of(a, drafts - 1.0) - lacking) / seconds, np.float64)
 
     def beyond(self, *, finely: bool) -> tuple[Floats, Floats]:
-        """Return the rates of rounds beyond the minimum rates, each row in a unit, and the units.
+        """Return the rates of rounds beyond the minimum rates, with each row scaled by a unit, and
+        the units.
 
-        A solver's tolerance is then a part of the change by drafts, not of the rates. The fine unit
-        is the most that a round gives beyond the minimum. Rounds that lack more than 1 / DROPPED of
-        these would be dropped.
+        With these units, a solver's tolerance is relative to the change caused by drafts, not to
+        the rates. The fine unit is the largest excess of a round over the minimum. Shortfalls are
+        limited to 1 / DROPPED units, since rounds with larger shortfalls would be dropped.
         """
         spare = np.array(self.spare).T
         most, unit = spare.max(axis=1), np.abs(spare).max(axis=1)
@@ -208,13 +216,13 @@ class Search:
     def reach_least(self) -> None:
         """Add rounds until some mixture reaches every minimum rate.
 
-        If they are missed by no more than the judge allows, they are lowered to the most that some
-        mixture gives of all of them.
+        If the minimum rates are missed by no more than the judge tolerates, they are all lowered by
+        the same factor, to the largest level that some mixture reaches.
 
         Raises
         ------
         Infeasible
-            If no mixture reaches them.
+            If no mixture reaches the minimum rates.
         """
         due, least, per = self.due, self.least, self.problem.per
         alone, clash, free = [], [], np.zeros(self.problem.clients)
@@ -239,8 +247,8 @@ class Search:
             self.budget.check()
             spare, unit = self.beyond(finely=False)
             count = spare.shape[1]
-            # Maximise the part of the minimum rates that a mixture gives to all clients that have
-            # one; the variable is 1 less.
+            # Maximise the fraction of the minimum rates that a mixture reaches for all clients that
+            # have one; the variable is this fraction minus 1.
             found = best_shares(
                 np.append(np.zeros(count), -1.0),
                 np.column_stack((-spare, least / unit)),

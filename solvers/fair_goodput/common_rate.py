@@ -1,9 +1,9 @@
-"""Optima proven by the common rate c(x), which would give every client the same utility as the
-rates x.
+"""Optimality proofs by the common rate c(x), the rate that would yield the same utility if every
+client had it.
 
-c is concave and c(t x) = t c(x). So with s the slope of log c at x, s . x = 1, all rates y have
-c(y) <= c(x) s . y. This bound is tight at the optimum, has no unit, and never leaves the utility's
-range, however steep it is.
+c is concave and c(t x) = t c(x). With s the slope of log c at x, s . x = 1, all rates y satisfy
+c(y) <= c(x) s . y. This bound is tight at the optimum, has no unit, and never leaves the range of
+the utility, however steep the utility is.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from specopt.models.fields import Floats
 
 
 def slope(rates: Floats, log_weights: Floats, fairness: float) -> Floats:
-    """Return the slope of the logarithm of the common rate at some rates: prices at which the rates
-    are worth 1.
+    """Return the slope of the logarithm of the common rate at some rates: prices at which the
+    rates have value 1.
     """
     parts = log_weights + (1.0 - fairness) * np.log(rates)
     spent = np.exp(parts - parts.max())
@@ -27,12 +27,12 @@ def slope(rates: Floats, log_weights: Floats, fairness: float) -> Floats:
 
 
 def prices_at(problem: FairGoodputProblem, goodput: Floats) -> Floats:
-    """Return a problem's slope of the logarithm of the common rate at some goodput."""
+    """Return the slope of the logarithm of the common rate of a problem at some goodput."""
     return slope(goodput, np.log(problem.weight), problem.fairness)
 
 
 def raised(problem: FairGoodputProblem, utility: float, factor: float) -> float:
-    """Return the utility of rates that are a factor larger than rates of some utility."""
+    """Return the utility of rates after scaling by a factor, from their utility before."""
     if problem.fairness == 1.0:
         return utility + float(problem.weight.sum()) * math.log(factor)
     return float(utility * factor ** (1.0 - problem.fairness))

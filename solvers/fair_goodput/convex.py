@@ -1,10 +1,10 @@
 """A readable reference for the problem per round: a convex program, stated in CVXPY and solved by
 Clarabel.
 
-Maximise U(x) with x_i <= every line through two neighbouring points of mu_i, sum s_i <= C, s within
-its limits. Lines beyond some number of draft tokens are left out and added where a solution comes
-near. Leaving lines out can only make the program more generous, so its price per token bounds all
-plans.
+Maximise U(x) subject to sum s_i <= C, s within its limits, and x_i below every line through two
+neighbouring points of mu_i. Lines beyond some number of draft tokens are left out, and are added if
+a solution comes close to them. Leaving out lines can only relax the program, so its price per token
+bounds all plans.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ from specopt.solvers.solver_status import termination_of
 BYTES_PER_LINE = 1300.0
 
 FIRST_LINES = 8
-"""Lines per client at first, or four times an even share if that is more."""
+"""Initial number of lines per client, unless four times an even share of the budget is larger."""
 
 CLARABEL_DEFAULT = 1e-8
 
 MIN_RATE = 1.0
-"""Tokens per round that everybody gets: the server's own."""
+"""Tokens per round that every client receives: the server's own token."""
 
 NEAR_1 = 0.09
-"""Fairness so close to 1 is reached from logarithms: x^(1-g) is too nearly constant for Clarabel's
-tolerances.
+"""Distance of the fairness to 1 below which the problem is solved through logarithms, because
+x^(1-g) is too nearly constant for Clarabel's tolerances.
 """
 
 
@@ -56,8 +56,8 @@ class Convex(FairGoodputMethod):
     Parameters
     ----------
     accuracy
-        Tolerance that Clarabel is given, for gap and feasibility; its own default, 1e-8, is tried
-        next.
+        Tolerance passed to Clarabel, for the gap and feasibility. If Clarabel fails, its default,
+        1e-8, is tried next.
     """
 
     accuracy: Positive = 1e-11
@@ -72,13 +72,13 @@ class Convex(FairGoodputMethod):
     tolerance = 1e-6
 
     def bytes_needed(self, problem: FairGoodputProblem) -> dict[str, float]:
-        """Return the bytes of the program, too."""
+        """Return the memory needed, including the program, in bytes."""
         return super().bytes_needed(problem) | {
             "budget_tokens": BYTES_PER_LINE * float(_first_lines(problem).sum())
         }
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Solve, and add lines, until no client comes near the last of its lines."""
+        """Solve and add lines, until no client comes close to the last of its lines."""
         region = region_of(problem)
         offer_first_plan(problem, budget, region)
         cp = budget.load_library("cvxpy")
@@ -123,15 +123,16 @@ def solve_program(
     budget: Budget,
     accuracy: float,
 ) -> tuple[Floats | None, float, str]:
-    """Return mean draft tokens, the price per token and the solver's status; the tokens are None
-    if it found no solution.
+    """Return the mean draft tokens, the price per token and the solver's status. The tokens are
+    None if no solution was found.
 
     `lines` is the number of lines of each client's interpolation, `accuracy` the solver's
     tolerance.
 
-    At the optimum x the slope of the common rate is that of sum of w_i x_i^(1-g) log x_i with
-    constant weights. So close to g = 1 weights and rates are found in turns. An error shrinks by
-    |1 - g| per turn, as the best rates for logarithms change no more than their weights do.
+    At the optimum x, the slope of the common rate is that of the sum of w_i x_i^(1-g) log x_i with
+    constant weights. For g close to 1, the method therefore alternates between weights and rates.
+    An error shrinks by |1 - g| per iteration, because the best rates for logarithms change no more
+    than their weights do.
     """
     s, x, constraints = constrained(cp, problem, region, lines)
     log_weights, g = np.log(problem.weight), problem.fairness
@@ -155,8 +156,8 @@ def solve_program(
 def constrained(
     cp: Any, problem: FairGoodputProblem, region: Region, lines: Ints
 ) -> tuple[Any, Any, list[Any]]:
-    """Return draft tokens, goodput, and their constraints, the budget first; arguments as of
-    `solve_program`.
+    """Return the draft tokens, the goodput, and their constraints, with the budget first. The
+    arguments are those of `solve_program`.
     """
     client = np.repeat(np.arange(problem.clients), np.maximum(1, lines))
     line = np.arange(len(client)) - np.searchsorted(client, client)  # from mu(line) to mu(line + 1)
@@ -177,7 +178,7 @@ def constrained(
 
 
 def run_clarabel(cp: Any, program: Any, budget: Budget, accuracy: float) -> str:
-    """Solve a program as accurately and as long as allowed; return the solver's status.
+    """Solve a program within the allowed accuracy and time. Return the solver's status.
 
     "optimal_inaccurate" is good enough here: the plan is judged, and its bound computed, from the
     problem's data.
@@ -205,11 +206,11 @@ def run_clarabel(cp: Any, program: Any, budget: Budget, accuracy: float) -> str:
 
 
 def utility(cp: Any, log_weights: Floats, g: float, x: Any) -> Any:
-    """Return the utility of rates, or something that rises with it, as an expression of CVXPY in no
-    unit.
+    """Return the utility of rates, or an increasing function of the utility, as a CVXPY expression
+    without a unit.
 
-    A steep utility is given by the logarithm of the common rate: its own values are too small for
-    any tolerance.
+    A steep utility is replaced by the logarithm of the common rate, because its own values are too
+    small for any tolerance.
     """
     w = np.exp(log_weights - log_weights.max())
     w /= w.sum()
@@ -223,7 +224,7 @@ def utility(cp: Any, log_weights: Floats, g: float, x: Any) -> Any:
 
 
 def repaired(region: Region, tokens: Floats, budget_tokens: float) -> Floats:
-    """Return mean draft tokens within all limits, near those of an inexact solution."""
+    """Return mean draft tokens within all limits, close to those of an inexact solution."""
     inside = np.clip(tokens, region.least, region.most)
     total = float(inside.sum())
     if total > budget_tokens:
@@ -238,12 +239,12 @@ def repaired(region: Region, tokens: Floats, budget_tokens: float) -> Floats:
 
 
 def price_bound(problem: FairGoodputProblem, region: Region, price: float) -> float:
-    """Return the sum over clients of max_s (w U(f(s)) - price s), plus price C: no plan has more,
-    at any price >= 0.
+    """Return the sum over clients of max_s (w U(f(s)) - price s), plus price C: an upper bound on
+    all plans for any price >= 0.
 
-    The gains of a client fall. So its best s lies in the last line that gains more than the price
-    where it begins. It is at one of its ends, at a limit, or where the slope of the utility meets
-    the price.
+    The gains of a client decrease. Its best s therefore lies in the last segment whose gain at the
+    start exceeds the price. The best s is an end of this segment, a limit of s, or the point where
+    the slope of the utility equals the price.
     """
     g, w, a = problem.fairness, problem.weight, problem.acceptance_rates
     lines = largest_where(
@@ -273,13 +274,13 @@ def _value(problem: FairGoodputProblem, price: float, tokens: Floats) -> Floats:
 
 
 def formulate(problem: FairGoodputProblem) -> Any:
-    """Return the program with all lines, as a problem of CVXPY whose objective rises with the
+    """Return the program with all lines as a CVXPY problem whose objective increases with the
     utility.
 
     Raises
     ------
     Unsupported
-        If rates are per second, or fairness is close to 1 and not 1.
+        If rates are per second, or if the fairness is close to 1 but not equal to 1.
     """
     import cvxpy as cp
 
@@ -301,7 +302,9 @@ def formulate(problem: FairGoodputProblem) -> Any:
 
 
 def read(problem: FairGoodputProblem, program: Any, value: Value) -> FairGoodputPlan:
-    """Return the plan of a program's solution: a mixture of rounds with its mean draft tokens."""
+    """Return the plan of a program's solution: a mixture of rounds with the mean draft tokens of
+    the solution.
+    """
     tokens = program.var_dict["mean_draft_tokens"].value
     if tokens is None:
         raise InvalidInput("model: solve the program first; mean_draft_tokens has no value")

@@ -1,9 +1,10 @@
 """The optimum per round: a closed form per client at each price of a draft token, and one search
 over prices.
 
-Over the region of `specopt.solvers.fair_goodput.region` the problem is: maximise sum w_i
-U(f_i(s_i)) with sum s_i <= C. At a price per token every client's best s_i has a closed form, and
-total demand falls with the price. The price at which demand meets the budget proves the optimum.
+Over the region of `specopt.solvers.fair_goodput.region`, the problem is: maximise sum w_i
+U(f_i(s_i)) with sum s_i <= C. At a price per token, every client's best s_i has a closed form, and
+total demand decreases with the price. The price at which demand equals the budget proves the
+optimum.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ from specopt.solvers.fair_goodput.region import Region, plan_of, region_of
 from specopt.solvers.method import Outcome
 
 SMALLEST_PRICE = 1e-290
-"""Tokens worth less, where the largest weight is about 1, have no effect in floating-point numbers.
+"""Smallest price. If the largest weight is about 1, tokens with a smaller value have no effect
+in floating-point numbers.
 """
 
 
@@ -44,7 +46,7 @@ class Dual(FairGoodputMethod):
     takes = (PER_ROUND,)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Search the price, then share out the budget and mix integer allocations."""
+        """Search for the price, then distribute the budget and mix integer allocations."""
         region = region_of(problem)
         if math.isfinite(budget.time_limit) or budget.callback is not None:
             offer_first_plan(problem, budget, region)
@@ -77,7 +79,7 @@ class Optimum:
     gap
         Duality gap at the price, which bounds the improvement of any other plan.
     linear_gap
-        The same from the slope of the utility alone, at least max grad U(x) . (y - x).
+        Gap computed from the slope of the utility alone, at least max grad U(x) . (y - x).
     passes
         Number of prices tried.
     """
@@ -89,10 +91,10 @@ class Optimum:
     passes: int
 
     def bound(self, problem: FairGoodputProblem, goodput: Floats) -> float:
-        """Return a bound on all plans per round, given the goodput of the allocation."""
+        """Return a bound on all plans per round, from the goodput of the allocation."""
         utility = problem.utility(goodput)
         spent = float((problem.weight * goodput ** (1.0 - problem.fairness)).sum())
-        # Both hold; the second one is in the range of the utility however steep it is.
+        # Both bounds hold; the second stays in the range of the utility however steep it is.
         return min(utility + self.gap, raised(problem, utility, 1.0 + self.linear_gap / spent))
 
 
@@ -102,7 +104,7 @@ def optimise(problem: FairGoodputProblem, region: Region, budget: Budget) -> Opt
     Raises
     ------
     OutOfTime, Stopped
-        Between two prices, if the budget says so.
+        If the budget ends the search between two prices.
     """
     return Market(problem, region, budget).clear()
 
@@ -114,7 +116,7 @@ class Market:
         self.budget, self.kernels = budget, budget.load("fair_goodput.dual")
         self.fairness, self.tokens = problem.fairness, float(problem.budget_tokens)
         self.clients = clients = np.zeros(problem.clients, self.kernels.Client)
-        # The thresholds know no unit of weights.
+        # Rescale the weights, because the thresholds below are absolute.
         self.unit = math.ldexp(1.0, math.frexp(float(problem.weight.max()))[1])
         clients["a"], clients["w"] = problem.acceptance_rates, problem.weight / self.unit
         clients["lo"], clients["hi"] = region.least, region.most
@@ -125,21 +127,21 @@ class Market:
         clients["n"], clients["m"] = near, expected_tokens(rates, near)
         self.highest = float(
             (clients["w"] * rates).max()
-        )  # nobody wants a token beyond his least at this price
+        )  # at this price, no client wants more than its minimum
         g = self.fairness
         least = expected_tokens(rates, region.most) ** (1.0 - g) if g > 1.0 else 1.0
         self.worth = float((clients["w"] * least).sum())  # at least w . x^(1-g)
         self.passes = 0
 
     def excess(self, price: float) -> float:
-        """Set the demand at a price and return how far it exceeds the tokens."""
+        """Set the demand at a price, and return its excess over the available tokens."""
         self.budget.check()
         self.passes += 1
         found: float = self.kernels.demands(self.fairness, self.tokens, price, self.clients)
         return found
 
     def clear(self) -> Optimum:
-        """Find the price at which demand meets the tokens."""
+        """Find the price at which demand equals the available tokens."""
         if self.highest <= SMALLEST_PRICE:
             self.excess(SMALLEST_PRICE)
             return self._proven(SMALLEST_PRICE)
@@ -160,7 +162,7 @@ class Market:
         low = high = math.exp(root)
         if self._meets(low, self.excess(low)):
             return self._proven(low)
-        # The last digit of a step in demand depends on the prices before.
+        # The last digit of a step in demand depends on the previous prices.
         step = 4e-16
         while self.excess(low) < 0.0:
             low *= 1.0 - step
@@ -174,7 +176,9 @@ class Market:
         return self._proven(high)
 
     def _meets(self, price: float, excess: float) -> bool:
-        """Return whether the tokens meet the demand but for rounding, and take back the excess."""
+        """Return whether demand equals the available tokens up to rounding. A positive excess is
+        removed from the demand.
+        """
         if abs(excess) > max(
             1e-15 * self.tokens, 1e-14 * self.worth / price if excess < 0.0 else 0.0
         ):
@@ -184,16 +188,16 @@ class Market:
         return True
 
     def _add(self, most: Floats, total: float) -> None:
-        """Change the demand by a total, client by client, each by no more than it can change by
-        most.
+        """Change the total demand by a given amount, client by client. The change of each client
+        is limited by `most`.
         """
         room = np.maximum(0.0, most if total > 0.0 else -most)
         before = np.concatenate(([0.0], np.cumsum(room)[:-1]))
         self.clients["s"] += math.copysign(1.0, total) * np.clip(abs(total) - before, 0.0, room)
 
     def _bracket(self) -> float | tuple[tuple[float, float], tuple[float, float]]:
-        """Return prices with their excesses, one too low and one too high; or a price that meets
-        the tokens.
+        """Return two prices with their excesses, one too low and one too high, or a single price
+        at which demand equals the available tokens.
         """
         high, at_high = self.highest, min(0.0, float(self.clients["lo"].sum()) - self.tokens)
         price, factor = high / 4.0, 4.0

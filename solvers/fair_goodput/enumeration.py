@@ -1,7 +1,8 @@
 """Brute force: the fairest mixture of all integer allocations, which define the region.
 
-Nothing is assumed about the region or about which rounds are worth mixing: each mixture is compared
-with every allocation. The other methods are tested against it, per round and per second.
+The method makes no assumption about the region or about which rounds are useful in a mixture: each
+mixture is compared with every allocation. The other methods are tested against it, per round and
+per second.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class Enumeration(FairGoodputMethod):
-    """Mix allocations, and search all of them for one that is worth more than the mixture."""
+    """Mix allocations, and search all of them for an allocation with a larger value than the
+    mixture.
+    """
 
     name = "enumeration"
     exact = True
@@ -38,7 +41,9 @@ class Enumeration(FairGoodputMethod):
         return allocations(problem.max_tokens.tolist(), problem.budget_tokens, self.max_size)
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Mix, price, and add the best of all allocations, until none is worth more."""
+        """Mix, price, and add the best of all allocations, until none has a larger value than
+        the mixture.
+        """
         offer_first_plan(problem, budget)
         return ExhaustiveSearch(problem, budget).run()
 

@@ -1,15 +1,16 @@
-"""The fairest mixture of some given rounds: a small concave program, by a primal-dual
+"""The fairest mixture of given rounds: a small concave program, solved by a primal-dual
 interior-point method.
 
 Maximise the common rate c(x) (`specopt.solvers.fair_goodput.common_rate`) of x = V theta over
-shares theta >= 0 with sum 1 and x >= r where a least rate r is due. Prices p, extra prices e >= 0
-of the least rates and R = V - r 1' prove x optimal if no round is worth more than 1, V' p + R' e <=
-1. Here p is the slope of log c at x.
+shares theta >= 0 with sum 1, subject to x >= r for clients with a minimum rate r. Let p be the
+slope of log c at x, e >= 0 extra prices of the minimum rates, and R = V - r 1'. Then p and e prove
+x optimal if no round has a value above 1, V' p + R' e <= 1.
 
-A steep utility (fairness g > 1) has a gentle dual: maximise sum a_i p_i^(1-1/g) over those prices,
-where a_i = w_i^(1/g) belongs to x_i = a_i p_i^(-1/g). Newton's method then follows the central path
-in some ten steps, whatever the g; in the rates themselves a step is good for changes up to 1/g
-only. For g < 1 it is the other way round.
+A steep utility (fairness g > 1) has a well-behaved dual: maximise sum a_i p_i^(1-1/g) over these
+prices. Here a_i = w_i^(1/g), and the price p_i corresponds to the rate x_i = a_i p_i^(-1/g).
+Newton's method then follows the central path in about ten steps for any g. In terms of the rates
+themselves, a step would be accurate only for relative changes up to 1/g. For g < 1, the roles are
+reversed.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ from specopt.models.fields import Floats
 from specopt.solvers.fair_goodput.common_rate import slope
 
 ROUNDING = 2e-15
-"""Error of a condition of optimality when only rounding is left, per unit of steepness and a
-little more.
+"""Error of the optimality conditions when only rounding is left, per unit of steepness, with a
+small margin.
 """
 
 ENOUGH = 1e-10
-"""Relative: by how much a round may exceed the value of the mixture, or a least rate be missed,
-without another attempt.
+"""Relative tolerance of a mixture. If a round exceeds the value of the mixture by more, or a
+minimum rate is missed by more, another attempt is made.
 """
 
 INSIDE = 0.995
@@ -44,8 +45,9 @@ CURVED = 0.3
 """Share of the gap that a step may leave as the error of its linear model."""
 
 WHOLE = 256
-"""Clients and rounds up to which Newton's equations are solved as they are. Among more, those of
-the clients are eliminated first: that is fast, and loses digits where rounds are nearly the same.
+"""Largest number of clients and rounds for which Newton's equations are solved directly. In
+larger problems, the equations of the clients are eliminated first. This is fast, but loses
+digits if rounds are nearly identical.
 """
 
 
@@ -58,11 +60,11 @@ class Mixture:
     shares
         Share of each given round.
     extra
-        Multipliers of the least rates in the prices of the mixture, at which it is worth 1; zero
-        where none is due.
+        Multipliers of the minimum rates in the prices of the mixture, at which the mixture has
+        value 1; zero for clients without a minimum rate.
     lack
-        Error of the optimality conditions at the end. It is the largest excess of a round over the
-        value of the mixture at these prices, or the largest shortfall of a rate in its unit.
+        Error of the optimality conditions at the end: the largest excess of a round over the value
+        of the mixture at these prices, or the largest shortfall of a rate in its unit.
     """
 
     shares: Floats
@@ -76,12 +78,12 @@ def fairest_mixture(rates: Floats, weights: Floats, fairness: float, spare: Floa
     Parameters
     ----------
     rates
-        One row per client, one column per round; all positive.
+        Rates with one row per client and one column per round; all positive.
     weights, fairness
         Parameters of the utility.
     spare
-        Rates beyond minimum rates, in any unit: one row for each, one column per round. They must
-        be reachable.
+        Rates beyond the minimum rates, in any unit, with one row per minimum rate and one column
+        per round. Some mixture must reach all minimum rates.
     """
     if fairness == 0.0:
         return _largest_sum(rates, weights, spare)
@@ -100,10 +102,10 @@ def fairest_mixture(rates: Floats, weights: Floats, fairness: float, spare: Floa
 
 
 def best_shares(cost: Floats, rows: Floats, limits: Floats, *free: tuple[float, float]) -> Any:
-    """Return SciPy's solution of the linear program with the least cost of shares, which sum to 1.
+    """Return SciPy's solution of the linear program that minimises the cost of shares with sum 1.
 
-    Constraints are rows @ values <= limits. The values are shares, followed by variables with the
-    bounds `free`.
+    The constraints are rows @ values <= limits. The values are the shares, followed by variables
+    with the bounds `free`.
     """
     from scipy.optimize import linprog
 
@@ -120,13 +122,13 @@ def best_shares(cost: Floats, rows: Floats, limits: Floats, *free: tuple[float, 
 
 
 def keep_least(rates: Floats, shares: Floats, spare: Floats) -> Floats:
-    """Return shares near some that reach every minimum rate exactly: those themselves if they
-    do.
+    """Return shares that reach every minimum rate exactly and are close to the given shares. If
+    the given shares already do, they are returned unchanged.
     """
     if (spare @ shares >= 0.0).all():
         return shares
     part = rates / (rates @ shares)[:, None]
-    found = best_shares(  # the smallest part of any rate to give up
+    found = best_shares(  # minimise the largest fraction of any rate that is lost
         np.append(np.zeros(len(shares)), 1.0),
         -np.block([[part, np.ones((len(part), 1))], [spare, np.zeros((len(spare), 1))]]),
         -np.append(np.ones(len(part)), np.zeros(len(spare))),
@@ -139,13 +141,15 @@ def keep_least(rates: Floats, shares: Floats, spare: Floats) -> Floats:
 
 
 def _largest_sum(rates: Floats, weights: Floats, spare: Floats) -> Mixture:
-    """Return the best mixture for a weighted sum: a linear program."""
+    """Return the best mixture for a weighted sum, by a linear program."""
     values = (weights / weights.max()) @ rates
     extra = np.zeros(len(spare))
     shares = (np.arange(len(values)) == int(values.argmax())).astype(np.float64)
     if len(spare):
         found = best_shares(-values / values.max(), -spare, extra)
-        if found.x is None:  # the minimum rates are reached to the last digit, and not beyond
+        if (
+            found.x is None
+        ):  # the minimum rates are reached to the last digit, but cannot be exceeded
             best = int(spare.min(axis=0).argmax())
             shares = (np.arange(len(values)) == best).astype(np.float64)
         else:
@@ -162,7 +166,7 @@ def _checked(
     shares: Floats,
     extra: Floats,
 ) -> Mixture:
-    """Return a mixture with the error of its conditions of optimality."""
+    """Return a mixture with the error of its optimality conditions."""
     worth = slope(rates @ shares, log_weights, fairness) @ rates + extra @ spare
     short = float((-spare @ shares).max(initial=0.0))
     return Mixture(shares, extra, max(float(worth.max()) - 1.0, short))
@@ -171,9 +175,10 @@ def _checked(
 class _Path:
     """One run of the method: a point inside the region, and steps along the central path.
 
-    Pairs with product mu on the path: shares theta with z, what rounds are worth less than 1. Also
-    the prices y = (p, e) with s, the excess of the rates over those that p belongs to, and over the
-    least ones. For g < 1 the prices are the slope at V theta, which needs no s.
+    Pairs of variables have the product mu on the path. The first pair is the shares theta and the
+    reduced costs z, by which the value of each round falls short of 1. The second pair is the
+    prices y = (p, e) and the slacks s: the excess of the rates over those that correspond to p, and
+    over the minimum rates. For g < 1 the prices p are the slope at V theta, which needs no slacks.
     """
 
     def __init__(self, V: Floats, log_weights: Floats, fairness: float, spare: Floats) -> None:
@@ -185,7 +190,7 @@ class _Path:
         self.theta = np.full(K, 1.0 / K)
         x = V @ self.theta
         if self.steep:
-            p = 1.0 / x  # every client pays as much
+            p = 1.0 / x  # every client pays the same amount
             p /= 1.1 * float((V.T @ p).max())
             log_a = log_weights / fairness
             self.a = np.exp(log_a - (log_a + (1.0 - 1.0 / fairness) * np.log(p)).max())
@@ -199,25 +204,27 @@ class _Path:
         self.s[N:] = np.maximum(self.s[N:], float(self.theta @ self.z) / K / self.y[N:])
 
     def rates_at(self, p: Floats) -> Floats:
-        """Return the rates that prices belong to."""
+        """Return the rates that correspond to given prices."""
         return np.asarray(self.a * p ** (-1.0 / self.fairness), np.float64)
 
     def slope(self, x: Floats) -> Floats:
-        """Return the prices that rates belong to."""
+        """Return the prices that correspond to given rates."""
         return slope(x, self.log_weights, self.fairness)
 
     @property
     def gap(self) -> float:
-        """The sum of all products."""
+        """Sum of the products of all pairs."""
         return float(self.theta @ self.z + self.y[self.first :] @ self.s[self.first :])
 
     def here(self, extra: Floats) -> Mixture:
-        """Return the present mixture with the error of its conditions of optimality."""
+        """Return the current mixture with the error of its optimality conditions."""
         shares = self.theta / self.theta.sum()
         return _checked(self.V, self.log_weights, self.fairness, self.spare, shares, extra)
 
     def follow(self, *, careful: bool) -> Mixture:
-        """Return the best mixture met on the way; a careful way has short steps, straight ahead."""
+        """Return the best mixture found along the path. A careful run uses short steps without a
+        corrector.
+        """
         best, waited, least_gap = self.here(np.zeros(len(self.spare))), 0, math.inf
         patience = 10 * PATIENCE if careful else PATIENCE
         while best.lack > ROUNDING * (10.0 + self.fairness) and waited < patience:
@@ -230,8 +237,8 @@ class _Path:
         return best
 
     def step(self, *, careful: bool) -> bool:
-        """Take a step of Newton's method towards a smaller gap, after Mehrotra; return whether
-        there was one.
+        """Make a Newton step towards a smaller gap, following Mehrotra. Return whether the step
+        was made.
         """
         newton = _Newton(self)
         N, rows, g = len(self.V), len(self.y), self.fairness
@@ -265,7 +272,7 @@ class _Path:
 
 
 Direction = tuple[Floats, Floats, Floats, Floats]
-"""Changes of theta, z, y, s."""
+"""Changes of theta, z, y and s."""
 
 
 class _Newton:
@@ -296,7 +303,7 @@ class _Newton:
             M = np.eye(rows + K)
             M[:rows, rows:], M[rows:, :rows] = A, -A.T
             M[:rows, :rows] -= self.bend * np.outer(self.root, self.root)
-        else:  # the equations of dtheta; the inverse of D is 1 + straighten root root'
+        else:  # the equations for dtheta; the inverse of D is 1 + straighten root root'
             pressed = A.T @ self.root
             M = np.eye(K) + A.T @ A + self.straighten * np.outer(pressed, pressed)
         self.factors, self.pivots, _ = dgetrf(M)
@@ -315,7 +322,7 @@ class _Newton:
         return first + self.straighten * float(root @ first) * root, second
 
     def direction(self, target: float | Floats, target_y: Floats) -> Direction:
-        """Return the changes towards products of some size."""
+        """Return the changes that lead towards the given products of the pairs."""
         path, E, S, A = self.path, self.E, self.S, self.A
         theta, z, y, s, first = path.theta, path.z, path.y, path.s, path.first
         upper = self.lack_s.copy()
@@ -332,13 +339,13 @@ class _Newton:
         return d_theta, (target - z * d_theta) / theta - z, d_y, d_s
 
     def gap_after(self, t: float, d: Direction) -> float:
-        """Return the sum of all products after a step of length t."""
+        """Return the sum of the products of all pairs after a step of length t."""
         path, first = self.path, self.path.first
         pairs = (path.theta + t * d[0]) @ (path.z + t * d[1])
         return float(pairs + (path.y + t * d[2])[first:] @ (path.s + t * d[3])[first:])
 
     def longest(self, d: Direction) -> float:
-        """Return the step, up to a full one, that keeps all pairs positive."""
+        """Return the longest step, at most a full one, that keeps all pairs positive."""
         path, first = self.path, self.path.first
         changes = np.concatenate((d[0], d[1], d[2][first:], d[3][first:]))
         values = np.concatenate((path.theta, path.z, path.y[first:], path.s[first:]))

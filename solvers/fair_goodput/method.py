@@ -1,4 +1,4 @@
-"""Shared parts of the methods of fair goodput: conditions, and a plan to start from."""
+"""Shared parts of the methods of fair goodput: their conditions and the first plan."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def admitted(problem: FairGoodputProblem, outcome: Outcome) -> Outcome:
 def offer_first_plan(
     problem: FairGoodputProblem, budget: Budget, region: Region | None = None
 ) -> None:
-    """Offer the best of the plain plans, or the fewest drafts of a region, if these reach the
-    minimum rates.
+    """Offer the best of the plain plans, or the plan with the fewest drafts of a region, if it
+    reaches the minimum rates.
     """
     is_free = problem.min_goodput is None
     plans = plain_plans(problem) if is_free or region is None else [plan_of(problem, region.least)]

@@ -1,33 +1,35 @@
 """Policies of a verifier that distributes draft tokens in every round.
 
 ============  =====================================================================================
-`Robust`      the default: Eq. 5 on estimates that stay consistent and follow clients that change
+`Robust`      the default: Eq. 5 with consistent estimates that follow clients when they change
 `Gradient`    paper 5, Algorithm 1 as printed (Eq. 3-5)
-`Fixed`       Fixed-S: floor(C / N) for everybody, always; in simulations only
+`Fixed`       Fixed-S: floor(C / N) tokens for every client in every round; in simulations only
 `Random`      Random-S: every token to a random client; in simulations only
 ============  =====================================================================================
 
-Differences of `Robust`, and their reasons:
+Differences of `Robust` from the paper, and their reasons:
 
-* Eq. 3 forgets at a fixed pace, so that its estimates never settle, and is 0/0 for a client without
-  drafts. Here every client's acceptance is counted with several memories side by side, from a few
-  rounds to endless. Each memory is believed by its likelihood of the evidence so far; a share 1/t
-  of belief is redistributed in round t ("fixed share"). Clients that stay the same get estimates
-  that converge; of those that change, the pace is learned. No memory is set by hand.
-* Eq. 4 smooths realised goodput, whose noise enters the gradient. Here it takes the expected
-  mu(alpha-hat, S), and averages over all rounds up to `horizon_rounds` since clients came or went.
-  The ratio of all tokens to those expected corrects it where acceptance depends on the position or
-  the round.
-* Eq. 5 takes all drafts of a round for alike. Where rounds are easy or hard, or drafts get worse,
-  the chance to be accepted depends on the place. It is counted by place, too, which is consistent
-  whatever rounds are, and that is believed as memories are: by how well it foretells.
-* A client that gets no drafts teaches nothing. Its first draft is valued at the estimate plus some
-  standard errors, the more the longer it waits, and after `probe_after` rounds without evidence it
-  gets one draft whatever its estimate.
+* Eq. 3 discounts evidence at a fixed rate, so its estimates never settle, and is 0/0 for a client
+  without drafts. `Robust` keeps several estimates ("memories") of each client's acceptance in
+  parallel, over horizons from a few rounds to unlimited. Each memory is weighted by its likelihood
+  of the evidence so far; a share 1/t of the weight is redistributed in round t ("fixed share").
+  Estimates of clients that stay the same converge, and the rate of change of other clients is
+  learned. No horizon needs to be tuned by hand.
+* Eq. 4 smooths realised goodput, whose noise enters the gradient. `Robust` uses the expected
+  mu(alpha-hat, S), and averages over all rounds up to `horizon_rounds` since clients joined or
+  left. If acceptance depends on the position or the round, the ratio of realised to expected tokens
+  corrects the average.
+* Eq. 5 assumes that all drafts of a round have the same acceptance rate. If some rounds are easier
+  than others, or drafts get worse within a round, the acceptance rate depends on the place.
+  `Robust` also counts acceptance by place, which is consistent for any kind of rounds, and weights
+  this estimate like the memories, by how well it predicts.
+* A client without drafts provides no information. Its first draft is valued at the estimate plus
+  some standard errors, which grow with the waiting time. After `probe_after` rounds without
+  evidence, the client receives one draft regardless of its estimate.
 
-`prior_tested`, `optimism` and `reluctance` were found by a grid search in simulation for the least
-worst gap over the first 600 rounds, on Table I's configurations with four sets of rates: the
-optimum is flat. For `optimism`, the losses of joining clients weighed as much.
+`prior_tested`, `optimism` and `reluctance` were found by a grid search in simulation. The search
+minimised the worst gap over the first 600 rounds, on Table I's configurations with four sets of
+rates; the optimum is flat. For `optimism`, the losses of joining clients had the same weight.
 """
 
 from __future__ import annotations
@@ -84,26 +86,27 @@ from specopt.solvers.fair_goodput.kernels.columns import (
 
 @dataclass(frozen=True, kw_only=True)
 class Robust:
-    """Estimates that converge or follow, expected rates, optimism and probes.
+    """A policy with estimates that converge or follow changes, expected rates, optimism and probes.
 
     Parameters
     ----------
     initial_estimate
-        Acceptance rate of a client of which nothing is known.
+        Acceptance rate of a client about which nothing is known.
     prior_tested
-        Tested drafts that an initial estimate counts for.
+        Number of tested drafts that the initial estimate is equivalent to.
     memories
-        Rounds of evidence that each memory holds, increasing; an endless one is always added.
+        Horizon of each memory, in rounds of evidence, increasing; an unlimited memory is always
+        added.
     reluctance
-        Initial belief in a memory, as a share of that in the next longer one.
+        Initial weight of a memory, as a share of the weight of the next longer memory.
     optimism
-        Standard errors that are added to the estimate in valuing a client's first draft; more while
-        it gets none.
+        Number of standard errors added to the estimate when valuing a client's first draft; the
+        number grows while the client has no drafts.
     probe_after
-        Rounds without evidence after which a client gets a draft; sooner if it has hardly been
-        seen; 0: never.
+        Number of rounds without evidence after which a client receives a draft. The number is
+        smaller for clients with little evidence; 0 means never.
     horizon_rounds
-        Rounds over which fairness looks back.
+        Number of rounds over which fairness looks back.
     """
 
     name: ClassVar[str] = "robust"
@@ -129,7 +132,7 @@ class Robust:
 class Gradient(Checked):
     """Paper 5, Algorithm 1: exponential smoothing (Eq. 3-4), then Eq. 5.
 
-    Where Eq. 3 is 0/0, for a client without drafts, its estimate stays as it is.
+    For a client without drafts, Eq. 3 is 0/0, and the estimate stays unchanged.
 
     Parameters
     ----------
@@ -161,8 +164,8 @@ class Fixed:
 
 @dataclass(frozen=True, kw_only=True)
 class Random:
-    """Random-S: every token of the budget to a random client; the paper does not say which
-    distribution it has.
+    """Random-S: every token of the budget to a random client, drawn uniformly; the paper does
+    not specify the distribution.
     """
 
     name: ClassVar[str] = "random"
@@ -177,7 +180,7 @@ POLICIES = tuple(NAMED)
 
 
 def options_of(policy: Policy, fairness: float) -> Floats:
-    """Return the kernel's ``options``."""
+    """Return the ``options`` of the kernel."""
     options = np.zeros(OPTIONS)
     options[FAIRNESS] = fairness
     if isinstance(policy, Gradient):
@@ -190,8 +193,8 @@ def options_of(policy: Policy, fairness: float) -> Floats:
 
 
 def discounts_of(policy: Policy) -> Floats:
-    """Return the kernel's ``discounts``: the factor per round of every memory, the endless
-    one last.
+    """Return the ``discounts`` of the kernel: the discount factor per round of every memory,
+    with the unlimited memory last.
     """
     if not isinstance(policy, Robust):
         return np.empty(0)
@@ -201,8 +204,8 @@ def discounts_of(policy: Policy) -> Floats:
 def first_facts(
     policy: Policy, weights: Sequence[float] | Floats, estimates: Sequence[float] | Floats | None
 ) -> Floats:
-    """Return the table of facts of clients of whom nothing but these is known; None: the policy's
-    initial estimate.
+    """Return the table of facts of new clients, of which only weights and estimates are known.
+    If the estimates are None, the policy's initial estimate is used.
     """
     memories = len(discounts_of(policy))
     facts = np.zeros((len(weights), MEMORIES + 3 * memories))
@@ -223,7 +226,7 @@ def first_facts(
 
 
 def first_counts(caps: Sequence[int] | Ints) -> Ints:
-    """Return the table of counts of clients of whom nothing but the cap is known."""
+    """Return the table of counts of new clients, of which only the caps are known."""
     counts = np.zeros((len(caps), COUNTS), np.int64)
     counts[:, CAP] = caps
     return counts

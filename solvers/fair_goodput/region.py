@@ -2,8 +2,8 @@
 (paper 5, Eq. 2).
 
 f_i interpolates mu_i linearly at the integers. Every such mean allocation s is a mixture of integer
-allocations within the budget: systematic sampling of the fractional parts makes one that changes at
-most twice per client.
+allocations within the budget. Systematic sampling of the fractional parts constructs a mixture in
+which each client changes at most twice.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from specopt.models.problem import TOLERANCE
 from specopt.models.result import Conflict
 
 UNIT = 1 << 52
-"""Fractional parts are integers in these units: shares are exact, and no entry breaks the budget by
-rounding.
+"""Number of units per token: fractional parts are integers in these units. Shares are then
+exact, and no entry exceeds the budget by rounding.
 """
 
 SNAP = 1 << 8
-"""Fractional parts so close to 0 or 1, in units, are taken for rounding."""
+"""Distance in units below which a fractional part is rounded to 0 or 1."""
 
 
 LAST_DIGITS = 2.0**-51
-"""Relative rounding of a least rate that was computed: where another token gains less, it is worth
-many tokens.
+"""Relative rounding error of a computed minimum rate. Where another token gains less than this
+error, the error would correspond to many tokens.
 """
 
 
@@ -43,7 +43,8 @@ class Region:
     Parameters
     ----------
     least, most
-        Draft tokens that the least rate needs, and that cap and budget allow.
+        Minimum draft tokens, needed for the minimum rate, and maximum draft tokens, allowed by the
+        cap and the budget.
     """
 
     least: Floats
@@ -53,13 +54,13 @@ class Region:
 def region_of(problem: FairGoodputProblem) -> Region:
     """Return the allowed mean allocations per round.
 
-    Where the least rates are missed by no more than the judge allows, they are lowered to the
-    largest part of all of them that can be had.
+    If the minimum rates are missed by no more than the judge tolerates, they are all lowered by the
+    same factor, to the largest attainable level.
 
     Raises
     ------
     Infeasible
-        If there are none, why, by client and number.
+        If no allocation is allowed, with the reason by client and number.
     """
     most = problem.max_tokens.astype(np.float64)
     if problem.min_goodput is None:
@@ -82,7 +83,9 @@ def region_of(problem: FairGoodputProblem) -> Region:
         raise Infeasible("; ".join(parts) + _and_more(len(short) - 3), clash)
 
     def needed(part: float) -> tuple[Floats, float]:
-        """Return the draft tokens that a part of the least rates needs, by client and in all."""
+        """Return the draft tokens that a fraction of the minimum rates needs, by client and in
+        total.
+        """
         least = tokens_for(rates, np.minimum(part * due, best) - LAST_DIGITS * due, most)
         return least, float(least.sum(dtype=np.longdouble))
 
@@ -114,10 +117,11 @@ def region_of(problem: FairGoodputProblem) -> Region:
 
 
 def tokens_for(acceptance_rates: Floats, goodput: Floats, most: Floats) -> Floats:
-    """Return the least mean draft tokens s with f(s) = goodput, for rates that `most` tokens reach.
+    """Return the smallest mean draft tokens s with f(s) = goodput, for rates that `most` tokens
+    reach.
 
-    The server's own token and the first draft's are left out on both sides: their digits would hide
-    the gains of the others at low acceptance.
+    The server's own token and the first draft are subtracted from both sides. Otherwise their
+    digits would hide the gains of the other tokens at low acceptance.
     """
     gain = goodput - 1.0
     short = largest_where(lambda tokens: gain_of(acceptance_rates, tokens) < gain, most - 1.0)
@@ -129,10 +133,10 @@ def tokens_for(acceptance_rates: Floats, goodput: Floats, most: Floats) -> Float
 
 
 def largest_where(holds: Callable[[Floats], Truths], most: Floats) -> Floats:
-    """Return the largest whole number from 1 to `most` for which a condition holds, entry by entry;
-    0 where there is none.
+    """Return, entry by entry, the largest integer from 1 to `most` that satisfies a condition, or 0
+    if there is none.
 
-    The condition holds up to some number, and for none beyond.
+    The condition must hold up to some number and fail beyond it.
     """
     low, high = np.zeros_like(most), np.maximum(0.0, most)
     while (low < high).any():
@@ -144,14 +148,14 @@ def largest_where(holds: Callable[[Floats], Truths], most: Floats) -> Floats:
 
 
 def gain_of(acceptance_rates: Floats, tokens: Floats) -> Floats:
-    """Return the yield of draft tokens, without the server's own token."""
+    """Return the expected number of accepted draft tokens, without the server's own token."""
     gain = acceptance_rates * expected_tokens(acceptance_rates, np.maximum(0.0, tokens - 1.0))
     return np.asarray(np.where(tokens > 0.0, gain, 0.0), np.float64)
 
 
 def plan_of(problem: FairGoodputProblem, tokens: Floats) -> FairGoodputPlan:
-    """Return the plan, per round, that realises mean draft tokens: systematic sampling of their
-    fractional parts.
+    """Return the plan, per round, that realises mean draft tokens by systematic sampling of
+    their fractional parts.
     """
     whole, part = in_units(tokens, problem.budget_tokens)
     fraction = part / UNIT
@@ -164,8 +168,8 @@ def plan_of(problem: FairGoodputProblem, tokens: Floats) -> FairGoodputPlan:
 
 
 def in_units(tokens: Floats, budget_tokens: int) -> tuple[Ints, Ints]:
-    """Split mean draft tokens into integers and fractional parts in units; their exact sum keeps
-    the budget.
+    """Split mean draft tokens into integers and fractional parts in units, so that their exact
+    sum respects the budget.
     """
     floor = np.floor(tokens)
     whole = floor.astype(np.int64)
@@ -175,7 +179,7 @@ def in_units(tokens: Floats, budget_tokens: int) -> tuple[Ints, Ints]:
     high = int((part >> 26).sum())  # exact where the plain sum would overflow
     low = int((part & ((1 << 26) - 1)).sum())
     excess = ((int(whole.sum()) - budget_tokens) << 52) + (high << 26) + low
-    while excess > 0:  # rounding, shared out evenly
+    while excess > 0:  # remove the excess due to rounding evenly
         able = np.flatnonzero(part)
         step = np.minimum(part[able], -(-excess // len(able)))
         spent = np.minimum(step, np.maximum(0, excess - (np.cumsum(step) - step)))
@@ -188,9 +192,9 @@ def systematic(whole: Ints, part: Ints) -> Schedule:
     """Return a schedule of integer allocations whose means are whole + part / UNIT, with at most 2
     N changes.
 
-    The parts lie end to end on a circle of circumference UNIT. A client gets its extra token while
-    a pointer that turns once around the circle is on its arc. At every time as many arcs lie over
-    the pointer as the parts sum to, rounded up or down.
+    The fractional parts are arcs laid end to end on a circle of circumference UNIT. A client
+    receives its extra token while a pointer that turns once around the circle is on its arc. At any
+    time, the number of arcs over the pointer is the sum of the parts, rounded up or down.
     """
     able = np.flatnonzero(part)
     ends = np.cumsum(part[able].astype(np.uint64)) & np.uint64(

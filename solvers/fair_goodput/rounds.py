@@ -1,10 +1,11 @@
-"""Rounds in real time: the best single allocation per second, exactly, and plans made of a few
-rounds.
+"""Rounds in real time: the best single allocation per second, computed exactly, and plans made of a
+few rounds.
 
-A round lasts max_i(S_i draft_i + network_i) + overhead + verify sum S. Fix when drafting ends: then
-every client has a cap, and taking the tokens by falling gain is optimal. Only the times at which
-some client finishes a token need to be tried. For a weighted sum per second one pass over these
-times suffices for each guess of the sum; for another utility each time needs its own pass.
+A round lasts max_i(S_i draft_i + network_i) + overhead + verify sum S. Once the time at which
+drafting ends is fixed, every client has a cap, and choosing tokens by decreasing gain is optimal.
+Only the times at which some client finishes a token need to be tried. For a weighted sum per
+second, one pass over these times suffices for each guess of the sum. For any other utility, each
+time needs a separate pass.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 
 SECONDS_PER_TOKEN = 3e-7
-"""Work of a token in `best_sum`, roughly, where work is limited."""
+"""Approximate work per token in `best_sum`, used when work is limited."""
 
 
 def best_sum(problem: FairGoodputProblem, prices: Floats, budget: Budget) -> tuple[float, Ints]:
-    """Return the largest sum of prices x rates per second over all allocations, or some last digits
-    more, and an allocation that has it.
+    """Return an allocation that maximises the sum of prices x rates per second, and an upper
+    bound on this sum, tight up to a few last digits.
     """
     kernels = budget.load("fair_goodput.dual")
     assert problem.draft_seconds_per_token is not None and problem.network_seconds is not None
@@ -33,8 +34,8 @@ def best_sum(problem: FairGoodputProblem, prices: Floats, budget: Budget) -> tup
     assert problem.verify_seconds_per_token is not None
     rates, base = problem.acceptance_rates, float(prices.sum())
     shortest = problem.round_seconds(np.zeros(problem.clients, np.int64))
-    # Tokens that end later, or gain less, than rounds without drafts yield in that time are left
-    # out.
+    # Tokens are left out if they finish so late, or gain so little, that rounds without drafts
+    # yield more in the same time.
     with np.errstate(divide="ignore", invalid="ignore"):
         end = float((prices / (1.0 - rates)).sum()) * shortest / base
         end -= problem.verify_overhead_seconds
@@ -68,10 +69,11 @@ def best_sum(problem: FairGoodputProblem, prices: Floats, budget: Budget) -> tup
 
 
 def best_utility(problem: FairGoodputProblem, budget: Budget) -> Ints:
-    """Return the single allocation of the largest utility.
+    """Return the single allocation with the largest utility.
 
-    A steep utility of tokens, and of seconds, may each leave the range of numbers where that of
-    rates does not: both count in units amid those that occur.
+    For a steep utility, the contributions of tokens and of seconds may each leave the
+    floating-point range even if the utility of rates does not. Both are therefore measured in units
+    near the middle of their range.
     """
     assert problem.network_seconds is not None
     assert problem.verify_overhead_seconds is not None
@@ -98,7 +100,7 @@ def best_utility(problem: FairGoodputProblem, budget: Budget) -> Ints:
     order = np.argsort(-gain, kind="stable")  # within a client by rising token, too
     order = order[gain[order] > 0]
     finish, gain = finish[order], gain[order]
-    if g > 1.0:  # from the smallest up: no digits are lost
+    if g > 1.0:  # summed from the smallest, so that no digits are lost
         prefix = np.cumsum(np.concatenate(([end], -gain[::-1])))[::-1].copy()
     else:
         prefix = np.cumsum(np.concatenate(([end], gain)))
@@ -108,7 +110,7 @@ def best_utility(problem: FairGoodputProblem, budget: Budget) -> Ints:
     )
 
     def per_second(values: Floats, end: float) -> Floats:
-        """Return the utility of rounds of 0, 1, ... tokens, given that of the tokens."""
+        """Return the utility of rounds of 0, 1, ... tokens, from the values of the tokens."""
         lasts = (end + verifying[: len(values)]) / seconds
         return values - np.log(lasts) if g == 1.0 else values * lasts ** (g - 1.0)
 
@@ -119,7 +121,7 @@ def best_utility(problem: FairGoodputProblem, budget: Budget) -> Ints:
         if per_second(prefix[: room + 1], limit).max() <= best:
             break  # no later end is better, either
         able = finish <= limit
-        if g > 1.0:  # a steep utility, summed up from none, would lose its digits
+        if g > 1.0:  # summing a steep utility from zero tokens would lose its digits
             values = (prefix[1:] - np.cumsum(np.where(able, 0.0, gain)))[able]
         else:
             values = prefix[0] + np.cumsum(gain[able])
@@ -131,26 +133,28 @@ def best_utility(problem: FairGoodputProblem, budget: Budget) -> Ints:
 
 
 def drafts_of(most: Ints) -> tuple[Ints, Ints]:
-    """Return client and number, from 1, of every draft token up to a limit of each client."""
+    """Return the client and the number, from 1, of every draft token up to each client's limit."""
     clients = np.repeat(np.arange(len(most)), most)
     return clients, np.arange(len(clients)) - np.repeat(np.cumsum(most) - most, most) + 1
 
 
 def finish_of(problem: FairGoodputProblem, clients: Ints, tokens: Ints) -> Floats:
-    """Return when the tokens of some clients are drafted, since the round began."""
+    """Return the times at which tokens of some clients are drafted, from the start of the round."""
     assert problem.draft_seconds_per_token is not None and problem.network_seconds is not None
     drafting: Floats = tokens * problem.draft_seconds_per_token[clients]
     return drafting + problem.network_seconds[clients]
 
 
 def _allocation(problem: FairGoodputProblem, clients: Ints) -> Ints:
-    """Return the allocation that has a draft token of each of these clients, who may repeat."""
+    """Return the allocation with one draft token for each entry of `clients`; clients may
+    repeat.
+    """
     return np.bincount(clients, minlength=problem.clients).astype(np.int64)
 
 
 def useful_drafts(problem: FairGoodputProblem) -> Ints:
-    """Return how many draft tokens of each client may be worth something: cap, budget, the range of
-    numbers.
+    """Return the number of draft tokens per client that can have an effect, given the cap, the
+    budget and the floating-point range.
     """
     with np.errstate(divide="ignore"):
         worth = np.floor(np.log(1e-300) / np.log(problem.acceptance_rates))
@@ -159,7 +163,7 @@ def useful_drafts(problem: FairGoodputProblem) -> Ints:
 
 
 def rates_of(problem: FairGoodputProblem, allocation: Ints) -> Floats:
-    """Return the rates of every client while rounds have one allocation."""
+    """Return the rates of all clients if every round uses the same allocation."""
     rates = expected_tokens(problem.acceptance_rates, allocation)
     return rates / problem.round_seconds(allocation) if problem.per == "second" else rates
 
@@ -175,15 +179,17 @@ def constant(problem: FairGoodputProblem, allocation: Ints) -> FairGoodputPlan:
 
 
 def equal_drafts(problem: FairGoodputProblem) -> FairGoodputPlan:
-    """Return the plan in which everybody drafts floor(C / N) tokens in every round, or up to the
-    cap.
+    """Return the plan in which every client drafts floor(C / N) tokens in every round, or up to
+    its cap.
     """
     return _same_drafts(problem, problem.budget_tokens // problem.clients)
 
 
 def plain_plans(problem: FairGoodputProblem) -> list[FairGoodputPlan]:
-    """Return plans in which everybody drafts the same number of tokens: floor(C / N), per second
-    also none and the powers of two, each up to the cap.
+    """Return plans in which every client drafts the same number of tokens, up to its cap.
+
+    The number is floor(C / N). If rates are per second, zero and the powers of two are also
+    included.
     """
     each = problem.budget_tokens // problem.clients
     numbers = {each}
@@ -197,7 +203,7 @@ def _same_drafts(problem: FairGoodputProblem, tokens: int) -> FairGoodputPlan:
 
 
 def declared(problem: FairGoodputProblem, schedule: Schedule) -> FairGoodputPlan:
-    """Return the plan of a schedule, its goodput and mean drafts summed entry by entry."""
+    """Return the plan of a schedule, with goodput and mean drafts summed entry by entry."""
     goodput, tokens = np.zeros((2, problem.clients))
     rounds = 0.0
     for share, allocation in schedule.allocations():
@@ -209,7 +215,7 @@ def declared(problem: FairGoodputProblem, schedule: Schedule) -> FairGoodputPlan
 
 
 def in_time(problem: FairGoodputProblem, schedule: Schedule) -> Schedule:
-    """Return a schedule with shares of rounds as the same schedule with shares of time."""
+    """Convert a schedule with shares of rounds to the same schedule with shares of time."""
     seconds = schedule.share * [
         problem.round_seconds(allocation) for _, allocation in schedule.allocations()
     ]

@@ -1,16 +1,18 @@
-"""Rounds of drafting with random acceptances: the rates under a policy, next to the fair optimum.
+"""Simulated rounds of drafting with random acceptances: the rates under a policy, compared with the
+fair optimum.
 
 Every draft of client i is accepted with its rate alpha_i, independently, up to the first rejection;
-the server adds a token of its own. Rates are fixed, drift, or switch between regimes
-(`AcceptanceProcess`); the policy never sees them. It learns the fate of drafts up to the first
-rejection, as engines report it, or of every draft, as Eq. 3 of `gradient` supposes: the
-verifier knows p and q at every position.
+the server adds its own token. Rates are fixed, drift, or switch between regimes
+(`AcceptanceProcess`); the policy never sees them. The policy observes the outcome of drafts up to
+the first rejection, as engines report it, or of every draft. Eq. 3 of `gradient` assumes the
+latter: the verifier knows p and q at every position.
 
-The gap of a run is U(x*) - U(mean over its rounds of mu(true rates, S(t))): expected rates, so that
-the luck of the acceptances does not hide the policy's decisions. x* is the optimum of
-`fair-goodput` where rates are fixed. Where they move, it is the program over modes: the policy that
-knows every mode and serves all modes with common weights, each client's rate averaged over the
-modes. A finite run may do better than x* if its share of good modes is larger.
+The gap of a run is U(x*) - U(mean over its rounds of mu(true rates, S(t))). The gap uses expected
+rates, so that random acceptances do not hide the quality of the policy's decisions. x* is the
+optimum of `fair-goodput` if rates are fixed. Otherwise x* is the optimum of a program over modes.
+This program describes a policy that knows every mode and serves all modes with common weights, each
+client's rate being averaged over the modes. A finite run may exceed x* if its share of good modes
+is larger.
 """
 
 from __future__ import annotations
@@ -59,9 +61,9 @@ class Benchmark:
     Parameters
     ----------
     goodput
-        x*, tokens per round of each client.
+        x*, the tokens per round of each client.
     utility
-        An upper bound on the utility of any policy.
+        Upper bound on the utility of any policy.
     slack
         Difference between `utility` and the utility of `goodput`.
     """
@@ -75,9 +77,9 @@ class Benchmark:
 class GoodputSimulation(Simulation):
     """The rates of the clients, run by run, at the checkpoints.
 
-    `estimates` are "utility" of the mean expected rates over all rounds, its "gap_to_optimum", and
-    the realised tokens per round, "tokens_per_round" of all clients and "least_tokens_per_round" of
-    the one that got the fewest.
+    `estimates` contains the "utility" of the mean expected rates over all rounds, its
+    "gap_to_optimum", and realised tokens per round. "tokens_per_round" is the total of all clients,
+    and "least_tokens_per_round" that of the client with the fewest tokens.
 
     Parameters
     ----------
@@ -86,7 +88,7 @@ class GoodputSimulation(Simulation):
     rounds
         Number of rounds of every replication.
     benchmark
-        The optimum that policies are compared with; `model` is its utility.
+        Optimum with which policies are compared; `model` is its utility.
     problem
         Budget, weights, fairness and caps. Its acceptance rates are those of the first round and
         the first regime.
@@ -111,12 +113,12 @@ class GoodputSimulation(Simulation):
 
     @property
     def ratio(self) -> None:
-        """None: utilities may have any sign; see `gap`."""
+        """Always None, because utilities may have any sign; see `gap`."""
         return
 
     @property
     def facts(self) -> dict[str, str]:
-        """The length of replications, and the meaning of the model."""
+        """The length of replications, the clients, and the meaning of the model."""
         return {
             "replications": f"{self.rounds} rounds each",
             "clients": (
@@ -126,8 +128,8 @@ class GoodputSimulation(Simulation):
         }
 
     def mean_rates(self, start: int = 0, stop: int | None = None) -> Floats:
-        """Return the mean rates over rounds start + 1 to stop, shape (replications, N); both 0 or
-        checkpoints.
+        """Return the mean rates over rounds start + 1 to stop, shape (replications, N). Each
+        argument must be 0 or a checkpoint.
         """
         stop = int(self.checkpoints[-1]) if stop is None else stop
         first = 0.0 if start == 0 else self.expected[:, self._place(start)]
@@ -166,7 +168,7 @@ def benchmark(workload: GoodputWorkload) -> Benchmark:
         return Benchmark(
             goodput=outcome.plan.goodput, utility=outcome.bound, slack=outcome.bound - utility
         )
-    # All modes are served with common weights, the slope of the utility at the mean over modes.
+    # All modes share common weights: the slope of the utility at the mean over modes.
     modes, known = process.modes(), [np.ones(problem.clients)]
     drafts = np.empty(problem.clients, np.int64)
     while True:
@@ -199,36 +201,38 @@ def simulate(
     record: bool = False,
     optimum: Benchmark | None = None,
 ) -> GoodputSimulation:
-    """Play rounds under a policy, many times.
+    """Simulate rounds under a policy, many times.
 
     Parameters
     ----------
     workload
-        The clients and their shared budget.
+        Clients and their shared budget.
     policy
-        "robust", "gradient", "fixed", "random", or one of them with options; or a `specopt.Policy`:
-        it is given a `State`, returns the draft tokens of every client, and learns an `Outcome`.
+        Policy: "robust", "gradient", "fixed", "random", or one of them with options. Alternatively
+        a `specopt.Policy`, which receives a `State`, returns the draft tokens of every client, and
+        learns from an `Outcome`.
     seed
-        The same seed gives every draft the same luck, whatever the policy: differences between
-        policies are paired.
+        Random seed. The same seed gives every draft the same random outcome under any policy, so
+        differences between policies are paired.
     replications
         Number of replications.
     callback
-        Function that is called repeatedly with the number of replications done and their mean
+        Function that is called repeatedly with the number of completed replications and their mean
         utility.
     rounds
         Number of rounds of each replication.
     checkpoints
-        Rounds after which sums are kept, increasing; None: after every round, at most 1000 of them.
+        Rounds after which sums are kept, increasing. None means after every round, or about 1000
+        evenly spaced rounds if there are more.
     initial_estimates
-        First estimate of each client's acceptance rate; None stands for the policy's own.
+        First estimate of each client's acceptance rate; None means the policy's own.
     every_draft
-        Whether the policy learns the fate of every draft, or up to the first rejection only; None:
-        as it supposes, `gradient` of every draft, the others up to the first rejection.
+        Whether the policy observes the outcome of every draft, or only up to the first rejection.
+        None means every draft for `gradient`, and up to the first rejection for the others.
     record
         Whether to keep every allocation.
     optimum
-        A benchmark that was computed before; pass it to save time.
+        A previously computed benchmark; pass it to save time.
 
     Raises
     ------
@@ -295,7 +299,7 @@ def simulate(
 
 
 def _played(workload: GoodputWorkload, policy: Policy, every_draft: bool) -> tuple[Any, Any]:
-    """Return the kernel's records of the policy and of the world that it meets."""
+    """Return the kernel's records of the policy and of the simulated world."""
     moves, problem = workload.moves, workload.problem
     return kernels.Scheduling(
         policy=policy.code,
@@ -312,14 +316,15 @@ def _played(workload: GoodputWorkload, policy: Policy, every_draft: bool) -> tup
 
 @dataclass(frozen=True)
 class State:
-    """The view of a policy before a round.
+    """The information available to a policy before a round.
 
     Parameters
     ----------
     round
         Number of the round, from 0.
     budget_tokens, caps, weights, fairness
-        Draft tokens of a round, maximum tokens and weight of every client, and the fairness.
+        Draft tokens available in a round, maximum tokens and weight of every client, and the
+        fairness.
     """
 
     round: int
@@ -331,14 +336,15 @@ class State:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The view of a policy after a round.
+    """The information available to a policy after a round.
 
     Parameters
     ----------
     drafted, accepted
-        Tokens of every client: drafted, and accepted up to the first rejection.
+        Number of tokens of every client that were drafted, and that were accepted up to the first
+        rejection.
     tested, right
-        Drafts whose fate is known, and those of them that were accepted.
+        Number of drafts whose outcome is known, and number of those that were accepted.
     """
 
     drafted: Ints
@@ -348,7 +354,7 @@ class Outcome:
 
 
 def _twin(policy: OwnPolicy, workload: GoodputWorkload, run: int) -> Any:
-    """Return the event loop of a run in plain Python, around the caller's own policy."""
+    """Return the event loop of a run in plain Python, with a user-defined policy."""
     problem, rounds = workload.problem, count()
     words = (
         f"draft tokens of {problem.clients} clients within their caps, {problem.budget_tokens}"
@@ -378,7 +384,7 @@ def _twin(policy: OwnPolicy, workload: GoodputWorkload, run: int) -> Any:
 
 
 def _utility(problem: FairGoodputProblem, rates: Floats) -> Floats:
-    """Return the utility of rates of all clients, which are the last axis."""
+    """Return the utility of the rates of all clients, which are on the last axis."""
     g = problem.fairness
     total: Floats = (
         problem.weight * (np.log(rates) if g == 1.0 else rates ** (1.0 - g) / (1.0 - g))

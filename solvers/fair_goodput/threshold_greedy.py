@@ -1,5 +1,5 @@
-"""The round with the largest weighted sum of rates per second, found by trying every time at which
-drafting may end.
+"""The round with the largest weighted sum of rates per second, found by trying every time at
+which drafting may end.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The fair optimum per round, judged per second. It ignores the duration of rounds."""
+"""The fair optimum per round, evaluated per second. The method ignores the duration of rounds."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _out_of_range(method: Method, problem: FairGoodputProblem) -> str | None:
 
 @dataclass(frozen=True)
 class TokensPerRound(FairGoodputMethod):
-    """Use the optimum per round of paper 5, judged per second."""
+    """Use the optimum per round of paper 5, evaluated per second."""
 
     name = "tokens-per-round"
     source = "paper 5, problem (1): goodput counted per round"
@@ -49,7 +49,9 @@ class TokensPerRound(FairGoodputMethod):
     )
 
     def run(self, problem: FairGoodputProblem, budget: Budget) -> Outcome:
-        """Solve per round; rounds keep their numbers, so time goes where rounds are long."""
+        """Solve per round, and convert to shares of time: the number of rounds of each kind is
+        kept, so long rounds take a larger share of the time.
+        """
         offer_first_plan(problem, budget)
         plan, bound = fair_per_round(problem, budget)
         budget.offer(plan)
@@ -57,17 +59,17 @@ class TokensPerRound(FairGoodputMethod):
 
 
 def per_round(problem: FairGoodputProblem) -> FairGoodputProblem:
-    """Return the problem with rates per round and without least rates, if its utility is in
+    """Return the problem with rates per round and without minimum rates, if its utility is in
     range.
     """
     return dataclasses.replace(problem, per="round", min_goodput=None)
 
 
 def fair_per_round(problem: FairGoodputProblem, budget: Budget) -> tuple[FairGoodputPlan, float]:
-    """Return the plan per second that the optimum per round makes, and a bound per second.
+    """Return the plan per second that results from the optimum per round, and a bound per second.
 
-    No round is shorter than one without drafts, T: rates per second are at most 1 / T times some
-    rates per round.
+    Every round lasts at least T, the duration of a round without drafts. Rates per second are
+    therefore at most 1 / T times some rates per round.
     """
     counted = per_round(problem)
     best = optimise(counted, region_of(counted), budget)

@@ -20,26 +20,28 @@ from specopt.solvers.verification_batch.sweep import Sweep
 from specopt.solvers.verification_batch.threshold import Threshold
 
 SWEPT = range(3000, 10_000)
-"""Numbers of requests for which `sweep` finds a good plan much earlier than `threshold`."""
+"""Problem sizes, in requests, at which `sweep` finds a good plan much earlier than `threshold`."""
 
 
 @dataclass(frozen=True)
 class AutoBatch(Auto):
-    """The method `threshold`, preceded by the fast method `sweep` if there are many requests."""
+    """The method `threshold`, preceded by the fast method `sweep` for problems of intermediate
+    size.
+    """
 
     solves = VerificationBatchProblem
     order = (Sweep, Threshold)
 
     def order_for(self, problem: VerificationBatchProblem) -> tuple[type[Method], ...]:
-        """Return the members, without the sweep among few requests, and among so many that it takes
-        long itself.
+        """Return the methods to run. `sweep` is included only for the problem sizes in `SWEPT`:
+        with fewer requests it is not needed, and with more it is slow itself.
         """
         return self.order if problem.requests in SWEPT else self.order[1:]
 
     def repaired(
         self, problem: VerificationBatchProblem, plan: VerificationBatchPlan
     ) -> VerificationBatchPlan:
-        """Return the requests that there still are and that fit, in their order."""
+        """Return the requests of the plan that still exist and fit, in their original order."""
         prepared = Prepared(problem)
         able = [int(i) for i in plan.batch if i in set(prepared.items.tolist())]
         return plan_of(prepared.in_order(able, skip=True))

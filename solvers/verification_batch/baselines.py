@@ -1,4 +1,6 @@
-"""Baselines for `verification-batch`, which add requests in one order until one does not fit."""
+"""Baselines for `verification-batch`, which add requests in a given order until one does not
+fit.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,7 @@ class InOrder(VerificationBatchMethod):
     Parameters
     ----------
     skip
-        Go on behind a request that does not fit.
+        Whether to continue after a request that does not fit.
     """
 
     skip: bool = False
@@ -33,13 +35,13 @@ class InOrder(VerificationBatchMethod):
     complexity = "O(n log n), with bound O(n^2)"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Take requests in their order."""
+        """Add requests in the order of the baseline."""
         able = prepared.without_hopeless(self.order(prepared.problem))
         return certify(prepared, prepared.in_order(able, self.skip), budget)
 
     @abstractmethod
     def order(self, problem: VerificationBatchProblem) -> Iterable[int]:
-        """Return all requests in their order."""
+        """Return all requests in the order in which they are added."""
 
 
 @dataclass(frozen=True)
@@ -63,22 +65,22 @@ class EarliestDeadlineFirst(InOrder):
     source = "a standard of real-time scheduling"
 
     def order(self, problem: VerificationBatchProblem) -> Iterable[int]:
-        """Return the requests by deadline, ties by index."""
+        """Return the requests by deadline; ties are broken by index."""
         return map(int, np.argsort(problem.deadline_seconds, kind="stable"))
 
 
 @dataclass(frozen=True)
 class Algorithm1(VerificationBatchMethod):
-    """Run Algorithm 1 as printed. It stops at the first request that does not fit, so one late
-    request can block it forever.
+    """Run Algorithm 1 as printed. The algorithm stops at the first request that does not fit, so
+    one late request can block it forever.
 
     A request is critical if now >= d_i - v_i - delta (Eq. 17), with the problem's guard delta.
 
     Parameters
     ----------
     cost
-        v_i, which the paper leaves open: "marginal" is the time that a request adds to its batch,
-        w_i; "alone" is its time in a batch of its own, c + w_i.
+        Definition of v_i, which the paper leaves open: "marginal" is the time that a request adds
+        to its batch, w_i; "alone" is its time in a batch of its own, c + w_i.
     """
 
     cost: Literal["marginal", "alone"] = "marginal"
@@ -90,7 +92,7 @@ class Algorithm1(VerificationBatchMethod):
     drops_hopeless: ClassVar[bool] = False
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Build the batch of the algorithm, and nothing better."""
+        """Return the batch of the algorithm without further improvement."""
         problem = prepared.problem
         own = problem.estimator.overhead_seconds if self.cost == "alone" else 0.0
         seconds, values = (prepared.seconds + own).tolist(), problem.expected_tokens.tolist()
@@ -105,17 +107,17 @@ class Algorithm1(VerificationBatchMethod):
             (critical if due[i] - seconds[i] - problem.guard_seconds <= 0.0 else others).append(i)
         critical.sort(key=lambda i: (due[i], i))  # line 13
         others.sort(key=lambda i: (-utility[i], i))  # line 14
-        # lines 17-33: a violation among the critical ones stops the others, too
+        # lines 17-33: a violation among the critical requests also stops the others
         batch = prepared.in_order(critical + others, skip=False)
         return certify(prepared, batch, budget, critical=len(critical))
 
 
 @dataclass(frozen=True)
 class Algorithm1Drop(Algorithm1):
-    """Run Algorithm 1 after dropping hopeless requests, which are late or too large for the memory.
+    """Run Algorithm 1 after dropping hopeless requests, which are late or exceed the memory.
 
-    Then the first request in its order fits alone, and the batch is empty only if nothing fits. Its
-    distance to the optimum stays unbounded.
+    The first request in the order of the algorithm then fits alone, so the batch is empty only if
+    nothing fits. The distance to the optimum remains unbounded.
     """
 
     name = "algorithm-1-drop"

@@ -13,7 +13,7 @@ from specopt.solvers.verification_batch.prepare import Prepared
 
 @dataclass(frozen=True)
 class BruteForceBatch(VerificationBatchMethod):
-    """Enumerate all subsets. The judge decides if rounding matters."""
+    """Enumerate all subsets. If rounding matters, the judge decides on feasibility."""
 
     name = "brute-force"
     exact = True
@@ -23,7 +23,7 @@ class BruteForceBatch(VerificationBatchMethod):
     max_size = MAX_REQUESTS
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Enumerate."""
+        """Enumerate all batches."""
         batch, seen = best_subset(prepared, budget)
         objective = budget.offer(plan_of(batch))
         return Outcome(

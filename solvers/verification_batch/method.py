@@ -1,6 +1,4 @@
-"""Shared parts of the methods of verification batching: a plan to start from, and the
-certificate.
-"""
+"""Shared parts of the methods of verification batching: the first plan and the certificate."""
 
 from __future__ import annotations
 
@@ -20,10 +18,12 @@ from specopt.solvers.method import Method, Outcome
 from specopt.solvers.verification_batch.prepare import SURE, Prepared
 
 SLACK = 1e-11
-"""Relative: a bound that exceeds a plan by no more proves it optimal."""
+"""Relative tolerance: a plan counts as optimal if the bound exceeds its value by no more than this.
+"""
 
 PLAIN = 32
-"""Deadlines, evenly among those of the requests, that a first plan is tried for."""
+"""Number of deadlines, evenly spaced among those of the requests, for which a first plan is tried.
+"""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class VerificationBatchMethod(Method):
     """Base of the methods for `verification-batch`.
 
     A request is hopeless if it cannot be served in time even alone, c + w_i > d_i - now, or if it
-    needs more memory than is available. No feasible batch contains it. All methods drop such
-    requests and list them in the stats.
+    needs more memory than is available. No feasible batch contains a hopeless request. All methods
+    drop such requests and list them in the stats.
     """
 
     solves = VerificationBatchProblem
@@ -43,27 +43,28 @@ class VerificationBatchMethod(Method):
         return problem.requests
 
     def run(self, problem: VerificationBatchProblem, budget: Budget) -> Outcome:
-        """Offer a first plan, and search."""
+        """Offer a first plan, then search."""
         prepared = Prepared(problem)
         offer_first_plan(prepared, budget)
         return self.search(prepared, budget)
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Solve within a budget that has a first plan."""
+        """Solve within a budget that already has a first plan."""
         raise NotImplementedError
 
 
 def plan_of(batch: Iterable[int]) -> VerificationBatchPlan:
-    """Return the plan of a batch, its requests in the order of their indices."""
+    """Return the plan of a batch, with its requests sorted by index."""
     return VerificationBatchPlan(batch=np.array(sorted(batch), np.int64))
 
 
 def plain_plan(prepared: Prepared) -> VerificationBatchPlan:
-    """Return the best of plans that are quick to construct, without compiled code.
+    """Return the best of several plans that are quick to construct without compiled code.
 
-    They take requests by decreasing value per second: among all, whoever fits; and for some
-    deadlines, among those that are due no earlier, until one does not fit. One takes the request of
-    the largest value alone. The plan is empty only if nothing fits.
+    Most plans add requests by decreasing value per second. One considers all requests and skips
+    those that do not fit. The others consider, for some deadlines, only the requests with that
+    deadline or a later one, and stop at the first that does not fit. A final plan contains only the
+    most valuable request. The result is empty only if nothing fits.
     """
     values, seconds, memory, rooms, space = prepared.columns_within(SURE)
     with np.errstate(divide="ignore", over="ignore"):
@@ -82,14 +83,14 @@ def plain_plan(prepared: Prepared) -> VerificationBatchPlan:
 
 
 def offer_first_plan(prepared: Prepared, budget: Budget) -> None:
-    """Offer a plan that is quick to construct, and a bound that needs no search."""
+    """Offer a plan that is quick to construct, together with a bound that needs no search."""
     budget.offer(plain_plan(prepared))
     budget.improve_bound(math.fsum(prepared.columns[0]))
     budget.check()
 
 
 def certify(prepared: Prepared, batch: Sequence[int], budget: Budget, **stats: Any) -> Outcome:
-    """Return the outcome of a heuristic's batch, with the largest bound of all thresholds."""
+    """Return the outcome of a heuristic's batch, with the largest bound over all thresholds."""
     plan = plan_of(batch)
     objective = budget.offer(plan)
     budget.check()
@@ -100,5 +101,5 @@ def certify(prepared: Prepared, batch: Sequence[int], budget: Budget, **stats: A
 
 
 def enough(objective: float, gap: float) -> float:
-    """Return the bound at which a plan counts as proven."""
+    """Return the bound at or below which a plan with this objective counts as proven."""
     return objective * (1.0 + max(SLACK, gap))

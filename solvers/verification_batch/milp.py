@@ -1,7 +1,7 @@
 """A readable reference for one epoch of problem (13)-(15) of paper 2: an integer program, stated in
 Pyomo and solved by HiGHS.
 
-Nothing is assumed about thresholds: every request has its own row for its own deadline.
+The program makes no use of thresholds: every request has its own row for its own deadline.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from specopt.solvers.verification_batch.method import VerificationBatchMethod, p
 from specopt.solvers.verification_batch.prepare import Prepared
 
 UNITS = 1e4
-"""Rooms and the largest value in the program's own units: the tolerances of HiGHS are absolute,
-1e-6 and less.
+"""Size of the rooms and of the largest value in the program's own units. HiGHS has absolute
+tolerances of 1e-6 and less.
 """
 
 
 @dataclass(frozen=True)
 class MilpBatch(ByProgram, VerificationBatchMethod):
-    """An integer program with one binary per request, one row for the memory, and one row per
+    """Solve an integer program with one binary per request, one row for the memory, and one row per
     deadline.
 
-    The rows bear the judge's tolerance, and HiGHS may exceed them by its own: its program contains
-    every batch that the judge admits, so that its bound holds. A solution that the judge refuses
-    adds the row that not all of its requests go together, and HiGHS starts again.
+    The rows include the judge's tolerance, and HiGHS may exceed them by its own tolerance. The
+    program therefore contains every batch that the judge admits, so its bound is valid. If the
+    judge refuses a solution, a row is added that excludes this combination of requests, and HiGHS
+    starts again.
     """
 
     name = "milp"
@@ -77,10 +78,10 @@ class MilpBatch(ByProgram, VerificationBatchMethod):
 
 
 def formulate(problem: VerificationBatchProblem) -> Any:
-    """Return the program as a Pyomo model; times are in parts of the longest room, memory in
-    parts of its own.
+    """Return the program as a Pyomo model. Times are scaled by the longest room, and memory by its
+    room.
 
-    Hopeless requests and those worth nothing stay out: `prepared.items` has the others.
+    Hopeless requests and requests without value are left out; `prepared.items` contains the others.
 
     Raises
     ------
@@ -102,8 +103,8 @@ def formulate(problem: VerificationBatchProblem) -> Any:
     program.items = prepared.items
     program.pending = pyo.RangeSet(0, len(values) - 1)
     program.takes = pyo.Var(program.pending, domain=pyo.Binary)  # the request is in the batch
-    # Eq. 19, of the batch; no variable of its own: with one HiGHS loses feasible batches where rows
-    # are nearly met
+    # Eq. 19 of the batch, without a variable of its own: with such a variable, HiGHS loses
+    # feasible batches if rows are nearly tight
     time = sum(seconds[k] / longest * program.takes[k] for k in program.pending)
 
     program.worth = pyo.Objective(
@@ -117,7 +118,7 @@ def formulate(problem: VerificationBatchProblem) -> Any:
             else pyo.Constraint.Skip
         )
     )
-    # Eq. 15: a member's deadline holds; whoever is not a member leaves the longest room.
+    # Eq. 15: the deadline of every request in the batch holds; others allow the longest room.
     program.due = pyo.Constraint(
         program.pending,
         rule=lambda p, k: (
@@ -126,7 +127,7 @@ def formulate(problem: VerificationBatchProblem) -> Any:
             else pyo.Constraint.Skip
         ),
     )
-    if not values:  # solvers want a column and a row
+    if not values:  # solvers require at least one column and one row
         program.idle = pyo.Var(domain=pyo.Binary)
         program.nothing = pyo.Constraint(expr=program.idle <= 1)
     program.refused = (
@@ -136,7 +137,7 @@ def formulate(problem: VerificationBatchProblem) -> Any:
 
 
 def read(problem: VerificationBatchProblem, program: Any, value: Value) -> VerificationBatchPlan:
-    """Return the plan of a program's solution."""
+    """Return the plan that corresponds to a program's solution."""
     return plan_of(
         [int(program.items[k]) for k in program.pending if value(program.takes[k]) > 0.5]
     )
@@ -146,10 +147,11 @@ FORMULATION = Formulation(formulate, read)
 
 
 def cover(prepared: Prepared, chosen: Sequence[int]) -> list[int]:
-    """Return the positions of which no batch holds as many as are chosen, since these are refused.
+    """Return a set of positions of which no feasible batch contains as many as `chosen`, because
+    `chosen` is refused.
 
-    They are those chosen, and whoever takes as much as any of them, of everything, and is due as
-    early.
+    The set contains the chosen requests, and every request that needs at least as much of every
+    resource as each of them and whose deadline is no later.
     """
     problem, items = prepared.problem, prepared.items
     heavy = np.ones(len(items), np.bool_)

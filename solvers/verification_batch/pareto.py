@@ -1,5 +1,5 @@
-"""Pareto: one pass of (time, memory, value) labels that serves every tightest deadline; and all
-subsets, one by one.
+"""The method `pareto`, one pass of (time, memory, value) labels for all tightest deadlines, and the
+enumeration of all subsets.
 """
 
 from __future__ import annotations
@@ -26,12 +26,14 @@ class Pareto(VerificationBatchMethod):
     """Extend labels by requests in order of decreasing deadline. The last request of a label limits
     its time.
 
-    A label with more time, more memory and less value than another after the same requests goes. So
-    does one that the prices of every threshold still to come hold below the best batch known.
-    Labels may take the larger of the two rooms of `Prepared`, so that the best of them bounds what
-    the judge admits. Where it refuses one of these, for its last digits, all subsets of few
-    requests are tried. Among many a second pass finds the best batch in the smaller rooms; the
-    bound stays above it.
+    A label is dropped if another label over the same requests has at most its time and memory and
+    at least its value. A label is also dropped if, for every remaining threshold, the prices show
+    that no completion exceeds the best batch known.
+
+    Labels may fill the larger of the two rooms of `Prepared`, so that the best label bounds every
+    batch that the judge admits. If the judge refuses such a batch because of its last digits, all
+    subsets are tried when there are few requests. Otherwise a second pass finds the best batch in
+    the smaller rooms, and the bound stays above its value.
     """
 
     name = "pareto"
@@ -41,7 +43,7 @@ class Pareto(VerificationBatchMethod):
     complexity = "O(n x labels log labels), exponential at worst"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Start from the sweep, bound the thresholds, pass over the labels."""
+        """Start from the sweep, bound the thresholds, then extend the labels."""
         objective = budget.offer(plan_of(sweep(prepared, budget)))
         budget.check()
         bound, per_second, per_byte = prepared.bounds(budget, enough(objective, budget.gap))
@@ -64,14 +66,14 @@ class Pareto(VerificationBatchMethod):
 
 
 MAX_REQUESTS = 16
-"""Of which all subsets are tried."""
+"""Largest number of requests for which all subsets are tried."""
 
 
 class Labels:
-    """The pass over the items of the thresholds that a bound does not rule out.
+    """A pass that extends labels over the items of the thresholds that a bound does not rule out.
 
-    Only the thresholds `alive` are searched, at the prices of each; batches worth no more than
-    `enough` are of no interest, and beyond `most` labels it gives up.
+    Only the thresholds in `alive` are searched, each at its own prices. Batches with a value of at
+    most `enough` are ignored. The search stops early after more than `most` labels.
     """
 
     def __init__(
@@ -94,13 +96,13 @@ class Labels:
 
     @property
     def bound(self) -> float:
-        """What no batch of the thresholds exceeds after a complete search, but for the best one
-        known before.
+        """Upper bound on the value of every batch of the thresholds, after a complete search,
+        except for the best batch known before.
         """
         return max(self.enough, self.refused)
 
     def run(self, budget: Budget) -> bool:
-        """Search, and offer every better batch; return whether the search is complete."""
+        """Search, and offer every better batch. Return whether the search is complete."""
         if len(self.ends) == 0:
             return True
         complete = self._pass(budget, MOST)
@@ -133,7 +135,7 @@ class Labels:
         rest = np.vstack([np.cumsum(gains[::-1], axis=0)[::-1], np.zeros(len(a))])
         for k, start in enumerate(
             self.starts
-        ):  # a batch of the threshold holds one of its own items at least
+        ):  # a batch of the threshold contains at least one of its own items
             rest[: start + 1, k] += forced[k]
         items = kernels.Items(
             values, seconds, memory if binding else np.zeros_like(memory), rooms, memory_room
@@ -142,7 +144,7 @@ class Labels:
         thresholds["end"], thresholds["D"] = self.ends, limits
         thresholds["per_second"], thresholds["per_byte"] = self.prices
         labels, count, base = np.zeros(1, kernels.BatchLabel), 1, 1
-        history: list[tuple[int, Ints]] = []  # first node and parents of each item's new nodes
+        history: list[tuple[int, Ints]] = []  # first node, and the parents of each item's new nodes
         for item in range(last):
             budget.check()
             out, parents = np.empty(2 * count, kernels.BatchLabel), np.empty(count, np.int64)
@@ -178,7 +180,7 @@ class Labels:
 
 
 def best_subset(prepared: Prepared, budget: Budget) -> tuple[tuple[int, ...], int]:
-    """Return the best of all batches, and how many there are."""
+    """Return the best of all batches and the number of batches tried."""
     problem = prepared.problem
     values = problem.expected_tokens.tolist()
     best, seen = 0.0, 1

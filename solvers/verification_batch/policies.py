@@ -1,25 +1,26 @@
 """Policies of a verifier in the long run, which choose a batch at every epoch.
 
 ====================  ==========================================================================
-``fcfs``              all that is pending, in order of arrival, as far as memory goes (SLED, without
-                      cache)
-``edf``               earliest deadline of the iteration (Eq. 12) first, batches capped
-``algorithm-1``       as printed: it stops for ever once the most urgent critical request is late
-``algorithm-1-drop``  Algorithm 1 without the requests that cannot meet their deadline any more
-``per-epoch``         most expected tokens of this epoch: best over all tightest deadlines of the
-                      density greedy, optimal where all values are equal and memory is slack, else
-                      at least half when it is slack
-``slack``             least slack of the *response* first, start + (done + E[tokens]) / tau - now;
-                      those far behind come last, and requests far ahead fill what capacity is to
-                      spare: batches that are short beside the time of the tightest requests; where
-                      the cache of prefixes cannot hold all, slow responses run ahead while theirs
-                      is cached, then wait without
+``fcfs``              all pending requests in order of arrival, as far as memory allows (SLED,
+                      without cache)
+``edf``               earliest deadline of the iteration (Eq. 12) first, with a cap on batch time
+``algorithm-1``       Algorithm 1 as printed: it stops forever once the most urgent critical
+                      request is late
+``algorithm-1-drop``  Algorithm 1 without the requests that can no longer meet their deadline
+``per-epoch``         most expected tokens in this epoch: the best density greedy over all tightest
+                      deadlines. If memory is slack, it is optimal for equal values, and otherwise
+                      reaches at least half of the optimum.
+``slack``             least slack of the *response* first: start + (done + E[tokens]) / tau - now.
+                      Requests that are far behind come last. Requests that are far ahead fill
+                      spare capacity, as long as batches stay short compared with the time allowed
+                      to the tightest requests. If the prefix cache cannot hold all prefixes, slow
+                      responses run ahead while their prefix is cached, then wait without it.
 ====================  ==========================================================================
 
-The paper does not decide on late requests. Under ``algorithm-1-drop`` and ``per-epoch``
-they fill the room that a batch leaves before its tightest deadline (with `fill_with_late`). They
-are served in order of arrival when nothing else is pending: the batch is never empty while anything
-waits.
+The paper does not specify how to treat late requests. Under ``algorithm-1-drop`` and ``per-epoch``,
+late requests fill the room that a batch leaves before its tightest deadline (with
+`fill_with_late`). They are served in order of arrival when nothing else is pending, so the batch is
+never empty while any request waits.
 """
 
 from __future__ import annotations
@@ -42,27 +43,28 @@ POLICIES: tuple[PolicyName, ...] = get_args(PolicyName)  # in the order of the k
 
 @dataclass(frozen=True, kw_only=True)
 class Policy:
-    """How the verifier chooses. ``slack`` has nothing to set: values of None follow from
-    the requests.
+    """The rule by which the verifier chooses batches. The policy ``slack`` needs no settings:
+    options that are None are derived from the requests.
 
     Parameters
     ----------
     name
-        One of `POLICIES`.
+        Name of the policy, one of `POLICIES`.
     cap_seconds
-        Longest batch with more than one request, unless the deadlines of an epoch choose it;
-        None: none for ``fcfs`` and ``slack``, 0.15 s for the others.
+        Longest duration of a batch with more than one request, unless the deadlines of an epoch
+        determine it. None means no cap for ``fcfs`` and ``slack``, and 0.15 s for the others.
     defer_seconds
-        ``slack``: a request can wait while its response is further ahead than this; None: than a
-        window and what bad luck may cost it.
+        ``slack``: lead of a response beyond which its request can wait. None means one window plus
+        a margin for bad luck.
     give_up_seconds
-        ``slack``: requests later than this come last, so that under overload some responses wait
-        instead of all being late; infinity: never.
+        ``slack``: lateness beyond which requests come last, so that under overload some responses
+        wait instead of all being late. Infinity means never.
     eviction
-        What a full cache of prefixes drops: the one whose next verification is due last, or the
-        least recently used; None: the former for ``slack``, the latter for the others.
+        Prefix that a full cache drops: the one whose next verification is due last, or the least
+        recently used. None means the former for ``slack`` and the latter for the others.
     fill_with_late
-        ``algorithm-1-drop``, ``per-epoch``: whether late requests fill what room a batch leaves.
+        ``algorithm-1-drop``, ``per-epoch``: whether late requests fill the room that a batch
+        leaves.
 
     Raises
     ------
@@ -96,7 +98,7 @@ class Policy:
         memory_bytes: float | None,
         kv_bytes_per_token: float,
     ) -> Any:
-        """Return the rule by which the kernel decides."""
+        """Return the rule by which the kernel chooses batches."""
         from specopt.solvers.verification_batch.kernels.simulation import Rule
 
         cap = self.cap_seconds

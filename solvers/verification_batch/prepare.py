@@ -1,4 +1,4 @@
-"""The data of methods and kernels of verification batching: requests with their costs."""
+"""The data of the methods and kernels of verification batching: requests with their costs."""
 
 from __future__ import annotations
 
@@ -19,17 +19,21 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.room import room
 
 LARGE = 2000
-"""Requests from which on one compiled call may outlast a time limit: it is then watched."""
+"""Number of requests at or above which one compiled call may exceed a time limit and is therefore
+monitored.
+"""
 
 PARTS = 8
-"""Blocks into which a block of thresholds is divided."""
+"""Number of blocks into which a block of thresholds is divided."""
 
 PASSES = 6, 30
-"""Bisections of the mix of time and memory for the bound of a block, and of a single threshold."""
+"""Bisection steps on the mix of time and memory, for the bound of a block and of a single
+threshold.
+"""
 
 SURE, MOST = 0, 1
-"""Indices of two rooms: batches that fit the first are feasible, those that do not fit the
-second are not.
+"""Indices of the smaller and the larger room. Batches that fit the smaller room are feasible;
+batches that do not fit the larger room are infeasible.
 """
 
 T = TypeVar("T")
@@ -37,25 +41,26 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A problem's requests with their costs, and feasibility as the methods decide it.
+    """A problem's requests with their costs, and the feasibility test that the methods use.
 
-    Deadlines and memory are rooms, limits on the sum of a batch's weights, the judge's tolerance
-    included. A batch that does not fit the larger of two rooms is infeasible, whatever the order it
-    is summed in: bounds and exact searches go by it. One that fits the smaller is feasible:
-    heuristics do. Between lie last digits, and the judge is asked.
+    A room is a limit on the total weight of a batch, in time or in memory, and includes the judge's
+    tolerance. Each limit has a smaller and a larger room. A batch that exceeds the larger room is
+    infeasible in any order of summation; bounds and exact searches use this room. A batch that fits
+    the smaller room is feasible; heuristics use this room. For batches in between, the last digits
+    decide, and the judge is asked.
     """
 
     problem: VerificationBatchProblem
 
     @cached_property
     def seconds(self) -> Floats:
-        """w_i of every request."""
+        """Weight w_i of every request, in seconds."""
         return self.problem.estimator.weights(self.problem.new_tokens, self.problem.cached_tokens)
 
     @cached_property
     def rooms(self) -> tuple[Floats, Floats]:
-        """The smaller and the larger room for the weights of a batch with each request: d_i - t_k -
-        c.
+        """The smaller and the larger room for the weights of a batch that contains each request:
+        d_i - t_k - c.
         """
         problem = self.problem
         digit = np.spacing(np.abs(problem.deadline_seconds)) + np.spacing(abs(problem.now_seconds))
@@ -77,26 +82,26 @@ class Prepared:
 
     @property
     def _digits(self) -> tuple[float, float]:
-        """How many last digits the sums over a batch may be off, in both directions."""
+        """Number of last digits by which a sum over a batch may be off, downwards and upwards."""
         digits = self.problem.requests + 8.0
         return -digits, digits
 
     @cached_property
     def hopeless(self) -> list[int]:
-        """Requests that no feasible batch holds."""
+        """Requests that no feasible batch contains."""
         late = self.seconds > self.rooms[SURE]
         large = self.problem.request_memory_bytes > self.memory_rooms[SURE]
         return [i for i in np.flatnonzero(late | large).tolist() if not self.admits([i])]
 
     def without_hopeless(self, order: Iterable[int]) -> list[int]:
-        """Return the requests of an order that are not hopeless."""
+        """Return the requests of an ordering that are not hopeless."""
         hopeless = set(self.hopeless)
         return [i for i in order if i not in hopeless]
 
     @cached_property
     def items(self) -> Ints:
-        """Requests that are worth something and not hopeless, by decreasing deadline, ties by
-        index.
+        """Requests that have a positive value and are not hopeless, by decreasing deadline; ties
+        are broken by index.
         """
         useful = self.problem.expected_tokens > 0
         useful[self.hopeless] = False
@@ -105,13 +110,13 @@ class Prepared:
 
     @cached_property
     def columns(self) -> tuple[Floats, Floats, Floats, Floats, float]:
-        """Values, seconds, memory and rooms of the items, and the room in memory, for
+        """Values, weights in seconds, memory and rooms of the items, and the room in memory, for
         proofs.
         """
         return self.columns_within(MOST)
 
     def columns_within(self, which: int) -> tuple[Floats, Floats, Floats, Floats, float]:
-        """Return the columns with the one or the other rooms."""
+        """Return the columns with the smaller rooms (`SURE`) or the larger rooms (`MOST`)."""
         problem, items = self.problem, self.items
         return (
             problem.expected_tokens[items],
@@ -123,13 +128,13 @@ class Prepared:
 
     @cached_property
     def ends(self) -> Ints:
-        """For each distinct room, the end of the prefix of items that have no less."""
+        """For each distinct room, the end of the prefix of items with at least that room."""
         rooms = self.columns[3]
         return np.flatnonzero(np.append(rooms[1:] != rooms[:-1], True)[: len(rooms)]) + 1
 
     def admits(self, batch: Sequence[int]) -> bool:
-        """Return whether the judge finds a batch feasible; it is asked where the last digits
-        matter.
+        """Return whether the judge accepts a batch. The judge itself is called only if the last
+        digits matter.
         """
         members = list(batch)
         if not members:
@@ -145,8 +150,8 @@ class Prepared:
         )
 
     def in_order(self, order: Iterable[int], skip: bool) -> list[int]:
-        """Return the batch that takes requests in an order; at one that does not fit it stops, or
-        skips it.
+        """Return the batch that adds requests in the given order. At a request that does not fit,
+        stop, or skip the request if `skip` is set.
         """
         seconds, memory = self.seconds, self.problem.request_memory_bytes
         rooms, memory_room = self.rooms[SURE], self.memory_rooms[SURE]
@@ -165,11 +170,11 @@ class Prepared:
     def bounds(
         self, budget: Budget, enough: float, levels: float = math.inf
     ) -> tuple[Floats, Floats, Floats]:
-        """Return a bound on every threshold and its prices of time and memory; tight only above
-        `enough`.
+        """Return a bound for every threshold, with its prices of time and memory. The bounds are
+        tight only above `enough`.
 
-        Neighbours share a bound. Where it is above `enough` they are divided, level by level, until
-        each has its own or there were as many levels as asked for.
+        Neighbouring thresholds share a bound. A shared bound above `enough` is refined level by
+        level, until each threshold has its own bound or the requested number of levels is reached.
         """
         kernels = budget.load("verification_batch.bound")
         items, count = kernels.Items(*self.columns), len(self.ends)
@@ -209,9 +214,7 @@ class Prepared:
     def call(
         self, budget: Budget, kernel: Callable[..., T], *arguments: Any, partial: bool = False
     ) -> T:
-        """Return the result of a kernel; where there are many requests, without overrunning the
-        time limit.
-        """
+        """Return the result of a kernel. With many requests, the call respects the time limit."""
         if len(self.items) < LARGE:
             return kernel(*arguments, np.zeros(1, np.uint8))
         return budget.call(kernel, *arguments, partial=partial)

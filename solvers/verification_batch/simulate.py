@@ -1,24 +1,26 @@
-"""Verification in the long run: many devices, one verifier, and a policy that chooses every batch.
+"""Long-run simulation of verification: many devices, one verifier, and a policy that chooses every
+batch.
 
-A device thinks, and starts a response with a prompt of its own. Until the response is complete it
-drafts a window, sends it, waits in the queue, has it verified in a batch, and receives the accepted
-tokens and the verifier's own. What the simulation assumes beyond the workload:
+A device thinks, then starts a response with a new prompt. Until the response is complete, the
+device drafts a window, sends it, waits in the queue, has the window verified in a batch, and
+receives the accepted tokens and the verifier's own token. The simulation makes these assumptions
+beyond the workload:
 
-* The first verification of a response is cold: it computes the prompt and the window. A later one
-  reads the cached prefix and computes the window and the verifier's last token. Without a prefix
-  cache, or after an eviction, every verification computes the whole prefix.
-* A response has the speed tokens / (last token received - response started), prompt and network
-  included, and violates its class if that is below tau. Its last window may yield fewer tokens than
-  expected: tokens beyond the response are cut off. Per iteration (Eq. 4) violations are far more
-  frequent, because few accepted tokens make an iteration slow whatever the verifier does; they are
-  reported apart.
-* Every device keeps its class. Classes are dealt out evenly, so that the shares hold for any number
-  of devices.
-* Responses count that start in the window after the warm-up; the simulation goes on until they have
-  ended. One that spans the window, or has no end when the time is up and is lost whatever comes,
-  counts as a violation.
+* The first verification of a response is cold: it computes the prompt and the window. A later
+  verification reads the cached prefix and computes the window and the verifier's last token.
+  Without a prefix cache, or after an eviction, every verification computes the whole prefix.
+* The speed of a response is tokens / (last token received - response started), including the prompt
+  and the network. A response violates its class if its speed is below tau. Its last window may
+  yield fewer tokens than expected, because tokens beyond the response are cut off. Violations per
+  iteration (Eq. 4) are far more frequent, because few accepted tokens make an iteration slow
+  regardless of the verifier; they are reported separately.
+* Every device keeps its class. Classes are distributed evenly, so that the shares hold for any
+  number of devices.
+* Responses are counted if they start in the window after the warm-up; the simulation continues
+  until they have ended. A response counts as a violation if it spans the window, or if it is
+  unfinished when time is up and certain to miss its speed.
 * Centralised serving decodes one token of every pending response per batch on the verifier itself;
-  the network is crossed once to ask and once at the end.
+  the network is crossed once for the request and once at the end.
 """
 
 from __future__ import annotations
@@ -51,9 +53,9 @@ MAX_RESPONSES = 2_000_000  # rows of `LongRun.responses`
 MAX_EVENTS = 10_000_000
 MAX_SECONDS = 1e7
 SPIKE_BATCHES = 50
-"""W of Eq. 21: number of batches whose mean duration a batch is compared with."""
+"""W of Eq. 21: number of previous batches over which the mean duration is taken."""
 SPIKE_RATIO = 1.5
-"""tau of Eq. 21: a batch is a spike if it lasts more than this many times as long as that mean."""
+"""tau of Eq. 21: a batch is a spike if it lasts more than this multiple of the mean duration."""
 _GOLDEN = 0.6180339887498949
 _ESTIMATES = {
     "violation_rate": "violation_rate",
@@ -62,24 +64,25 @@ _ESTIMATES = {
     "busy_share": "busy_share",
     "cold_share": "cold_share",
     "wasted_share": "wasted_share",
-}  # of `ServiceSimulation`, and the properties of a run
+}  # estimates of `ServiceSimulation`, by the properties of a run
 
 OWN_RULE = Policy(name="fcfs")
-"""Of the cache, where a policy of one's own chooses."""
+"""Policy of the cache when a user-defined policy chooses the batches."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Belief(Checked):
-    """The belief of a policy about the time of a batch, and its error over time.
+    """The belief of a policy about the time of a batch, and the error of this belief over time.
 
     Parameters
     ----------
     estimator
-        Its belief at the start; None: the true one, always.
+        Initial belief about the time of a batch. None means that the belief is always the true
+        time.
     calibrated
-        Whether its estimator then follows the times of batches.
+        Whether the estimator then follows the observed times of batches.
     slowdown
-        Factor on the time of all batches from half of the window on.
+        Factor on the time of all batches from the middle of the window on.
     """
 
     estimator: VerificationTime | None = None
@@ -96,27 +99,29 @@ class LongRun:
     class_speeds
         Token speed tau of every class.
     class_responses, class_violations, class_mean_speed
-        Per class: responses that count, those below tau, and tokens / seconds over all of them.
+        Number of counted responses, number of those below tau, and mean speed (total tokens / total
+        seconds), per class.
     goodput
         Tokens committed per second within the window.
     goodput_on_time
-        The share of `goodput` in responses that reach their speed, times `goodput`.
+        `goodput` times the share of tokens in responses that reach their speed.
     iterations, iteration_violations, compute_dominant
-        Per class: verifications within the window, those that end past the deadline of Eq. 12, and
-        those of them whose batch is a spike (Eq. 21); the other late ones are queue-dominant.
+        Number of verifications within the window, of those that end past the deadline of Eq. 12,
+        and of late ones whose batch is a spike (Eq. 21), per class. Other late verifications are
+        queue-dominant.
     batches, busy_share, cold_share, wasted_share
-        Batches within the window, the verifier's busy time over the window, cold verifications over
-        all, and drafted tokens that did not count over all.
+        Number of batches within the window, the verifier's busy share of the window, the share of
+        cold verifications, and the share of drafted tokens that were not accepted.
     stalled
-        Whether the policy took nothing although every device was waiting.
+        Whether the policy selected no request although every device was waiting.
     seconds
-        Computing time, the first call's compilation included.
+        Computing time, including the compilation at the first call.
     responses
-        The responses that count: "device_class", "speed", "tokens", "start", "seconds".
+        Counted responses: "device_class", "speed", "tokens", "start", "seconds".
     events
-        As many iterations as were asked for: "batch", "device", "start" of the batch, "queued"
-        seconds, "seconds" of the batch, "deadline", "ratio" to the moving mean (Eq. 21), and
-        "late", whether the deadline was missed.
+        Logged iterations, up to the requested number: "batch", "device", "start" of the batch,
+        "queued" seconds, "seconds" of the batch, "deadline", "ratio" to the moving mean (Eq. 21),
+        and "late", whether the deadline was missed.
     """
 
     class_speeds: Floats
@@ -144,7 +149,7 @@ class LongRun:
 
     @property
     def class_violation_rate(self) -> Floats:
-        """The same per class."""
+        """Share of responses below the speed of their class, per class."""
         rates: Floats = self.class_violations / np.maximum(1, self.class_responses)
         return rates
 
@@ -153,21 +158,23 @@ class LongRun:
 class ServiceSimulation(Simulation):
     """The results of a policy for a number of devices, for each run.
 
-    `estimates` are "violation_rate", "goodput_tokens_per_second" and the part of it that comes in
-    time, the violation rate of every class, and shares of the verifier's time.
+    `estimates` contains "violation_rate", "goodput_tokens_per_second", the part of the goodput in
+    responses that are on time, the violation rate of every class, and shares of the verifier's
+    time.
 
     Parameters
     ----------
     options
-        Of the policy.
+        Options of the policy.
     devices, centralised
-        The devices, and whether the verifier decodes alone.
+        Number of devices, and whether the verifier decodes alone.
     class_speeds
         Token speed tau of every class.
     stalled
-        How many runs ended with a policy that took nothing although every device was waiting.
+        Number of runs that ended because the policy selected no request although every device was
+        waiting.
     runs
-        By replication.
+        Runs, by replication.
     """
 
     kind = VerificationBatchProblem.kind
@@ -180,7 +187,7 @@ class ServiceSimulation(Simulation):
 
     @property
     def facts(self) -> dict[str, str]:
-        """How many devices, and whether anything stalled."""
+        """The number of devices, and the number of stalled runs if any."""
         facts = {
             "devices": (
                 f"{self.devices}, {self.devices / len(self.class_speeds):g} per class on average"
@@ -212,17 +219,18 @@ def simulate(
     Parameters
     ----------
     workload, policy
-        What is asked of the verifier, and how it chooses: by a policy of specopt's, or a
-        `specopt.Policy`. That is given a `State`, returns the requests of the next batch as their
-        places there, and learns an `Outcome`.
+        Workload of the verifier, and the policy that chooses batches: one of the policies of
+        specopt, or a `specopt.Policy`. The latter receives a `State`, returns the requests of the
+        next batch as indices into this state, and learns from an `Outcome`.
     seed
-        Of the first run; the others follow.
+        Seed of the first run; the seeds of the other runs follow from it.
     replications
-        How many runs.
+        Number of runs.
     callback
-        Called after every run with the runs done and their mean violation rate.
+        Function called after every run with the number of completed runs and their mean violation
+        rate.
     devices, seconds, warm_up_seconds, centralised
-        As in `run_once`.
+        Same as in `run_once`.
 
     Raises
     ------
@@ -274,18 +282,18 @@ def run_once(
     Parameters
     ----------
     workload, policy, devices
-        What is asked of the verifier, how it chooses, and by how many.
+        Workload of the verifier, the policy that chooses batches, and the number of devices.
     seed
-        The same seed gives a device's responses the same prompts, lengths, acceptances and delays
-        under any policy.
+        Random seed. With the same seed, a device's responses have the same prompts, lengths,
+        acceptances and delays under any policy.
     seconds, warm_up_seconds
-        Length of the window in which responses must start to count, and the time before it.
+        Length of the window in which counted responses start, and the time before it.
     centralised
         Whether the verifier decodes alone, without drafts.
     belief
-        The policy's belief about the time of a batch.
+        Belief of the policy about the time of a batch.
     events
-        How many iterations to log, the first within the window.
+        Number of iterations to log, starting with the first one within the window.
 
     Raises
     ------
@@ -306,7 +314,7 @@ def run_once(
         np.zeros(len(workload.class_speeds), kernels.ByClass),
         np.zeros(1, kernels.Served),
     )
-    # no class can end more responses than its devices start at the speed of drafting
+    # the number of responses is limited by how fast the devices can draft
     longest = min(MAX_RESPONSES, int(devices * (1.0 + (seconds + warm_up_seconds) / 0.05)))
     responses, log = np.empty(longest, kernels.Response), np.empty(events, kernels.Iteration)
     rule, verifier = _verifier(workload, OWN_RULE if own else chosen, belief, centralised)
@@ -356,20 +364,22 @@ def run_once(
 
 @dataclass(frozen=True)
 class State:
-    """The view of a policy when the verifier is free.
+    """The information available to a policy when the verifier is free.
 
     Parameters
     ----------
     now_seconds
-        The time.
+        Current time.
     expected_tokens, new_tokens, cached_tokens
-        Of every request that waits, in order of arrival.
+        Token counts of every waiting request, in order of arrival.
     deadline_seconds, due_seconds
-        When its iteration (Eq. 12), and its response at the speed of its class, are due.
+        Deadline of the request's iteration (Eq. 12), and the time by which its response is due at
+        the speed of its class.
     memory_bytes, kv_bytes_per_token
-        What a batch may hold, infinity: anything; a request holds its new and cached tokens.
+        Memory of a batch (infinity means unlimited), and memory per token. A request occupies
+        memory for its new and cached tokens.
     estimator
-        a, b_compute, b_read and c of Eq. 18-19.
+        Coefficients a, b_compute, b_read and c of Eq. 18-19.
     """
 
     now_seconds: float
@@ -385,13 +395,13 @@ class State:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The view of a policy after a batch: its seconds."""
+    """The information available to a policy after a batch: the batch's duration in seconds."""
 
     seconds: float
 
 
 def _twin(policy: OwnPolicy, workload: VerificationWorkload, seed: int) -> Any:
-    """Return the event loop as plain Python, around a policy of one's own."""
+    """Return the event loop as plain Python, with a user-defined policy."""
 
     def choose(now: float, rule: Any, pending: Any, room: Any, batch: Any) -> int:
         known = [array.copy() for array in pending[:5]]
@@ -425,8 +435,8 @@ def _twin(policy: OwnPolicy, workload: VerificationWorkload, seed: int) -> Any:
 def _verifier(
     workload: VerificationWorkload, policy: Policy, belief: Belief, centralised: bool
 ) -> tuple[Any, Any]:
-    """Return the kernel's records of the rule, as the policy believes it, and of the verifier, as
-    it is.
+    """Return two kernel records: the rule, with the costs that the policy believes, and the
+    verifier, with the true costs.
     """
     truth, believed = (
         policy.rule(
@@ -455,8 +465,8 @@ def _verifier(
 def _devices(
     workload: VerificationWorkload, count: int, spread_seconds: float, centralised: bool
 ) -> Any:
-    """Return the kernel's record of the devices; if the verifier decodes alone they draft
-    nothing.
+    """Return the kernel's record of the devices. Devices draft nothing if the verifier decodes
+    alone.
     """
     drafts = not centralised
     predictor = workload.predictor if drafts else None
@@ -484,7 +494,9 @@ def _devices(
 
 
 def _lengths(*law: float) -> Any:
-    """Return the kernel's record of a lognormal law: median, sigma, most."""
+    """Return the kernel's record of a lognormal distribution, from its median, sigma and upper
+    limit.
+    """
     return kernels.Lengths(*map(float, law))
 
 
@@ -498,24 +510,24 @@ def capacity(
     most: int = 4096,
     **options: Any,
 ) -> Estimate:
-    """Return how many devices a policy carries at a violation rate (Eq. 20): doubling, then
-    bisection, per seed.
+    """Return the number of devices that a policy serves at a violation rate (Eq. 20).
 
-    The rate need not rise with every device; the search ends at one number that is carried below
-    one that is not.
+    For each seed, the number is doubled and then bisected. The rate need not increase with every
+    additional device; the search ends at a number that satisfies the rate and is close to a larger
+    number that does not.
 
     Parameters
     ----------
     workload, policy
-        As in `run_once`.
+        Same as in `run_once`.
     violation_rate
-        epsilon, the largest share of responses below the speed of their class.
+        epsilon, the largest allowed share of responses below the speed of their class.
     seeds
-        One search each.
+        Seeds, with one search each.
     resolution
-        Relative distance at which a search ends; it is at least one device.
+        Relative distance at which a search ends; the distance is at least one device.
     most
-        Upper limit of the search.
+        Upper bound on the number of devices searched.
     options
         Options of `run_once`.
 
@@ -538,8 +550,8 @@ def capacity(
 
 
 def _most(carries: Callable[[int], bool], most: int, resolution: float) -> int:
-    """Return how many devices are carried, at most `most`: doubling, then bisection to a relative
-    distance.
+    """Return the number of devices that are served, at most `most`, by doubling and then bisection
+    to a relative distance.
     """
     low, high = 0, 8
     while high <= most and carries(high):
@@ -555,8 +567,8 @@ def _most(carries: Callable[[int], bool], most: int, resolution: float) -> int:
 
 
 def device_classes(workload: VerificationWorkload, devices: int) -> Ints:
-    """Return the class of every device: the shares hold, but for rounding, among any first
-    devices.
+    """Return the class of every device. The class shares hold, up to rounding, among any number of
+    first devices.
     """
     places = np.modf((np.arange(devices) + 0.5) * _GOLDEN)[0]
     found = np.searchsorted(np.cumsum(workload.class_shares), places, side="right")

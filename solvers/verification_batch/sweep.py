@@ -1,5 +1,5 @@
-"""The method `sweep`: a greedy by density for every tightest deadline, then exchanges from the best
-result.
+"""The method `sweep`: a density greedy for every tightest deadline, then exchanges from the best
+results.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class Sweep(VerificationBatchMethod):
     """Run a greedy by value per second for each tightest deadline D, and compare with the best
     single request.
 
-    At the D of an optimal batch, the greedy up to the first request that does not fit, plus that
-    request, is worth at least the relaxed knapsack. So the better of the greedy and the most
-    valuable request is worth at least half of it, as long as memory does not bind. Where it may,
-    greedies by value per byte and by value at the relaxation's prices join. From the best
-    thresholds, exchanges follow: they never lose.
+    At the deadline D of an optimal batch, the greedy batch up to and including the first request
+    that does not fit has at least the value of the relaxed knapsack. The better of the greedy batch
+    and the most valuable request therefore has at least half of that value, as long as memory does
+    not bind. If memory may bind, greedies by value per byte and by value at the relaxation's prices
+    are also run. Exchanges then start from the best thresholds; they never decrease the value.
     """
 
     name = "sweep"
@@ -32,12 +32,12 @@ class Sweep(VerificationBatchMethod):
     complexity = "O(n^2), with bound"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Make one compiled call, then bound."""
+        """Find a batch in one compiled call, then compute a bound."""
         return certify(prepared, sweep(prepared, budget), budget)
 
 
 def sweep(prepared: Prepared, budget: Budget) -> list[int]:
-    """Return the batch of the sweep."""
+    """Return the batch that the sweep finds."""
     kernels = budget.load("verification_batch.sweep")
     items = kernels.Items(*prepared.columns_within(SURE))
     taken = np.zeros(len(prepared.items), np.bool_)

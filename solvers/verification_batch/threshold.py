@@ -1,5 +1,5 @@
-"""Threshold: bounds leave a few tightest deadlines; labels settle them, or HiGHS settles the
-requests that prices do not fix.
+"""The method `threshold`. Bounds leave a few tightest deadlines, which are settled by labels or,
+for the requests that prices do not fix, by HiGHS.
 """
 
 from __future__ import annotations
@@ -21,36 +21,41 @@ from specopt.solvers.verification_batch.pareto import Labels
 from specopt.solvers.verification_batch.prepare import SURE, Prepared
 
 OPTIONS: dict[str, float | str] = {
-    # not "threads": HiGHS refuses another number than that of its first run in the process
+    # not "threads": HiGHS rejects any number other than that of its first run in the process
     "parallel": "off",
     "mip_abs_gap": 0.0,
     "dual_feasibility_tolerance": 1e-9,
-    "presolve": "off",  # where rows are nearly met it loses feasible points, with any tolerance
+    "presolve": "off",  # it loses feasible points if rows are nearly tight, with any tolerance
 }
 
 SECONDS_PER_NODE = 3e-4
-"""Work of a node of HiGHS on such a program, roughly, where work is limited."""
+"""Approximate work of one HiGHS node on such a program, used when work is limited."""
 
 FOUND = 2
-"""The code of HiGHS for a feasible solution."""
+"""Code of HiGHS for a feasible solution."""
 
 UNITS = 1e4
-"""Room, space and the largest value in a program's own units: the tolerances of HiGHS are absolute.
+"""Size of the rooms and of the largest value in a program's own units, because the tolerances of
+HiGHS are absolute.
 """
 
 FEW_REQUESTS = 16
-"""Up to this many requests labels settle every threshold as fast without a good batch at the start,
-and the kernel that finds one need not be compiled."""
+"""Largest number of requests for which labels settle every threshold as fast without a good initial
+batch. The kernel that finds such a batch then need not be compiled.
+"""
 
 MEETING = 36
-"""Requests up to which all subsets of two halves are tried instead of an integer program."""
+"""Largest number of requests for which the subsets of two halves are combined instead of solving an
+integer program.
+"""
 
 ROUGH = 1e-4
-"""Relative gap of the first program of each threshold, where there are several."""
+"""Relative gap of the first program of each threshold, if there are several thresholds."""
 
 MANY_REQUESTS = 10_000
-"""From this many requests on a good batch is the best subset of a core, without exchanges, and
-thresholds are settled by HiGHS alone."""
+"""Number of requests at or above which a good batch is the best subset of a core, without
+exchanges, and thresholds are settled by HiGHS alone.
+"""
 
 
 @dataclass(frozen=True)
@@ -58,12 +63,15 @@ class Threshold(VerificationBatchMethod):
     """Solve a knapsack in time and memory for every tightest deadline that a Lagrangian bound does
     not exclude.
 
-    Among many requests, the best thresholds are polished first: the best subset of the requests
-    next to the prices, then exchanges. If few labels, as those of `pareto`, settle the rest,
-    they do. Else prices fix each request whose exchange would cost more than the bound exceeds the
-    best batch known. What remains is solved by combining subsets of its two halves if it is small,
-    and otherwise by HiGHS, roughly first where there are several thresholds. A solution that the
-    judge refuses does not count: labels then search that threshold to the end.
+    With many requests, the best thresholds are polished first: the best subset of the requests next
+    to the prices is chosen, and exchanges follow. If a small number of labels, as in `pareto`,
+    settles the remaining thresholds, the search ends there.
+
+    Otherwise, prices fix each request whose exchange would cost more than the bound exceeds the
+    best batch known. The remaining problem is solved by combining subsets of its two halves if it
+    is small, and otherwise by HiGHS. If there are several thresholds, HiGHS first solves each of
+    them roughly. A solution that the judge refuses is discarded: labels then search that threshold
+    to the end.
     """
 
     name = "threshold"
@@ -80,10 +88,10 @@ class Threshold(VerificationBatchMethod):
     few_labels: ClassVar[int] = 1_000_000
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Bound, fix, and solve the thresholds, the most promising first."""
+        """Bound, fix and solve the thresholds, starting with the most promising."""
         few = prepared.problem.requests <= FEW_REQUESTS
         budget.offer_warm_start()
-        if not few:  # above a good batch only do bounds need to be tight
+        if not few:  # bounds need to be tight only above the value of a good batch
             self._polish(prepared, prepared.bounds(budget, self._enough(budget), 1), 1, budget)
         bound, per_second, per_byte = found = prepared.bounds(budget, self._enough(budget))
         assert budget.objective is not None
@@ -104,7 +112,7 @@ class Threshold(VerificationBatchMethod):
             stats |= {"thresholds": len(alive), "labels": search.seen}
             budget.improve_bound(min(limit, search.bound))
             return Outcome(plan=budget.incumbent, bound=budget.bound, stats=stats)
-        # A good batch of any threshold rules out others: first they are solved roughly.
+        # A good batch of one threshold rules out others, so all are first solved roughly.
         limits = bound.copy()
         for gap in (ROUGH, 0.0) if len(alive) > 1 else (0.0,):
             for k in np.argsort(-limits, kind="stable").tolist():
@@ -131,10 +139,11 @@ class Threshold(VerificationBatchMethod):
     def _polish(
         self, prepared: Prepared, found: tuple[Floats, ...], most: int, budget: Budget
     ) -> None:
-        """Offer good batches of the thresholds whose bounds are best.
+        """Offer good batches of the thresholds with the best bounds.
 
-        Prices decide about most requests, the best subset of those next to the prices is taken, and
-        exchanges improve the batch. `found` has a bound and the prices of each threshold.
+        Prices decide on most requests, the best subset of the requests next to the prices is
+        chosen, and exchanges improve the batch. `found` contains the bound and the prices of each
+        threshold.
         """
         kernels = budget.load("verification_batch.sweep")
         items = kernels.Items(*prepared.columns_within(SURE))
@@ -163,8 +172,9 @@ class Threshold(VerificationBatchMethod):
         gap: float,
         budget: Budget,
     ) -> tuple[int, float]:
-        """Offer the best batch of a threshold, if it is better than the best known; return its
-        program's size, and a bound on the batches of the threshold."""
+        """Offer the best batch of a threshold if it is better than the best known. Return the size
+        of its program and a bound on the batches of the threshold.
+        """
         assert budget.objective is not None
         end = int(prepared.ends[k])
         *columns, memory_room = prepared.columns
@@ -176,7 +186,7 @@ class Threshold(VerificationBatchMethod):
         own = slice(int(prepared.ends[k - 1]) if k else 0, end)
         spare[own] -= min(
             0.0, float(reduced[own].max())
-        )  # a batch holds one of these: the bound has its loss already
+        )  # a batch contains one of these, and the bound already includes its loss
         inside = np.flatnonzero(fixed_in)
         room = float(rooms[-1]) - math.fsum(seconds[inside])
         space = memory_room - math.fsum(memory[inside])
@@ -197,7 +207,7 @@ class Threshold(VerificationBatchMethod):
             budget.offer(plan_of(batch))
             missed = (
                 float(values[left].max(initial=0.0)) * (1e-6 + 1e-9 * len(left)) / UNITS
-            )  # by HiGHS, at most
+            )  # upper bound on what HiGHS may overlook
             if most is not None:
                 most = min(bound, math.fsum([*values[inside], most]))
             return len(left), max(most or 0.0, self._enough(budget)) + missed
@@ -222,26 +232,28 @@ def knapsack(
     gap: float,
     budget: Budget,
 ) -> tuple[Ints, float | None]:
-    """Return the positions of the best choice within room and space, by HiGHS from bare arrays.
+    """Return the positions of the best choice within room and space, computed by HiGHS from plain
+    arrays.
 
-    A column counts the choice: HiGHS branches on it first where values are about proportional to
-    costs plus a constant, and the number of them decides.
+    An extra column counts the chosen requests. If values are nearly proportional to costs plus a
+    constant, that number is decisive, and HiGHS branches on it first.
 
-    HiGHS may exceed a row by 1e-6, overlook smaller gains, and be off by the tolerance of its
-    duals per column: units are small beside that. Sums that meet a limit itself leave ten times as
-    much of a row, as the rooms bear the judge's tolerance of 1e-9, and are not lost among these.
+    HiGHS may exceed a row by 1e-6, overlook smaller gains, and be off by the tolerance of its duals
+    per column; the units make such errors negligible. Sums that meet a limit exactly leave ten
+    times as much slack in a row, because the rooms include the judge's tolerance of 1e-9. They are
+    therefore not lost among these errors.
 
     Returns
     -------
     tuple
-        The best choice found; a bound on all choices, where it is not proven best:
-        within a relative gap, or as far as time or work sufficed. If HiGHS fails, no position and
-        infinity.
+        Best choice found, and a bound on all choices, or None if the choice is proven best. The
+        bound holds within a relative gap, or is as tight as time or work allowed. If HiGHS fails,
+        no positions and infinity are returned.
 
     Raises
     ------
     OutOfTime, OutOfWork
-        If time or work ends before there is a choice.
+        If time or work ends before a choice is found.
     """
     import highspy
 
@@ -264,7 +276,9 @@ def knapsack(
     lp.sense_ = highspy.ObjSense.kMaximize
     lp.col_cost_ = np.append(UNITS * (values / values.max()), 0.0)
     lp.col_lower_ = np.zeros(count + 1)
-    lp.col_upper_ = np.append(np.ones(count), float(count))  # the last: how many are chosen
+    lp.col_upper_ = np.append(
+        np.ones(count), float(count)
+    )  # the last column: number of chosen requests
     lp.integrality_ = [highspy.HighsVarType.kInteger] * (count + 1)
     model.passModel(lp)
     columns = np.arange(count + 1, dtype=np.int32)
@@ -274,7 +288,7 @@ def knapsack(
     model.addRow(0.0, 0.0, count + 1, columns, np.append(np.ones(count), -1.0))
     model.run()
     info, ended = model.getInfo(), termination_of(model.getModelStatus())
-    is_spent = ended is Termination.WORK_LIMIT  # the last node counts whole
+    is_spent = ended is Termination.WORK_LIMIT  # the last node is counted in full
     budget.spend(budget.work_left if is_spent else max(0, info.mip_node_count) * SECONDS_PER_NODE)
     if ended not in (Termination.CONVERGED, Termination.TIME_LIMIT, Termination.WORK_LIMIT):
         return np.empty(0, np.int64), math.inf
