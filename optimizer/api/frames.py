@@ -19,9 +19,9 @@ def to_arrow(value: Any) -> Any:
     Parameters
     ----------
     value
-        Value to convert: a plan or a result with a plan (the rows of its CSV file), several
-        results (one row each), a `Front`, a `Comparison` (one row per run), or a `Sweep` (one row
-        per measurement).
+        Value to convert. A plan, or a result with a plan, becomes the rows of its CSV file. Several
+        results, a `Front`, a `Comparison` and a `Sweep` become one row per result, run or
+        measurement.
 
     Raises
     ------

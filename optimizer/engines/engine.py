@@ -35,8 +35,8 @@ class Engine:
         Option of the engine that limits the batch size.
     setup
         Function of a drafter and its mode that returns the corresponding options of the engine,
-        in addition to the draft lengths, or None if the engine has no option for this mode or for
-        token trees.
+        in addition to the draft lengths. None: the engine has no option for this mode or for token
+        trees.
     single
         Whether the engine accepts only one draft length for all batch sizes.
     prices

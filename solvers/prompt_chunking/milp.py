@@ -140,9 +140,9 @@ def resources(
     """Return the resources in the order in which a chunk passes them: device, uplink, the stages of
     the cloud, downlink.
 
-    Each entry contains three values, in seconds: the time of each chunk at the resource, the
-    minimum time from the chunk's end at the previous resource to its start, and the minimum time
-    between two chunks.
+    Each entry contains three values, in seconds. The first is the time of each chunk at the
+    resource. The second is the minimum time from the chunk's end at the previous resource to its
+    start, and the third the minimum time between two chunks.
     """
     g, mu, P = problem.cloud_delay, problem.background_tokens, problem.pipeline_length
     upload_token = problem.bytes_per_token / problem.uplink_bytes_per_second

@@ -21,7 +21,7 @@ the first row against the second. If no batch earns more than it costs in any ro
 prices is a bound. Otherwise, the sum becomes a bound after every pi is lowered by the excess
 earnings of the worst batch per task, or after all pi are scaled by the smallest ratio of cost to
 earnings. The worst batch is easy to find because the cost of a batch depends only on its size, its
-longest input and its longest output: given these, the batch contains the most expensive tasks that
+longest input and its longest output. Given these, the batch contains the most expensive tasks that
 exceed neither length. So the bound never depends on the solver of the linear program, which only
 proposes prices.
 

@@ -222,8 +222,8 @@ Prediction = OfSweep | OfPasses
 def misses(prediction: Prediction, seen: Sequence[Seen]) -> Floats:
     """Compare measured with predicted steps.
 
-    Return three rows with one entry per load: the log ratio of measured to predicted tokens per
-    step, the log ratio of measured to predicted step durations, and the shift of the logit of the
+    Return three rows with one entry per load. The first two are the log ratios of measured to
+    predicted tokens per step and step durations. The third is the shift of the logit of the
     acceptance rate. If the tokens per step are unknown for the prediction or the server, they are
     assumed to agree.
     """

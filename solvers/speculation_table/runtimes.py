@@ -69,11 +69,11 @@ class Runtimes:
         ----------
         data
             Object ``{"draft": runtime, "verify": runtime}``, with runtimes in the form that
-            `pass_time` accepts. The optional fields are ``drafter`` (default
-            ``{"type": "model"}``), ``draft_model`` and ``verify_model`` (as in serving-latency) for
-            counting operations, ``context_tokens`` for the number of cached tokens per request
-            (default: all measured numbers, or 0), ``step_overhead_seconds`` (default 0), and
-            ``zero_draft_cost``, which is a share or [minimum, maximum].
+            `pass_time` accepts. The optional fields ``drafter`` (default
+            ``{"type": "model"}``), ``draft_model`` and ``verify_model`` (as in serving-latency)
+            serve to count operations. ``context_tokens`` is the number of cached tokens per request
+            (default: all measured numbers, or 0). The others are ``step_overhead_seconds`` (default
+            0) and ``zero_draft_cost``, which is a share or [minimum, maximum].
         where
             Path of the data, for messages.
 

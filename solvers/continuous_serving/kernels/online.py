@@ -57,10 +57,12 @@ Room = record(
     gain="f8[:, ::1]",
     most="i8",
 )
-"""Work space of the choice: the tables of a chain, its runs and its blocks; the order of tasks by
-tokens reached; the groups of tasks and their sizes; the ends of their batches and the times at
-which these are verified; the gain of each task without and with drafts; and the maximum number of
-batches of a group past its first step.
+"""Work space of the choice.
+
+It contains the tables of a chain, its runs and its blocks, the order of tasks by tokens reached,
+and the groups of tasks with their sizes. It also contains the ends of their batches, the times at
+which these are verified, and the gain of each task without and with drafts. `most` is the maximum
+number of batches of a group past its first step.
 """
 
 

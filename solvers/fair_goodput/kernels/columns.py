@@ -15,9 +15,9 @@ memory, with the unlimited memory last.
 goodput is averaged, up to the horizon), SEEN (rounds with evidence), SILENT (consecutive rounds
 reported without this client).
 
-``options``, one row for all clients: FAIRNESS; SMOOTHING (beta: constant for `gradient`, the
-smallest step for `robust`); LEARNING (eta); PRIOR_TESTED (number of drafts that the prior is
-equivalent to); PROBE_AFTER (idle rounds; 0: never); OPTIMISM; RELUCTANCE.
+``options``, one row for all clients: FAIRNESS, SMOOTHING (beta: constant for `gradient`, the
+smallest step for `robust`), LEARNING (eta), OPTIMISM and RELUCTANCE. PRIOR_TESTED is the number of
+drafts that the prior is equivalent to. PROBE_AFTER is a number of idle rounds (0: never).
 """
 
 ROBUST, GRADIENT, FIXED, RANDOM = range(4)
