@@ -47,8 +47,8 @@ class MethodSummary:
         infeasible.
     mean_gap
         Mean gap to the best bound of any method, over the common cells with a bound in which
-        every method has a plan (excluding methods without any plan); None if there are no such
-        cells.
+        every method has a plan; None if there are no such cells. Methods without any plan are
+        excluded.
     largest_gap
         Largest gap over the same cells.
     seconds

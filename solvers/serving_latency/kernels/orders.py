@@ -2,10 +2,10 @@
 
 In each scenario alone, the two stages are a flow shop with two machines, for which Johnson's order
 is optimal. The blocks that draft faster than they verify come first, shortest draft first. The
-other blocks follow, longest verification first. Every order of the blocks takes at least the sum of these
-makespans. The same holds for the blocks that a partial order leaves, from the times when the stages
-are free, and if some blocks have fixed places. Blocks are ordered by rank[m]; Johnson's order
-applies to blocks with equal ranks.
+other blocks follow, longest verification first. Every order of the blocks takes at least the sum of
+these makespans. The same holds for the blocks that a partial order leaves, from the times when the
+stages are free, and if some blocks have fixed places. Blocks are ordered by rank[m]; Johnson's
+order applies to blocks with equal ranks.
 """
 
 import numpy as np
