@@ -180,6 +180,6 @@ def files_in(folder: Path) -> list[Path]:
     found = [path for path in found if path.name == SUMMARY] or found
     if not 0 < len(found) <= MAX_FILES:
         raise InvalidInput(
-            f"{folder}: expected 1 to {MAX_FILES:,} files of JSON with results, got {len(found):,}"
+            f"{folder}: expected 1 to {MAX_FILES:,} JSON result files, got {len(found):,}"
         )
     return found

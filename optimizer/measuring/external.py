@@ -91,7 +91,7 @@ class External:
                 )
             except subprocess.TimeoutExpired:
                 raise ServerFailed(
-                    f"at concurrency {concurrency}: {self.program} ran for {limit:g} s"
+                    f"at concurrency {concurrency}: {self.program} did not finish within {limit:g} s"
                 ) from None
             if done.returncode or not result.exists():
                 last = (done.stderr or done.stdout).strip().rpartition("\n")[2][:300]

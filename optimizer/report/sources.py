@@ -40,7 +40,9 @@ def page_of(sources: tuple[str, ...], problems: Sequence[Problem] = ()) -> Page:
         results = [_result(source) for source in sources]
         for problem in problems:
             if not any(_belongs(result, problem) for result in results):
-                raise InvalidInput("--problem: belongs to none of the results (problem_sha256)")
+                raise InvalidInput(
+                    "--problem: matches none of the results (problem_sha256 differs)"
+                )
         pages = [_page(*one, problems) for one in zip(sources, results, strict=True)]
         return pages[0] if len(pages) == 1 else results_page(pages, sources)
     if problems:

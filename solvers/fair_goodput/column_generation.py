@@ -185,12 +185,11 @@ class Search:
         return True
 
     def spare_of(self, allocation: Ints) -> Floats:
-        """Return the rates of a round beyond the minimum rates, for clients that have a minimum
-        rate.
+        """Return by how much the rates of a round exceed the minimum rates, for clients that have
+        one.
 
-        The server's own token and the first draft are subtracted from the minimum rate. If they
-        were added to the other tokens, they would hide the digits of those tokens at low
-        acceptance.
+        The server's own token and the first draft are subtracted from the minimum rate. Adding them
+        to the other tokens would lose the significant digits of those tokens at low acceptance.
         """
         problem, drafts = self.problem, allocation[self.due].astype(np.float64)
         seconds = problem.round_seconds(allocation) if problem.per == "second" else 1.0

@@ -69,8 +69,8 @@ class LengthAware(ServingLatencyMethod):
     Parameters
     ----------
     moves
-        Number of moves of the local search, for all speculation lengths together. Few tasks need,
-        and use, fewer moves.
+        Number of moves of the local search, for all speculation lengths together.
+        Problems with few tasks use fewer.
     rounds
         Number of linear programs solved to raise the bound, for all speculation lengths together.
     """

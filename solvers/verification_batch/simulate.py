@@ -550,8 +550,8 @@ def capacity(
 
 
 def _most(carries: Callable[[int], bool], most: int, resolution: float) -> int:
-    """Return the number of devices that are served, at most `most`, by doubling and then bisection
-    to a relative distance.
+    """Return the number of devices that can be served, up to `most`, found by doubling and then by
+    bisection to within a relative tolerance.
     """
     low, high = 0, 8
     while high <= most and carries(high):

@@ -291,8 +291,8 @@ def choose(server, active, lengths, stay, joining, members, ends, guesses, finis
     skip drafting. `stay` is the number of tokens that each task is expected to gain from now on.
     `joining` is the number of tasks that join per second of service.
 
-    Modified in place: batch m contains members[ends[m - 1]:ends[m]], is verified at finish[m], and
-    has guesses[m] draft tokens.
+    `members`, `ends`, `finish` and `guesses` are modified in place: batch m contains
+    members[ends[m - 1]:ends[m]], is verified at finish[m], and has guesses[m] draft tokens.
     """
     A, room = len(active.reached), room_for(active, ENDS, BATCHES)
     # tasks that the draft model has seen, newcomers, tasks with unseen tokens

@@ -284,9 +284,7 @@ def test_folder_of_single_results(tmp_path: Path) -> None:
     write(tmp_path / "b" / "two.json", vllm(4, 50.0, 3))
     assert points(read_sweep(tmp_path / "b")) == [(8, 3, 80.0, 2.5), (4, 3, 50.0, 2.5)]
     (tmp_path / "empty").mkdir()
-    with pytest.raises(
-        InvalidInput, match="expected 1 to 10,000 files of JSON with results, got 0"
-    ):
+    with pytest.raises(InvalidInput, match="expected 1 to 10,000 JSON result files, got 0"):
         read_sweep(tmp_path / "empty")
     write(tmp_path / "b" / "params.json", [{"max_concurrency": 3}])
     with pytest.raises(InvalidInput, match=r"b: params.json, expected a CSV table"):
