@@ -91,7 +91,8 @@ class External:
                 )
             except subprocess.TimeoutExpired:
                 raise ServerFailed(
-                    f"at concurrency {concurrency}: {self.program} did not finish within {limit:g} s"
+                    f"at concurrency {concurrency}: {self.program} did not finish within"
+                    f" {limit:g} s"
                 ) from None
             if done.returncode or not result.exists():
                 last = (done.stderr or done.stdout).strip().rpartition("\n")[2][:300]

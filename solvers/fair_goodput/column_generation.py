@@ -134,8 +134,6 @@ class Search:
         plan = mixture(problem, shares[used], np.array(self.allocations)[used])
         budget.offer(plan)
         x = np.array(self.rates).T @ shares
-        # any multipliers prove a bound; with very large ones the bound has no digits
-        extra = np.minimum(extra, MAX_EXTRA / self.least)
         worth, allocation = self.best_round(prices_at(problem, x), extra)
         factor = max(1.0, worth)
         self.bound = min(self.bound, raised(problem, problem.utility(x), factor))
@@ -153,7 +151,8 @@ class Search:
 
         `prices` are those of the clients' rates, `extra` those of rates beyond the minimum rates.
         """
-        prices = prices.copy()
+        # any multipliers prove a bound; with very large ones the bound has no digits
+        prices, extra = prices.copy(), np.minimum(extra, MAX_EXTRA / self.least)
         prices[self.due] += extra
         worth, allocation = best_sum(self.problem, prices, self.budget)
         return worth - float(extra @ self.least), allocation
