@@ -61,7 +61,7 @@ class BestStatic(Baseline):
     complexity = "O(S A), and O(S^3) for the stationary distribution and its bound"
 
     def actions(self, prepared: Prepared) -> Ints:
-        """Evaluate every action under the stationary distribution and use the best one everywhere."""
+        """Evaluate every action under the stationary distribution and choose the best."""
         tokens, seconds = prepared.tables
         best = np.argmax((prepared.shares @ tokens) / (prepared.shares @ seconds))
         return np.full(prepared.states, best)

@@ -38,7 +38,7 @@ tokens in an iteration plus the largest priced duration.
 """
 
 MAX_ROUNDS = 1000
-"""Maximum number of rounds. The limit is never reached: the rate converges as in Newton's method."""
+"""Maximum number of rounds, never reached because the rate converges as in Newton's method."""
 
 
 @dataclass(frozen=True)
