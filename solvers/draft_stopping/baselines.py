@@ -20,7 +20,7 @@ def flagging(most: int, flagged: Flags, budget: Budget, **stats: int) -> Outcome
 
 @dataclass(frozen=True)
 class ConfidenceThreshold(DraftStoppingMethod):
-    """Choose the best combination of a fixed window and a threshold on the confidence of each token.
+    """Choose the best combination of a fixed window and a confidence threshold for each token.
 
     The confidence of a score is the probability of the score given acceptance, divided by the sum
     of its probabilities given acceptance and given a first rejection.
