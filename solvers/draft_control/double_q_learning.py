@@ -33,7 +33,7 @@ class DoubleQLearning(DraftControlMethod):
 
     Paper 3 trains a double deep Q-network on the reward N / T of Eq. 13. This reward is myopic: its
     optimal policy is the policy of the method `myopic`. This method uses tables instead of a
-    network (van Hasselt 2010), and its default reward suits a semi-Markov process: tokens - rho
+    network (van Hasselt 2010). Its default reward is that of a semi-Markov process, tokens - rho
     seconds, where rho is the running ratio of tokens to seconds over greedy steps. At the fixed
     point, the greedy policy solves the optimality equation. Since the next state does not depend on
     the action, the discount does not affect which action is best. It only limits how far noise
