@@ -1,7 +1,7 @@
 """Optimal policies based on the belief that no token of the round has been rejected so far.
 
 The acceptance rate may depend on the position of a token. The value of drafting is a piecewise
-linear function of the belief; the pieces of this function become the nodes of a plan.
+linear function of the belief, and the pieces of this function become the nodes of a plan.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from specopt.solvers.draft_stopping.prepare import Automaton, shortest_round
 from specopt.solvers.drafting.pieces import CLOSE, WORTHLESS, Pieces, beliefs_after, solve_pieces
 
 REFINEMENTS = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12)
-"""Minimum value, in tokens per round, at which policies are considered in successive solves.
+"""Losses of value, in tokens per round, up to which successive solves may drop pieces.
 
-Smaller thresholds improve the plan and the bound, but enlarge the plan.
+Smaller losses improve the plan and the bound, but enlarge the plan.
 """
 
 
@@ -51,7 +51,8 @@ def best_stopping(
     price
         Initial price, which must be the ratio of some policy. Drafting nothing has ratio 1.
     worthless
-        Value, in tokens per round, below which policies may be ignored if there are many.
+        Loss of value, in tokens per round, up to which a piece may be dropped if there are many
+        pieces.
     """
     while True:
         values, lost = solve_pieces(rates, scores, times, price, worthless, check)

@@ -77,9 +77,9 @@ Learning = record(
 """The settings of a learning call.
 
 ``lengths`` and ``indices`` define the actions. The reward is N - rho T if ``per_time`` is true, and
-N / T otherwise (Eq. 13). Here rho is the ratio of tokens to seconds over greedy steps, each of which
-discards the share ``forget`` of both running sums. The k-th update of a value has step size
-k ** -step_power. The exploration probability is linear over the steps of a call.
+N / T otherwise (Eq. 13). Here rho is the ratio of tokens to seconds over greedy steps, and
+each greedy step discards the share ``forget`` of both running sums. The k-th update of a value has
+step size k ** -step_power. The exploration probability is linear over the steps of a call.
 """
 
 Learned = record(
