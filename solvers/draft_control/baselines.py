@@ -1,4 +1,4 @@
-"""Baselines for `draft-control`, which choose actions by one rule in every state."""
+"""Baselines for `draft-control`, which apply a single rule in every state."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from specopt.solvers.method import Condition, Outcome
 
 @dataclass(frozen=True)
 class Baseline(DraftControlMethod):
-    """Base of the baselines, which report the best bound."""
+    """Base class of the baselines. Each baseline also reports the tightest bound on the rate."""
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Take the actions of the rule."""
+        """Apply the rule in every state and certify the resulting policy."""
         return certify(prepared, self.actions(prepared), budget)
 
     @abstractmethod
     def actions(self, prepared: Prepared) -> Ints:
-        """Return the action of every state, shape (S,)."""
+        """Return the action chosen in each state, with shape (S,)."""
 
 
 @dataclass(frozen=True)
@@ -32,8 +32,8 @@ class Myopic(Baseline):
     """Choose the action with the largest N / T in every state (Eq. 13), the target of the paper's
     learned policy.
 
-    Not optimal if states differ: iterations on a slow link should be shorter, so that more time
-    remains for fast links.
+    The rule is not optimal if states differ: iterations on a slow link should be shorter, so that
+    more time remains for fast links.
     """
 
     name = "myopic"
@@ -42,7 +42,7 @@ class Myopic(Baseline):
     complexity = "O(S A), and O(S^3) for its bound"
 
     def actions(self, prepared: Prepared) -> Ints:
-        """Maximise state by state."""
+        """Maximise N / T separately in each state."""
         tokens, seconds = prepared.tables
         best: Ints = np.argmax(tokens / seconds, axis=1)
         return best
@@ -50,8 +50,9 @@ class Myopic(Baseline):
 
 @dataclass(frozen=True)
 class BestStatic(Baseline):
-    """Choose the best single action for all states: the static scheme of paper 3, tuned to the
-    chain.
+    """Choose the best single action for all states.
+
+    This is the static scheme of paper 3, tuned to the Markov chain.
     """
 
     name = "best-static"
@@ -60,7 +61,7 @@ class BestStatic(Baseline):
     complexity = "O(S A), and O(S^3) for the stationary distribution and its bound"
 
     def actions(self, prepared: Prepared) -> Ints:
-        """Enumerate the actions under the stationary distribution."""
+        """Evaluate every action under the stationary distribution and choose the best."""
         tokens, seconds = prepared.tables
         best = np.argmax((prepared.shares @ tokens) / (prepared.shares @ seconds))
         return np.full(prepared.states, best)
@@ -68,7 +69,7 @@ class BestStatic(Baseline):
 
 @dataclass(frozen=True)
 class NoDrafts(Baseline):
-    """Draft nothing in any state, as a lower reference for the other policies."""
+    """Draft nothing in any state; a baseline for the other policies."""
 
     name = "no-drafts"
     source = "the large model alone"
@@ -84,7 +85,7 @@ class NoDrafts(Baseline):
     )
 
     def actions(self, prepared: Prepared) -> Ints:
-        """Take the first action everywhere."""
+        """Choose the first action, which drafts nothing, in every state."""
         return first_actions(prepared)
 
 

@@ -16,10 +16,10 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class BruteForceControl(DraftControlMethod):
-    """Enumerate all policies with one array of E[N] and one of E[T]; transient states use their
-    best action at the rate found.
+    """Enumerate all policies over the recurrent states, and store E[N] and E[T] of every policy.
 
-    The other methods are tested against it, because it makes no assumptions.
+    Transient states use their best action at the optimal rate. The other methods are tested against
+    this method, because it makes no assumptions.
     """
 
     name = "brute-force"
@@ -37,7 +37,7 @@ class BruteForceControl(DraftControlMethod):
         return policies if policies <= self.max_size else math.inf
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Enumerate."""
+        """Enumerate the policies and return the one with the highest rate."""
         tokens, seconds = prepared.tables
         inside, shares = prepared.recurrent, prepared.shares
         all_tokens, all_seconds = np.zeros(1), np.zeros(1)

@@ -1,5 +1,5 @@
-"""The method `decoupled` for `draft-control`: the loop of `policy-iteration`, seen as a search for
-the price of a second.
+"""The method `decoupled` for `draft-control`: the loop of `policy-iteration`, interpreted as
+a search for the price of a second.
 """
 
 from __future__ import annotations
@@ -11,11 +11,12 @@ from specopt.solvers.draft_control.policy_iteration import PolicyIteration
 
 @dataclass(frozen=True)
 class Decoupled(PolicyIteration):
-    """Maximise N - price T in each state separately, where the price of a second is the resulting
-    rate.
+    """Maximise N - price T in each state separately, where the price of a second is the rate of
+    the resulting policy.
 
-    Exact, because actions do not affect the chain: E[N] - price E[T] is a sum over states, and the
-    largest price at which some policy still makes it 0 is the best rate (Dinkelbach 1967).
+    The method is exact because actions do not affect the chain, so E[N] - price E[T] is a sum over
+    states. The optimal rate is the largest price at which some policy still makes this difference 0
+    (Dinkelbach 1967).
     """
 
     name = "decoupled"

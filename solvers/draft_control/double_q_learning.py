@@ -18,8 +18,8 @@ from specopt.solvers.method import Outcome
 
 _STEPS_PER_CALL = 20_000
 _FORGET = 1e-5
-"""Share of the running tokens and seconds that a greedy step forgets: rho follows the policy of the
-last 10^5.
+"""Share of the running tokens and seconds that each greedy step discards. As a result, rho tracks
+the policy of the last 10^5 greedy steps.
 """
 
 StepCount = Annotated[int, Meta(ge=1, le=10_000_000_000)]
@@ -31,36 +31,38 @@ class DoubleQLearning(DraftControlMethod):
     """Learn two tables of action values from sampled iterations, and choose the action with the
     largest sum in each state.
 
-    The paper trains a double deep Q-network on the reward N / T of Eq. 13, which is myopic: its
-    best policy is that of the method `myopic`. Here the tables are exact (van Hasselt 2010), and
-    the default reward is the one of a semi-Markov process: tokens - rho seconds, where rho is the
-    running ratio of tokens and seconds over greedy steps. At its fixed point the greedy policy
-    solves the optimality equation. As the next state does not depend on the action, the discount
-    does not change which action is best; it only limits how far noise travels.
+    Paper 3 trains a double deep Q-network on the reward N / T of Eq. 13. This reward is myopic: its
+    optimal policy is the policy of the method `myopic`. This method uses tables instead of a
+    network (van Hasselt 2010). Its default reward is that of a semi-Markov process, tokens - rho
+    seconds, where rho is the running ratio of tokens to seconds over greedy steps. At the fixed
+    point, the greedy policy solves the optimality equation. Since the next state does not depend on
+    the action, the discount does not affect which action is best. It only limits how far noise
+    propagates.
 
-    An episode starts in any state, each with the same chance, and ends after 20,000 iterations, or
-    10^8 by actions. What is learned is judged only for progress and when the time is up: the last
-    plan is returned, not the best seen.
+    An episode starts in a state drawn uniformly at random. It ends after 20,000 iterations, or
+    about 10^8 divided by the number of actions if that is fewer. Intermediate plans are evaluated
+    only to report progress and in case the time runs out. The method returns the last plan, which
+    need not be the best plan seen.
 
     Parameters
     ----------
     reward
-        "rate": N - rho T; "myopic": N / T (Eq. 13).
+        Reward of an iteration: "rate" for N - rho T, or "myopic" for N / T (Eq. 13).
     steps
-        Number of iterations to learn from.
+        Number of iterations used for learning.
     discount
-        Discount factor of the next state's value.
+        Discount factor applied to the value of the next state.
     step_power
-        The step size of an action's k-th visit is k to minus this power.
+        Exponent of the step size: the k-th update of a value has step size k ** -step_power.
     explore_from, explore_to
-        Chance of a random action, linear over the steps.
+        Probability of a random action at the first and the last step, with linear interpolation.
     """
 
     name = "double-q-learning"
     source = "paper 3, Sec. IV-C, with tables instead of a network (van Hasselt 2010)"
     guarantee = "none; with the reward N - rho T it tends to the optimum as steps grow"
     complexity = "O(A) per step, and O(S^3) for its bound"
-    bytes_per_part = 85.0  # 32 of them for the learned values and their counts
+    bytes_per_part = 85.0  # 32 bytes hold the learned values and their counts
 
     reward: Literal["rate", "myopic"] = "rate"
     steps: StepCount = 500_000
@@ -70,7 +72,7 @@ class DoubleQLearning(DraftControlMethod):
     explore_to: Unit = 0.1
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Learn, episode by episode."""
+        """Learn from one episode at a time, offering the current plan after each episode."""
         simulation = budget.load("draft_control.simulation")
         lengths, indices = prepared.choices
         shape = 2, prepared.states, prepared.actions

@@ -21,18 +21,19 @@ from specopt.solvers.pyomo_program import ByProgram, solve_program
 ACCURACY = 1e-9
 
 VISITED = 1e-7
-"""Share of a state below which the program's tolerances say nothing about its action."""
+"""Share of visits below which the solver's tolerances leave the action of a state undetermined."""
 
 
 @dataclass(frozen=True)
 class LinearProgram(ByProgram, DraftControlMethod):
-    """Maximise sum pi N x over measures pi(s) x(s, a) >= 0, scaled so that the seconds sum to a
+    """Maximise sum pi N x over measures pi(s) x(s, a) >= 0, scaled so that the total time is
     constant.
 
-    The next state does not depend on the action. So the flow balance says that y(s) = sum over a of
-    x(s, a) is constant where x counts in parts of the stationary distribution pi. Transitions may
-    be rarer than HiGHS's tolerances: the balance itself would be lost among these. The bound comes
-    from the rate found, as a price, not from HiGHS.
+    The next state does not depend on the action. With x measured relative to the stationary
+    distribution pi, flow balance therefore requires y(s) = sum over a of x(s, a) to be the same in
+    every state. The original balance equations are avoided because transition probabilities may be
+    smaller than HiGHS's tolerances. The bound is computed with the optimal rate as the price; it
+    does not rely on HiGHS.
     """
 
     name = "linear-program"
@@ -45,11 +46,11 @@ class LinearProgram(ByProgram, DraftControlMethod):
     bytes_per_part = 2500.0
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """State the program, solve it, and read policy and price."""
+        """Formulate and solve the program, then extract the policy and the price."""
         program = formulate(prepared)
         budget.check()
         solved = solve_program(program, budget, ACCURACY, solver=self.solver)
-        if not solved.has_solution:  # numbers too far apart, or no time: say so, with a valid bound
+        if not solved.has_solution:  # numerical trouble or no time left: the bound is still valid
             budget.check()
             return certify(prepared, first_actions(prepared), budget)
         choice, rate = _choices(prepared, program, solved.values().__getitem__)
@@ -57,11 +58,10 @@ class LinearProgram(ByProgram, DraftControlMethod):
 
 
 def formulate(prepared: Prepared) -> Any:
-    """Return the program as a Pyomo model: tokens of a measure x(s, a) whose iterations take a
-    given time in all.
+    """Return the program as a Pyomo model: maximise the tokens of a measure x(s, a) whose
+    iterations take a fixed total time.
 
-    The measure counts in parts of the stationary distribution. States that are left for ever have
-    none.
+    The measure is relative to the stationary distribution. Transient states have no variables.
     """
     import pyomo.environ as pyo
 
@@ -69,13 +69,13 @@ def formulate(prepared: Prepared) -> Any:
     states = [int(s) for s in prepared.recurrent]
     typical = float(
         seconds[states].min(axis=1).mean()
-    )  # the measure then sums to about 1, whatever the unit of time
+    )  # makes the measure sum to about 1 in any unit of time
     program = pyo.ConcreteModel()
     program.unit, program.offset = 1.0 / typical, 0.0
     program.states = pyo.Set(initialize=states)
     program.actions = pyo.RangeSet(
         0, tokens.shape[1] - 1
-    )  # every draft length at one resolution, then the next
+    )  # ordered by resolution, then by draft length
     program.visits = pyo.Var(
         program.states, program.actions, domain=pyo.NonNegativeReals
     )  # x(s, a)
@@ -89,12 +89,12 @@ def formulate(prepared: Prepared) -> Any:
         )
 
     program.rate = pyo.Objective(expr=over(tokens), sense=pyo.maximize)
-    # Iterations take the time that there is.
+    # The iterations use exactly the available time.
     program.second = pyo.Constraint(expr=over(seconds / typical) == 1.0)
     program.total = pyo.Constraint(
         program.states, rule=lambda p, s: p.visited[s] == sum(p.visits[s, a] for a in p.actions)
     )
-    # A state is left as often as it is entered: in parts all are visited alike.
+    # Every state is left as often as it is entered, so all relative visit counts are equal.
     program.flow = pyo.Constraint(
         states[1:], rule=lambda p, s: p.visited[s] == p.visited[states[0]]
     )
@@ -102,8 +102,9 @@ def formulate(prepared: Prepared) -> Any:
 
 
 def _choices(prepared: Prepared, program: Any, value: Value) -> tuple[Ints, float]:
-    """Return the actions, those that are best at the rate where a state is hardly visited, and the
-    rate.
+    """Return the action of each state and the rate.
+
+    A state that is hardly visited gets its best action at that rate.
     """
     tokens, seconds = prepared.tables
     measure = np.zeros(tokens.shape)
@@ -117,14 +118,15 @@ def _choices(prepared: Prepared, program: Any, value: Value) -> tuple[Ints, floa
 
 
 def read(problem: DraftControlProblem, program: Any, value: Value) -> DraftControlPlan:
-    """Return the plan of a program's solution."""
+    """Return the plan that corresponds to a solution of the program."""
     prepared = prepare(problem)
     return prepared.plan(_choices(prepared, program, value)[0])
 
 
 def state(problem: DraftControlProblem) -> Any:
-    """Return the program in parts of the stationary distribution: rare transitions are below
-    solvers' tolerances.
+    """Return the program in variables relative to the stationary distribution.
+
+    This scaling is needed because rare transitions fall below solver tolerances.
 
     Raises
     ------

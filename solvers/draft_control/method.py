@@ -1,8 +1,8 @@
-"""Shared parts of the methods of draft control: a plan to start from, the price of a second, and
-the certificate.
+"""Code shared by the methods of draft control: the initial plan, the price of a second, and the
+certificate.
 
 Certificate. The next state does not depend on the action, so every policy has the stationary
-distribution pi of the chain. For any price rho >= 0 let
+distribution pi of the chain. For any price rho >= 0, let
 
     eps = sum over s of pi(s) max over actions of (N(s, a) - rho T(s, a)).
 
@@ -11,11 +11,13 @@ Then E[N] - rho E[T] <= eps for every policy, so that
     E[N] / E[T] <= rho + eps / E[T] <= rho + max(eps, 0) / (sum over s of pi(s) min over actions of
     T(s, a)).
 
-The best rate as the price leaves eps = 0, to rounding. Two things are rounded: pi, by state
-reduction without subtractions, to some S units in the last place of every share, however rarely the
-chain moves; and sums of terms of one sign. Both are far below the 1e-9 within which a bound counts
-as equal. Relative values would prove no more, since pi cancels them, and where the chain hardly
-mixes they are as large as its mean sojourns, and their rounding would be in the bound.
+With the optimal rate as the price, eps = 0 up to rounding. Rounding affects pi and the sums, whose
+terms all have the same sign. State reduction computes pi without subtractions, with an error of
+about S units in the last place of every share, however rarely the chain moves. Both errors are far
+below the relative tolerance of 1e-9 within which bounds are considered equal.
+
+Relative values would not tighten the bound, because they cancel under pi. If the chain hardly
+mixes, they are as large as its mean sojourn times, and their rounding errors would enter the bound.
 """
 
 from __future__ import annotations
@@ -31,51 +33,54 @@ from specopt.solvers.draft_control.prepare import Prepared, prepare
 from specopt.solvers.method import Method, Outcome
 
 SLACK = 1e-13
-"""An action replaces another if its value is better by this share of the tokens that an iteration
-can yield.
+"""Minimum improvement at which an action replaces another, as a share of the largest number of
+tokens in an iteration plus the largest priced duration.
 """
 
 MAX_ROUNDS = 1000
-"""More are never needed: the rate rises from one to the next, as fast as in Newton's method."""
+"""Maximum number of rounds, never reached because the rate converges as in Newton's method."""
 
 
 @dataclass(frozen=True)
 class DraftControlMethod(Method):
-    """Base of the methods for `draft-control`."""
+    """Base class of the methods for `draft-control`."""
 
     solves = DraftControlProblem
     size_unit = "pairs of state and action"
     bytes_per_part = 50.0
 
     def size_of(self, problem: DraftControlProblem) -> float:
-        """Return the number of actions of all states."""
+        """Return the number of pairs of a state and an action."""
         return len(problem.states) * actions(problem)
 
     def run(self, problem: DraftControlProblem, budget: Budget) -> Outcome:
-        """Offer the plan of the shortest drafts, which is always feasible, and search."""
+        """Offer the plan with the shortest drafts, which is always feasible, and then search."""
         prepared = prepare(problem)
         budget.offer(prepared.plan(first_actions(prepared)))
         budget.check()
         return self.search(prepared, budget)
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Solve within a budget that has a first plan."""
+        """Search for a better plan; the budget already holds a feasible one."""
         raise NotImplementedError
 
 
 def actions(problem: DraftControlProblem) -> int:
-    """Return the number of actions of each state: resolutions times draft lengths."""
+    """Return the number of actions per state: resolutions times draft lengths."""
     shortest, longest = problem.draft_lengths
     return len(problem.resolutions) * (longest - shortest + 1)
 
 
 def first_actions(prepared: Prepared) -> Ints:
-    """Return the action of the shortest drafts for every state."""
+    """Return the action with the shortest drafts for every state."""
     return np.zeros(prepared.states, np.int64)
 
 
 def weigh(prepared: Prepared, choice: Ints) -> tuple[Floats, Floats]:
-    """Return expected tokens and seconds of a policy's iterations, each of shape (S,)."""
+    """Return the expected tokens and duration of an iteration under a policy.
+
+    Both arrays have shape (S,); the duration is in seconds.
+    """
     states, (tokens, seconds) = np.arange(prepared.states), prepared.tables
     return tokens[states, choice], seconds[states, choice]
 
@@ -87,8 +92,9 @@ def certify(
     price: float | None = None,
     **stats: object,
 ) -> Outcome:
-    """Return the outcome of a policy with the bound that a price (by default the optimal one)
-    proves.
+    """Return the outcome of a policy, with the bound implied by a price.
+
+    The default price is the optimal rate.
     """
     plan, shares = prepared.plan(choice), prepared.shares
     budget.offer(plan)
@@ -111,11 +117,11 @@ def certify(
 def best_price(
     prepared: Prepared, budget: Budget, *, offers: bool = False
 ) -> tuple[Ints, float, int]:
-    """Return the actions and the rate of an optimal policy, and the rounds that it took.
+    """Return the actions and the rate of an optimal policy, and the number of rounds.
 
-    Dinkelbach's method: the rate of a policy is the price at which the next one is best, state by
-    state; the first one has the shortest drafts. `offers` tells whether the policies on the way are
-    offered.
+    This is Dinkelbach's method. The first policy has the shortest drafts; each further policy is
+    optimal in every state when the price is the rate of the policy before. If `offers` is true,
+    intermediate policies are offered as well.
     """
     choice, states = first_actions(prepared), np.arange(prepared.states)
     changed, rounds = True, 0

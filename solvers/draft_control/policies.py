@@ -1,5 +1,5 @@
-"""Policies that cannot be expressed as a table over states: the paper's adaptive heuristic, and the
-server model alone.
+"""Policies that cannot be expressed as a table over states: the adaptive heuristic of paper 3, and
+generation by the server model alone.
 """
 
 from __future__ import annotations
@@ -12,17 +12,18 @@ from specopt.models.fields import Checked
 
 @dataclass(frozen=True, kw_only=True)
 class AdaptiveHeuristic(Checked):
-    """One draft more when all were accepted, else as many as were accepted, at least one (paper 3,
-    Sec. V-A).
+    """The adaptive heuristic of paper 3, Sec. V-A.
 
-    The length stays within the problem's range. The device looks at nothing but its last iteration.
+    If all drafts of an iteration were accepted, the next iteration drafts one token more. Otherwise
+    it drafts as many tokens as were accepted, but at least one. The length stays within the
+    problem's range. The device uses only the outcome of its last iteration.
 
     Parameters
     ----------
     first_length
         L^1, the length of the first draft.
     resolution
-        One of the problem's resolutions, or None for the first of them.
+        Resolution of all drafts, or None for the first resolution of the problem.
     """
 
     name = "adaptive-heuristic"
@@ -32,15 +33,16 @@ class AdaptiveHeuristic(Checked):
 
 @dataclass(frozen=True)
 class ServerAlone:
-    """The server generates one token per iteration, whatever draft lengths are allowed: the line
-    "LLM" of Figure 4.
+    """The server generates one token per iteration, regardless of the allowed draft lengths.
+
+    This policy is the curve "LLM" in Figure 4 of paper 3.
     """
 
     name = "llm-alone"
 
 
 Policy = DraftControlPlan | AdaptiveHeuristic | ServerAlone
-"""What can be played; a plan is a policy by table, however it was found."""
+"""Any policy that can be simulated; a plan is a policy given as a table over states."""
 
 NAMED = {one.name: one for one in (AdaptiveHeuristic, ServerAlone)}
 POLICIES = tuple(NAMED)

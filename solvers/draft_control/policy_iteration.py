@@ -1,5 +1,5 @@
-"""The method `policy-iteration` for `draft-control`: each policy is the best one at the rate of the
-policy before.
+"""The method `policy-iteration` for `draft-control`: each policy is optimal at the rate of the
+previous policy.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class PolicyIteration(DraftControlMethod):
-    """Evaluate a policy's rate; take the action of largest value at it in every state; repeat.
+    """Repeatedly evaluate the rate of a policy and choose the best action in every state at that
+    rate.
 
-    The rate never falls, and where no action is better the policy solves the optimality equation,
-    in transient states too. Relative values do not depend on the action: N - rate T decides in the
-    improvement.
+    The rate never falls. Once no action improves, the policy solves the optimality equation, even
+    in transient states. Relative values do not depend on the action, so the improvement step only
+    compares N - rate T.
     """
 
     name = "policy-iteration"

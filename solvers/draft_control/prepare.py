@@ -1,5 +1,5 @@
-"""The problem as arrays: tokens and seconds of the actions of every state, and how often states
-occur.
+"""Arrays of a draft-control problem: the expected tokens and duration of every action in every
+state, and the stationary distribution of the states.
 """
 
 from __future__ import annotations
@@ -16,32 +16,34 @@ from specopt.models.fields import Floats, Ints
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """One problem in arrays; an iteration of state s with L drafts at resolution index r takes
+    """The arrays of one problem.
+
+    An iteration in state s with L drafts at resolution index r takes
     verify[L] + fixed[s] + L per_draft[s, r] + ceil(log2(L + 1)) per_count_bit[s] seconds.
 
     Parameters
     ----------
     rates
-        Acceptance rates, shape (S, R).
+        Acceptance rates by state and resolution, shape (S, R).
     per_draft
-        Seconds of one more draft: drafting and sending it, shape (S, R).
+        Time to draft and send one more token, in seconds, shape (S, R).
     verify
-        Seconds of verification by the number of drafts, shape (longest + 1,).
+        Verification time by number of drafts, in seconds, shape (longest + 1,).
     fixed
-        Seconds of the token sent down, shape (S,).
+        Time to send one token on the downlink, in seconds, shape (S,).
     per_count_bit
-        Seconds of one downlink bit, shape (S,).
+        Time to send one bit on the downlink, in seconds, shape (S,).
     shortest, longest
-        The range of draft lengths.
+        Minimum and maximum draft length.
     resolutions
-        Values of the resolution indices, shape (R,).
+        Resolution of each resolution index, shape (R,).
     transition
-        Rows sum to 1, shape (S, S).
+        Transition matrix of the states, whose rows sum to 1, shape (S, S).
     recurrent
         Indices of the recurrent states.
     shares
-        The stationary distribution, shape (S,).
-    """  # the summary holds the formula
+        Stationary distribution of the states, shape (S,).
+    """
 
     rates: Floats
     per_draft: Floats
@@ -62,12 +64,12 @@ class Prepared:
 
     @property
     def actions(self) -> int:
-        """Number of actions of each state."""
+        """Number of actions per state."""
         return len(self.resolutions) * (self.longest - self.shortest + 1)
 
     @cached_property
     def for_kernels(self) -> Any:
-        """The record that every kernel takes first."""
+        """The record that every kernel expects as its first argument."""
         from specopt.solvers.draft_control.kernels.simulation import Actions
 
         return Actions(
@@ -82,15 +84,19 @@ class Prepared:
 
     @property
     def choices(self) -> tuple[Ints, Ints]:
-        """Lengths and resolution indices of the actions of a state, shape (A,) each. The shortest
-        drafts at the first resolution come first.
+        """Draft lengths and resolution indices of the actions, each with shape (A,).
+
+        The first action has the shortest drafts at the first resolution.
         """
         lengths, count = np.arange(self.shortest, self.longest + 1), len(self.resolutions)
         return np.tile(lengths, count), np.repeat(np.arange(count), len(lengths))
 
     @cached_property
     def tables(self) -> tuple[Floats, Floats]:
-        """Tokens and seconds of every action in every state, each of shape (S, A)."""
+        """Expected tokens and duration, in seconds, of every action in every state.
+
+        Both arrays have shape (S, A).
+        """
         lengths = np.arange(self.shortest, self.longest + 1)
         tokens = self.rates[:, :, None] ** lengths
         tokens[:, :, 0] = sum(self.rates**count for count in range(self.shortest + 1))
@@ -106,9 +112,9 @@ class Prepared:
         return tokens.reshape(shape), seconds.reshape(shape)
 
     def plan(self, choice: Ints) -> DraftControlPlan:
-        """Return the plan of one action per state.
+        """Return the plan that uses the chosen action in each state.
 
-        Without drafts nothing is quantised: such a state gets the first resolution.
+        States without drafts get the first resolution, because they quantise nothing.
         """
         lengths, indices = (column[choice] for column in self.choices)
         values = np.where(lengths > 0, self.resolutions[indices], self.resolutions[0])

@@ -1,16 +1,19 @@
-"""Any policy of draft control, token by token over the Markov channel: the rate and how sure it is.
+"""Simulate any draft-control policy token by token over the Markov channel, and estimate its rate
+with a standard error.
 
-Every draft is accepted with the state's probability at the policy's resolution, independently, up
-to the first rejection; the server adds a token of its own. Replications are independent and start
-in the chain's stationary distribution, so that tokens and seconds of a replication are in the ratio
-of the long run on average, however slowly the chain mixes. The rate is their ratio of sums; its
-standard error is that of tokens - rate x seconds over the replications (delta method). The adaptive
-heuristic carries its length along, which takes a while to forget its start: `warm_up` iterations of
-every replication do not count.
+Drafts are accepted independently, with the probability of the state at the policy's resolution, up
+to the first rejection. The server then adds one token of its own. Replications are independent and
+start in the stationary distribution of the chain. The ratio of their expected tokens to their
+expected duration is therefore the long-run rate, however slowly the chain mixes.
 
-With responses, the simulation also plays every replication until it has N_max tokens and reports
-the mean of tokens / seconds: E[ratio], the objective of Eq. 12 as it is printed. It is not the
-long-run rate.
+The rate is estimated as the sum of tokens divided by the sum of seconds. Its standard error follows
+from the spread of tokens - rate x seconds over the replications (delta method). The adaptive
+heuristic depends on its first length for some iterations, so the first `warm_up` iterations of
+every replication are not counted.
+
+If responses are requested, every replication is also played until it has N_max tokens. The mean of
+tokens / seconds estimates E[ratio], the objective of Eq. 12 as printed, which is not the long-run
+rate.
 """
 
 from __future__ import annotations
@@ -36,27 +39,28 @@ _DRAWS_PER_CALL = 20_000_000  # about a tenth of a second
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RateSimulation(Simulation):
-    """The simulated yield of a policy, next to the judge's value.
+    """The simulated performance of a policy, together with its exact rate if it is a plan.
 
-    `estimates` are "tokens_per_second", the long-run rate: sum of tokens over sum of seconds; the
-    drafts and accepted drafts of an iteration; and, if asked for, the rate of single responses (Eq.
-    12).
+    `estimates` contains "tokens_per_second", the long-run rate, which is the sum of tokens divided
+    by the sum of seconds. It also contains the drafts and the accepted drafts per iteration. If
+    requested, it includes the rate of single responses (Eq. 12).
 
     Parameters
     ----------
     problem_sha256
         Digest of the problem.
     iterations, warm_up
-        Number of counted iterations of each replication, and of iterations before them.
+        Number of counted iterations per replication, and of uncounted iterations before them.
     tokens, drafted_tokens, simulated_seconds
-        Sums over all counted iterations.
+        Totals over all counted iterations.
     state_shares
-        Share of iterations in every state, shape (S,).
+        Share of the iterations spent in each state, shape (S,).
     response_tokens, mean_response_tokens, mean_response_seconds
-        A response ends with the iteration that brings it to N_max tokens, and may overshoot; None
-        if not requested.
+        Minimum length N_max of a response, and the mean tokens and duration of the responses. A
+        response ends with the iteration that reaches N_max, so it may be longer. None if responses
+        were not requested.
     samples_tokens, samples_seconds
-        Tokens and seconds of every replication, in order.
+        Tokens and duration of each replication, in order; durations are in seconds.
     """
 
     kind = DraftControlProblem.kind
@@ -75,17 +79,17 @@ class RateSimulation(Simulation):
 
     @property
     def responses(self) -> Estimate | None:
-        """Tokens / seconds of single responses (Eq. 11-12), if asked for."""
+        """Tokens per second of single responses (Eq. 11-12), or None if not requested."""
         return self.estimates.get("response_tokens_per_second")
 
     @property
     def mean_draft_tokens(self) -> float:
-        """Drafts per iteration."""
+        """Mean number of drafted tokens per iteration."""
         return self.estimates["draft_tokens"].mean
 
     @property
     def facts(self) -> dict[str, str]:
-        """How long replications and responses are."""
+        """Descriptions of the lengths of replications and responses."""
         facts = {
             "replications": (
                 f"{self.iterations} iterations each, after {self.warm_up} warm-up iterations"
@@ -109,7 +113,7 @@ def simulate(
     warm_up: int = 100,
     response_tokens: int | None = None,
 ) -> RateSimulation:
-    """Play a policy.
+    """Simulate a policy.
 
     Parameters
     ----------
@@ -118,17 +122,18 @@ def simulate(
     policy
         A feasible plan, "adaptive-heuristic", "llm-alone", or one of them with options.
     seed
-        The same seed gives the same channel and the same luck to every policy: differences are
-        paired.
+        Seed of the random numbers. Policies simulated with the same seed share the channel and the
+        random draws, so their differences are paired.
     replications
         Number of replications, at least 2.
     callback
         Function that is called repeatedly with the number of replications done and the rate so
         far.
     iterations, warm_up
-        Iterations of a replication that count, and those before them.
+        Number of counted iterations per replication, and of uncounted iterations before them.
     response_tokens
-        N_max of Eq. 11: also play every replication as one response of at least this many tokens.
+        Minimum length N_max of a response (Eq. 11). If specified, every replication is also played
+        as one response.
 
     Raises
     ------
@@ -202,8 +207,10 @@ def simulate(
 
 
 def _steering(problem: DraftControlProblem, policy: Policy) -> Any:
-    """Return the kernel's record of a policy: lengths and resolutions per state, whether the length
-    adapts.
+    """Return the kernel record of a policy.
+
+    The record holds the draft length and the resolution index of each state, whether the length
+    adapts, and the first adaptive length.
     """
     values = problem.resolutions.tolist()
     lengths, indices = np.zeros((2, len(problem.states)), np.int64)

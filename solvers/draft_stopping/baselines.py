@@ -1,4 +1,4 @@
-"""Baselines for `draft-stopping`: a fixed window, no drafts, and rules that look at one score."""
+"""Baselines for `draft-stopping`: a fixed window, no drafts, and rules based on a single score."""
 
 from __future__ import annotations
 
@@ -13,18 +13,17 @@ from specopt.solvers.method import Outcome
 
 
 def flagging(most: int, flagged: Flags, budget: Budget, **stats: int) -> Outcome:
-    """Return the outcome of stopping at flagged scores and at a window."""
+    """Return the outcome of stopping at a flagged score or after `most` tokens."""
     found = {"flagged": np.flatnonzero(flagged).tolist()}
     return Outcome(plan=window_plan(most, flagged), bound=budget.bound, stats=stats | found)
 
 
 @dataclass(frozen=True)
 class ConfidenceThreshold(DraftStoppingMethod):
-    """Combine the best window with the best threshold on the confidence of a token, as given by its
-    score.
+    """Choose the best combination of a fixed window and a confidence threshold for each token.
 
-    A score's confidence is its likelihood ratio, acceptance against first rejection, of
-    the token alone.
+    The confidence of a score is the probability of the score given acceptance, divided by the sum
+    of its probabilities given acceptance and given a first rejection.
     """
 
     name = "confidence-threshold"
@@ -33,7 +32,7 @@ class ConfidenceThreshold(DraftStoppingMethod):
     complexity = "O(B (B + C L))"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Try every threshold with every window."""
+        """Evaluate every combination of a threshold and a window."""
         confidence = prepared.scores.accepted / np.maximum(
             prepared.scores.accepted + prepared.scores.first_rejection, np.finfo(np.float64).tiny
         )
@@ -49,11 +48,11 @@ class ConfidenceThreshold(DraftStoppingMethod):
 
 @dataclass(frozen=True)
 class FirstRejection(DraftStoppingMethod):
-    """Draft up to L tokens and stop at the first one that is more likely to be rejected than
+    """Draft up to L tokens and stop at the first token that is more likely to be rejected than
     accepted, as in paper 2.
 
-    How likely a token is accepted before its score is read is the share of accepted ones among
-    those that the verifier judges in rounds of L tokens, on which a predictor is trained.
+    The prior probability of acceptance is the share of accepted tokens among the tokens that the
+    verifier judges in rounds of L tokens. A predictor is trained on such rounds.
     """
 
     name = "first-rejection"
@@ -62,7 +61,7 @@ class FirstRejection(DraftStoppingMethod):
     complexity = "O(C L + B)"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Flag the scores that rejections have more often."""
+        """Flag the scores that make a first rejection more likely than acceptance."""
         share = prepared.mean_rate
         flagged = (1.0 - share) * prepared.scores.first_rejection > share * prepared.scores.accepted
         return flagging(prepared.most, flagged, budget)
@@ -78,14 +77,14 @@ class FixedWindow(DraftStoppingMethod):
     complexity = "O(C L)"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Take the window that is offered first."""
+        """Return the best fixed window, which the base class has already offered."""
         window, _ = best_window(prepared, prepared.none_flagged)
         return Outcome(plan=budget.incumbent, bound=budget.bound, stats={"window": window})
 
 
 @dataclass(frozen=True)
 class NoDrafts(DraftStoppingMethod):
-    """Draft nothing, as a lower reference for the other rules."""
+    """Draft nothing; a baseline for the other rules."""
 
     name = "no-drafts"
     source = "the large model alone"
@@ -93,7 +92,7 @@ class NoDrafts(DraftStoppingMethod):
     complexity = "O(1)"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Draft nothing."""
+        """Return the plan that drafts nothing."""
         return Outcome(plan=window_plan(0, prepared.none_flagged), bound=budget.bound)
 
 

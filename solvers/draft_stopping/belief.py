@@ -14,13 +14,13 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class Belief(DraftStoppingMethod):
-    """Optimal stopping based on the belief that no token has been rejected so far, with an
-    acceptance rate for each position.
+    """Optimal stopping based on the belief, i.e. the probability that no token has been rejected so
+    far, with an acceptance rate for each position.
 
-    The class of the round need not be believed in: scores depend on it only through what becomes of
-    the tokens. While all are accepted, the scores say no more about the class than their number
-    does. Only the acceptance of the rounds that get to a position, averaged over their classes,
-    counts.
+    No belief about the class of the round is needed, because scores depend on the class only
+    through the outcomes of the tokens. While all tokens are accepted, the scores carry no more
+    information about the class than the number of tokens. Only the acceptance rate at each position
+    matters, averaged over the rounds that reach the position.
     """
 
     name = "belief"
@@ -30,7 +30,7 @@ class Belief(DraftStoppingMethod):
     complexity = "O(L B P log P) a price, for P pieces of the value"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Solve backwards at rising prices."""
+        """Solve by backward recursion at increasing prices, with increasing accuracy."""
         price = 1.0
         for worthless in REFINEMENTS:
             plan, price, most = best_stopping(

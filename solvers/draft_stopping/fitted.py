@@ -1,9 +1,9 @@
 """Draft stopping from a log: fit a predictor, derive a problem, and replay its plans on held-out
 rounds.
 
-The log is cut by rounds into three parts. One trains the predictor. One gives the distribution of
-its score and how often the token at each position is accepted. The third, to which nothing was
-fitted, is played.
+The rounds of the log are split into three parts. The first part trains the predictor, and the
+second determines the distribution of its scores. Both parts determine the acceptance rate at each
+position. Plans are replayed on the third part, which is not used for fitting.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ FEWEST_ROUNDS = 30
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FittedStopping:
-    """A predictor with its scores, the derived problem, and the held-out rounds.
+    """A trained predictor, the problem derived from its scores, and the held-out rounds.
 
     Parameters
     ----------
     problem
-        One class of rounds, with the acceptance of each position: the classes of easy and hard
-        rounds add nothing.
+        Derived problem, with a single class of rounds and an acceptance rate for each position.
+        Separate classes of easy and hard rounds would not improve the plan.
     predictor, bins
-        The trained predictor, and the bins that turn its probability into a score.
+        Trained predictor, and the bins that convert its probabilities into scores.
     false_accept, false_reject, area
-        On the held-out rounds: how often a first rejection counts as accepted and an accepted token
-        as rejected, where the probability of acceptance is cut at 1/2, and the area under the
-        curve.
+        Accuracy of the predictor on the held-out rounds: the share of first rejections predicted as
+        accepted, the share of accepted tokens predicted as rejected, and the area under the ROC
+        curve. A token is predicted as accepted if its probability of acceptance exceeds 1/2.
     rounds, dropped
-        Rounds used, and those dropped because they drafted less than the longest draft.
+        Number of rounds used, and of rounds dropped because they drafted too few tokens.
     """
 
     problem: DraftStoppingProblem
@@ -70,18 +70,22 @@ class FittedStopping:
     _outcomes: Ints = field(repr=False)
 
     def play(self, plan: DraftStoppingPlan) -> tuple[Ints, Floats]:
-        """Return tokens and seconds of each held-out round under a plan; nothing is drawn."""
+        """Return the tokens and the duration of each held-out round under a plan.
+
+        Durations are in seconds. The replay is deterministic.
+        """
         sizes = np.full(len(self._outcomes), self.problem.max_draft_tokens)
         accepted, drafted = replay(plan, self._scores.ravel(), self._outcomes.ravel(), sizes)
         return 1 + accepted, seconds_of(self.problem, drafted)
 
     def speed(self, plan: DraftStoppingPlan) -> Estimate:
-        """Return the token speed of a plan on the held-out rounds."""
+        """Return the tokens per second of a plan on the held-out rounds."""
         return Estimate.ratio(*self.play(plan))
 
     def gain(self, plan: DraftStoppingPlan, rival: DraftStoppingPlan) -> tuple[float, float, float]:
-        """Return how much faster a plan is than a rival on the held-out rounds, with 95 % limits,
-        rounds paired.
+        """Return the relative speed gain of a plan over a rival, with its 95 % confidence limits.
+
+        Both plans are replayed on the same held-out rounds, and the limits use the paired rounds.
         """
         (mine, my_seconds), (its, its_seconds) = self.play(plan), self.play(rival)
         ours, theirs = float(mine.sum() / my_seconds.sum()), float(its.sum() / its_seconds.sum())
@@ -107,29 +111,29 @@ def fit_stopping(
     bins: int = 8,
     seed: int = 0,
 ) -> FittedStopping:
-    """Fit predictor and problem to a log of rounds.
+    """Fit a predictor to a log of rounds and derive a problem from it.
 
     Parameters
     ----------
     log
-        Drafted tokens, those of a round in order.
+        Log of drafted tokens, ordered within each round.
     draft_seconds_per_token, round_seconds
-        Seconds of a drafted token and of the rest of a round. The latter is one number, or one for
-        each draft length from 0.
+        Duration of drafting one token, and of the rest of a round, in seconds. The latter is a
+        number, or a sequence of numbers by draft length, starting at 0.
     max_draft_tokens
-        Longest draft L; None: what most rounds of the log drafted at least. Rounds that drafted
-        less are dropped.
+        Maximum draft length L. By default, the median draft length of the rounds in the log.
+        Rounds with fewer drafted tokens are dropped.
     predictor
-        ``"logistic"``, ``"perceptron"`` or ``"trees"``.
+        Type of predictor: ``"logistic"``, ``"perceptron"`` or ``"trees"``.
     bins
-        Maximum number of bins of the score.
+        Maximum number of score bins.
     seed
-        Seed of the random split of the log and of the training.
+        Seed for the random split of the log and for the training.
 
     Raises
     ------
     InvalidInput
-        If there are too few rounds that long, or an argument is outside its domain.
+        If too few rounds have `max_draft_tokens` tokens, or an argument is outside its domain.
     MissingDependency
         If scikit-learn is not installed.
     """
@@ -186,7 +190,7 @@ def fit_stopping(
 
 
 def _first(log: DraftLog, lengths: Ints, most: int) -> DraftLog:
-    """Return the first `most` tokens of the rounds that have at least that many."""
+    """Return the first `most` tokens of every round with at least `most` tokens."""
     assert log.rounds is not None
     starts = np.cumsum(lengths) - lengths
     rows = (starts[lengths >= most, None] + np.arange(most)).ravel()

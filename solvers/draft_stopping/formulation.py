@@ -16,10 +16,11 @@ MAX_HISTORIES = 20_000
 
 
 def formulate(problem: DraftStoppingProblem) -> Any:
-    """Return the program as a Pyomo model: how many rounds there are, and after which histories
-    they go on.
+    """Return the program as a Pyomo model.
 
-    The time that they share is that of a round without drafts.
+    The variables are the number of rounds and, for each history of scores, the number of rounds
+    that draft another token after the history. The total time is fixed to the duration of one round
+    without drafts.
 
     Raises
     ------
@@ -43,14 +44,14 @@ def formulate(problem: DraftStoppingProblem) -> Any:
     program.rounds = pyo.Var(domain=pyo.NonNegativeReals)
     program.drafts = pyo.Var(
         program.histories, domain=pyo.NonNegativeReals
-    )  # rounds that go on after a history
+    )  # rounds that draft another token after a history
 
     program.rate = pyo.Objective(
         expr=program.rounds
         + sum(float(gains[t][h]) * program.drafts[t, h] for t, h in program.histories),
         sense=pyo.maximize,
     )
-    # Rounds and their drafts take the time that there is.
+    # The rounds and their drafts use exactly the available time.
     program.second = pyo.Constraint(
         expr=program.rounds
         + sum(
@@ -59,7 +60,7 @@ def formulate(problem: DraftStoppingProblem) -> Any:
         )
         == 1.0
     )
-    # Who drafts after a history has drafted after the one before.
+    # A round that drafts after a history has also drafted after the preceding history.
     program.before = pyo.Constraint(
         program.histories,
         rule=lambda p, t, h: p.drafts[t, h] <= (p.drafts[t - 1, h // bins] if t > 0 else p.rounds),
@@ -68,7 +69,10 @@ def formulate(problem: DraftStoppingProblem) -> Any:
 
 
 def read(problem: DraftStoppingProblem, program: Any, value: Value) -> DraftStoppingPlan:
-    """Return the plan of a program's solution: it goes on where at least half of the rounds do."""
+    """Return the plan that corresponds to a solution of the program.
+
+    The plan drafts another token after a history if more than half of the rounds do.
+    """
     prepared = prepare(problem)
     half = 0.5 * value(program.rounds)
     goes = [

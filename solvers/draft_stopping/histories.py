@@ -1,9 +1,9 @@
-"""The best policy by a backward recursion over all histories of scores. It is exact, and its size
-grows with the number of histories.
+"""Exact optimal policies, computed by backward recursion over all histories of scores.
 
-What is known after a history is the mass of rounds in each class that are still accepted, and of
-those that are not; both follow from the scores alone. The best decision at a price follows
-backwards.
+The state after a history is the probability mass of the rounds without a rejection, by class, and
+the mass of the rounds with a rejection. Both follow from the scores alone. At a given price, the
+best decisions are computed from the longest histories to the shortest. Time and memory grow with
+the number of histories.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from specopt.solvers.drafting.pieces import CLOSE
 
 
 def count_histories(bins: int, most: int) -> float:
-    """Return how many histories there are before the last token, 1 + B + ... + B^(L-1); infinity
-    beyond 2^1000.
+    """Return the number of histories after which a token can be drafted, 1 + B + ... + B^(L-1).
+
+    Numbers beyond about 2^1000 are returned as infinity.
     """
     if most * math.log2(max(bins, 2)) > 1000.0:
         return math.inf
@@ -29,14 +30,16 @@ def count_histories(bins: int, most: int) -> float:
 
 
 def best_policy(prepared: Prepared, check: Callable[[], None]) -> tuple[DraftStoppingPlan, float]:
-    """Return the best policy, and the tokens per round of time that no policy is above.
+    """Return the best policy, and an upper bound on the tokens per unit of time of any policy.
+
+    The unit of time is the duration of a round without drafts.
 
     Parameters
     ----------
     prepared
-        The problem.
+        Arrays of the problem.
     check
-        Called between the steps; raises when there is no time left.
+        Function that is called between the steps and raises when the time is up.
     """
     gains, masses = forwards(prepared, check)
     price = float(prepared.ratio(*prepared.windows(prepared.none_flagged)).max())
@@ -52,7 +55,10 @@ def best_policy(prepared: Prepared, check: Callable[[], None]) -> tuple[DraftSto
 
 
 def forwards(prepared: Prepared, check: Callable[[], None]) -> tuple[list[Floats], ...]:
-    """Return, per number of tokens drafted and history, the gain of another token, and its mass."""
+    """Return the expected gain from another token and the probability mass of each history.
+
+    Both lists contain one array over the histories for each number of drafted tokens.
+    """
     scores = prepared.scores
     alive, rejected = prepared.prior[None, :], np.zeros(1)
     gains, masses = [], []
@@ -76,7 +82,9 @@ def _backwards(
     price: float,
     check: Callable[[], None],
 ) -> tuple[float, np.float64, np.float64, list[Flags]]:
-    """Return the best value at a price, its E[accepted] and E[time], and where it drafts."""
+    """Return the best value at a price, its E[accepted] and E[time], and the histories after which
+    the best policy drafts.
+    """
     goes: list[Flags] = []
     later = [np.zeros(len(gains[-1])) for _ in range(3)]
     for gain, mass, token in zip(gains[::-1], masses[::-1], prepared.times[::-1], strict=True):
@@ -91,7 +99,10 @@ def _backwards(
 
 
 def automaton_of(prepared: Prepared, goes: list[Flags]) -> DraftStoppingPlan:
-    """Return the plan that drafts where `goes` says so, given from the last token to the first."""
+    """Return the plan that drafts after the histories flagged in `goes`.
+
+    `goes` contains one array of flags per token, from the last token to the first.
+    """
     automaton = Automaton()
     nodes = np.full(len(goes[0]) * prepared.scores.bins, STOP)
     for on in goes:

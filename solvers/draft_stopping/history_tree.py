@@ -30,12 +30,12 @@ class HistoryTree(DraftStoppingMethod):
         return count_histories(problem.scores.bins, problem.max_draft_tokens)
 
     def bytes_needed(self, problem: DraftStoppingProblem) -> dict[str, float]:
-        """Return the bytes of the masses after the last token of every history, too."""
+        """Return the required memory, including the masses after the last token of a round."""
         wide = (16.0 + 12.0 * len(problem.rounds)) * problem.scores.bins
         return super().bytes_needed(problem) | {"histories of scores": wide * self.size_of(problem)}
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Decide after every history."""
+        """Compute the best decision after every history."""
         plan, most = best_policy(prepared, budget.check)
         budget.offer(plan)
         return Outcome(

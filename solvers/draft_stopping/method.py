@@ -1,4 +1,4 @@
-"""The base of the methods for `draft-stopping`."""
+"""The base class of the methods for `draft-stopping`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ from specopt.solvers.method import Method, Outcome
 
 @dataclass(frozen=True)
 class DraftStoppingMethod(Method):
-    """Base of the methods for `draft-stopping`."""
+    """Base class of the methods for `draft-stopping`."""
 
     solves = DraftStoppingProblem
 
     def run(self, problem: DraftStoppingProblem, budget: Budget) -> Outcome:
-        """Offer the best fixed window, and the bound of a device that sees rejections; search."""
+        """Offer the best fixed window and a bound, and then search.
+
+        The bound is the rate of a device that observes the class of the round and rejections.
+        """
         prepared = prepare(problem)
         never = prepared.none_flagged
         budget.offer(window_plan(0, never))
@@ -30,13 +33,14 @@ class DraftStoppingMethod(Method):
         return self.search(prepared, budget)
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Solve within a budget that has a first plan."""
+        """Search for a better plan; the budget already holds a plan and a bound."""
         raise NotImplementedError
 
 
 def best_window(prepared: Prepared, flagged: Flags) -> tuple[int, float]:
-    """Return the best window of a rule that stops at flagged scores, and its tokens per round of
-    time.
+    """Return the best window of a rule that stops at flagged scores, and its rate.
+
+    The rate is in tokens per duration of a round without drafts.
     """
     ratios = prepared.ratio(*prepared.windows(flagged))
     window = int(np.argmax(ratios))

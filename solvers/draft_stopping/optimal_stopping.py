@@ -17,7 +17,8 @@ from specopt.solvers.method import Outcome
 class OptimalStopping(DraftStoppingMethod):
     """The best policy for independent acceptance at the mean rate, as in Eq. 7 of paper 1.
 
-    If rounds are easy or hard, long rounds are usually easy, so this rule stops too early in them.
+    If some rounds are easy and others hard, long rounds are usually easy, so this rule stops them
+    too early.
     """
 
     name = "optimal-stopping"
@@ -28,8 +29,8 @@ class OptimalStopping(DraftStoppingMethod):
     complexity = "as belief"
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
-        """Solve backwards at rising prices, with one rate."""
+        """Solve by backward recursion at increasing prices, with a single acceptance rate."""
         rates = np.full(prepared.most, prepared.mean_rate)
         plan, _, _ = best_stopping(rates, prepared.scores, prepared.times, budget.check)
-        # This rule's plan, though another may be better.
+        # Return the plan of this rule, even if the incumbent is better.
         return Outcome(plan=budget.incumbent if plan is None else plan, bound=budget.bound)

@@ -1,10 +1,13 @@
-"""Shared parts of the methods of draft stopping: arrays, rounds of a rule without memory, automata,
-and a bound.
+"""Code shared by the methods of draft stopping: the arrays of a problem, the evaluation of rules
+without memory, plans as automata, and a bound.
 
-Time is counted in rounds without drafts: one that drafts D tokens takes 1 + times[0] + ... +
-times[D - 1] of them. A token's time is less than 0 where a round with it is shorter. The best ratio
-of means is found by Dinkelbach's method: at a price, maximise E[accepted] - price E[time]; the
-ratio of the maximiser is the next price, and prices rise to the optimum.
+The unit of time is the duration of a round without drafts. In this unit, a round that drafts D
+tokens takes 1 + times[0] + ... + times[D - 1]. The time of a token is negative if drafting the
+token makes the round shorter.
+
+Dinkelbach's method finds the best ratio of means. At a given price, it maximises
+E[accepted] - price E[time]. The ratio of the maximiser is the next price, and prices rise to the
+optimum.
 """
 
 from __future__ import annotations
@@ -28,21 +31,21 @@ Flags = Truths
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A problem as arrays.
+    """The arrays of a problem with C classes, B scores and up to L tokens per round.
 
     Parameters
     ----------
     prior
-        Probability of each class, shape (C,); classes that never occur are left out.
+        Probability of each class, shape (C,). Classes that never occur are omitted.
     rates
-        Acceptance by class and position, shape (C, L).
+        Acceptance rates by class and position, shape (C, L).
     scores
-        Distribution of the scores.
+        Distributions of the scores.
     times
-        The time that the token at each position adds to a round, in rounds without drafts, shape
-        (L,).
+        Time that the token at each position adds to a round, relative to a round without drafts,
+        shape (L,).
     seconds
-        Seconds of a round without drafts.
+        Duration of a round without drafts, in seconds.
     """
 
     prior: Floats
@@ -53,18 +56,19 @@ class Prepared:
 
     @property
     def most(self) -> int:
-        """L, the maximum number of draft tokens of a round."""
+        """Maximum number of draft tokens per round, L."""
         return int(self.rates.shape[1])
 
     @property
     def none_flagged(self) -> Flags:
-        """Flags of a rule that stops at no score, shape (B,)."""
+        """Flags of a rule that does not stop at any score, shape (B,)."""
         return np.zeros(self.scores.bins, np.bool_)
 
     @property
     def averaged(self) -> Floats:
-        """Acceptance rate of the tokens that are judged at each position, averaged over classes,
-        shape (L,).
+        """Acceptance rate of the judged tokens at each position, shape (L,).
+
+        The rates are averaged over the classes of the rounds that reach the position.
         """
         reach = self.prior @ np.cumprod(
             np.column_stack([np.ones(len(self.prior)), self.rates]), axis=1
@@ -74,13 +78,13 @@ class Prepared:
 
     @property
     def mean_rate(self) -> float:
-        """The share of accepted tokens among those that are judged in rounds of L tokens."""
+        """Share of accepted tokens among the judged tokens in rounds of L tokens."""
         alive = self.prior @ np.cumprod(self.rates, axis=1)
         return float(alive.sum() / (1.0 + alive[:-1].sum()))
 
     def windows(self, flagged: Flags) -> tuple[Floats, Floats]:
-        """Return E[accepted] and E[time] of a rule that stops at a flagged score, per window 0, 1,
-        ..., L.
+        """Return E[accepted] and E[time] of a rule that stops at flagged scores, for each window
+        0, 1, ..., L.
         """
         on, on_rejected, on_after = (
             float(law[~flagged].sum())
@@ -97,15 +101,16 @@ class Prepared:
         return np.cumsum(accepted), np.cumsum(times)
 
     def ratio(self, accepted: Floats | np.float64, times: Floats | np.float64) -> Floats:
-        """Return tokens per round of time, shape of the arguments."""
+        """Return tokens per unit of time, elementwise."""
         return np.asarray((1.0 + accepted) / (1.0 + times))
 
     def knowing_bound(self) -> float:
-        """Return the rate of a device that sees class and rejections, in tokens per second: no
-        policy gets more.
+        """Return an upper bound on the rate of any policy, in tokens per second.
+
+        The bound is the rate of a device that observes the class of the round and rejections.
         """
         price = 1.0
-        rates = np.vstack([self.rates, np.zeros(self.most)])  # the last: a round with a rejection
+        rates = np.vstack([self.rates, np.zeros(self.most)])  # last row: a round with a rejection
         while True:
             stay, accepted, times = (np.zeros(len(rates)) for _ in range(3))
             for rate, time in zip(rates.T[::-1], self.times[::-1], strict=True):
@@ -122,7 +127,7 @@ class Prepared:
 
 
 def shortest_round(times: Floats) -> float:
-    """Return the shortest time of a round with drafts, in rounds without drafts."""
+    """Return the shortest duration of a round with drafts, relative to a round without drafts."""
     return float((1.0 + np.cumsum(times)).min())
 
 
@@ -146,18 +151,22 @@ def window_plan(window: int, flagged: Flags) -> DraftStoppingPlan:
 
 
 class Automaton:
-    """The nodes of a plan, built from the last to the first. Equal nodes are stored once."""
+    """The nodes of a plan, built from the last token to the first. Equal nodes are stored once."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[int, ...], int] = {}
 
     def node(self, goes: tuple[int, ...]) -> int:
-        """Return the number of the node with these successors, one per score."""
+        """Return the number of the node with the given successors, one per score.
+
+        A new node is added if no node has these successors.
+        """
         return self._numbers.setdefault(goes, len(self._numbers))
 
     def plan(self, start: int) -> DraftStoppingPlan:
-        """Return the plan that starts at a node, with the nodes that it can reach, numbered
-        forwards.
+        """Return the plan that starts at a given node.
+
+        The plan contains only the nodes that can be reached, in the order from first to last token.
         """
         rows = list(self._numbers)
         needed, waiting = {start} - {STOP}, [start] if start != STOP else []

@@ -1,5 +1,7 @@
-"""Replay a plan on recorded rounds: it reads scores until it stops, and yields the tokens accepted
-up to then.
+"""Replay a plan on recorded rounds.
+
+The plan reads the recorded scores until it stops, and the accepted tokens up to that point are
+counted.
 """
 
 from __future__ import annotations
@@ -12,21 +14,23 @@ from specopt.models.fields import Floats, Ints
 
 
 def seconds_of(problem: DraftStoppingProblem, drafted: Ints) -> Floats:
-    """Return the seconds of rounds by the tokens drafted in them."""
+    """Return the durations of rounds, in seconds, given the number of tokens drafted in each."""
     return np.asarray(problem.round_by_length[drafted] + problem.draft_seconds_per_token * drafted)
 
 
 def replay(plan: DraftStoppingPlan, scores: Ints, outcomes: Ints, sizes: Ints) -> tuple[Ints, Ints]:
-    """Return the tokens accepted and drafted in each round; nothing is drawn.
+    """Return the number of accepted and of drafted tokens in each round.
+
+    The replay is deterministic.
 
     Parameters
     ----------
     plan
-        When to stop.
+        Plan that decides when to stop drafting.
     scores, outcomes
-        Score bin and outcome of every recorded token, round behind round.
+        Score bin and outcome of every recorded token, ordered by round and position.
     sizes
-        Tokens of each round: a plan that would draft more ends there.
+        Number of recorded tokens in each round. Drafting ends when they are used up.
     """
     starts = np.cumsum(sizes) - sizes
     node, alive = np.full(len(sizes), plan.start), np.ones(len(sizes), np.bool_)

@@ -1,4 +1,4 @@
-"""Simulate random rounds of a plan, as a Monte Carlo check of the judge."""
+"""Simulate random rounds of a plan, as a Monte Carlo check of the exact evaluation."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ ROUNDS_PER_CALL = 10_000
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class StoppingSimulation(Simulation):
-    """The simulated yield of a plan, together with the judged value.
+    """The simulated performance of a plan, together with its exact rate.
 
-    `estimates` are "tokens_per_second", the ratio of the sums over all rounds, and the accepted and
-    drafted tokens of a round.
+    `estimates` contains "tokens_per_second", which is the ratio of total tokens to total time, and
+    the mean numbers of accepted and drafted tokens per round.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ def simulate(
     replications: int = 100_000,
     callback: Tell | None = None,
 ) -> StoppingSimulation:
-    """Play a plan.
+    """Simulate a plan.
 
     Parameters
     ----------
@@ -49,8 +49,8 @@ def simulate(
     plan
         A feasible plan.
     seed
-        The same seed gives every plan rounds of the same classes, acceptances and scores:
-        differences are paired.
+        Seed of the random numbers. Plans simulated with the same seed share the classes of rounds
+        and the random draws, so their differences are paired.
     replications
         Number of rounds, at least 2.
     callback
@@ -87,7 +87,7 @@ def simulate(
 def _play(
     problem: DraftStoppingProblem, plan: DraftStoppingPlan, count: int, rng: np.random.Generator
 ) -> tuple[Ints, Ints]:
-    """Return accepted and drafted tokens of some rounds."""
+    """Return the number of accepted and of drafted tokens in each of `count` random rounds."""
     scores = problem.scores
     laws = [
         np.cumsum(law) / law.sum()
@@ -95,7 +95,7 @@ def _play(
     ]
     drawn = rng.choice(len(problem.rounds), ROUNDS_PER_CALL, p=problem.probabilities)[
         :count
-    ]  # as in a full call
+    ]  # draw as many as in a full call
     rates = problem.acceptance_rates[drawn]
     node = np.full(count, plan.start)
     alive = np.ones(count, np.bool_)

@@ -1,5 +1,7 @@
-"""The best policy based on a belief about the round, with one acceptance rate per position or one
-for all.
+"""Optimal policies based on the belief that no token of the round has been rejected so far.
+
+The acceptance rate may depend on the position of a token. The value of drafting is a piecewise
+linear function of the belief, and the pieces of this function become the nodes of a plan.
 """
 
 from __future__ import annotations
@@ -15,8 +17,10 @@ from specopt.solvers.draft_stopping.prepare import Automaton, shortest_round
 from specopt.solvers.drafting.pieces import CLOSE, WORTHLESS, Pieces, beliefs_after, solve_pieces
 
 REFINEMENTS = (1e-4, 1e-6, 1e-8, 1e-10, 1e-12)
-"""Tokens of a round that a policy must be worth to be looked at, one solve after the other: plan
-and bound get better, and the plan gets larger."""
+"""Losses of value, in tokens per round, up to which successive solves may drop pieces.
+
+Smaller losses improve the plan and the bound, but enlarge the plan.
+"""
 
 
 def best_stopping(
@@ -28,15 +32,27 @@ def best_stopping(
     price: float = 1.0,
     worthless: float = WORTHLESS,
 ) -> tuple[DraftStoppingPlan | None, float, float]:
-    """Return the policy with the best ratio (1 + E[accepted]) / (1 + E[time]), its ratio, and a
-    bound on all, by Dinkelbach's method: the ratio of the best policy at a price is the next price.
+    """Return the policy with the best ratio (1 + E[accepted]) / (1 + E[time]), its ratio, and an
+    upper bound on the ratio of any policy.
 
-    A policy of more nodes than a plan may have is None.
+    This is Dinkelbach's method: the ratio of the best policy at a price is the next price. The
+    policy is None if it has more nodes than a plan may have.
 
-    `rates` and `times` are by position, shape (L,), times in rounds without drafts; `check` is
-    called now and then and raises when there is no time left. `price` is a ratio that some policy
-    has; that of drafting nothing is 1. Where there are many policies, one must be worth `worthless`
-    tokens of a round to be looked at.
+    Parameters
+    ----------
+    rates
+        Acceptance rate at each position, shape (L,).
+    scores
+        Distributions of the scores.
+    times
+        Time that the token at each position adds, relative to a round without drafts, shape (L,).
+    check
+        Function that is called regularly and raises when the time is up.
+    price
+        Initial price, which must be the ratio of some policy. Drafting nothing has ratio 1.
+    worthless
+        Loss of value, in tokens per round, up to which a piece may be dropped if there are many
+        pieces.
     """
     while True:
         values, lost = solve_pieces(rates, scores, times, price, worthless, check)
@@ -46,17 +62,20 @@ def best_stopping(
             break
         price = found
     above = max(0.0, 1.0 - price + accepted - price * time) + lost
-    # a plan that does not draft has ratio 1
+    # drafting nothing has ratio 1
     bound = max(1.0, price + above / shortest_round(times))
     return _automaton(rates, scores, values), price, bound
 
 
 def _automaton(rates: Floats, scores: Scores, values: list[Pieces]) -> DraftStoppingPlan | None:
-    """Return the plan whose nodes are the pieces that can be come to, unless they are too many."""
+    """Return the plan whose nodes are the reachable pieces of the values.
+
+    The result is None if there are too many nodes.
+    """
     needed = [np.array([len(values[0].starts) - 1])]
     goes = []
     for k, rate in enumerate(rates.tolist()):
-        drafting = needed[-1][needed[-1] > 0]  # piece 0 is to stop
+        drafting = needed[-1][needed[-1] > 0]  # piece 0 means stopping
         inside = values[k].inside[drafting]
         goes.append(
             values[k + 1]

@@ -1,9 +1,10 @@
-"""Draft control, token by token: iterations of a policy over the Markov channel, and tabular double
-Q-learning on them.
+"""Kernels that simulate draft control token by token: play a policy over the Markov channel, and
+learn from the iterations by tabular double Q-learning.
 
-``cumulative`` has the rows of the transition matrix summed up, ``first`` the same of the
-distribution of the first state. The draws of iteration i of replication r depend on (key, r, i) and
-on nothing else: policies that are simulated with one key meet the same channel and the same luck.
+``cumulative`` contains the cumulative sums of the rows of the transition matrix, and ``first`` the
+cumulative sums of the initial distribution. The draws of iteration i of replication r depend only
+on (key, r, i). Policies simulated with the same key therefore share the channel and the random
+draws.
 """
 
 import numpy as np
@@ -21,10 +22,14 @@ Actions = record(
     low="i8",
     high="i8",
 )
-"""What an iteration yields and takes in state s, with resolution r: acceptance rates [s, r] and
-seconds of one more draft, uplink included [s, r]. Seconds to verify by the number of drafts, of the
-token sent down [s], and of a bit of the count of accepted drafts [s]. The shortest and the longest
-draft."""
+"""The acceptance rates and durations of iterations, by state s and resolution index r.
+
+``rates`` [s, r] are acceptance rates, and ``per_draft`` [s, r] is the time to draft and send one
+more token. ``verify`` is the verification time by number of drafts. ``fixed`` [s] is the time to
+send the server's token on the downlink, and ``per_count_bit`` [s] the time to send one bit of the
+number of accepted drafts. ``low`` and ``high`` are the minimum and maximum draft length. All times
+are in seconds.
+"""
 
 
 @helper
@@ -39,7 +44,9 @@ def bit_length(n):
 
 @helper
 def seconds_of(actions, s, r, n):
-    """Return the seconds of an iteration of state s with n drafts at resolution r."""
+    """Return the duration of an iteration in state s with n drafts at resolution index r, in
+    seconds.
+    """
     return (
         actions.verify[n]
         + actions.fixed[s]
@@ -49,9 +56,11 @@ def seconds_of(actions, s, r, n):
 
 
 Policy = record("Policy", lengths="i8[::1]", indices="i8[::1]", adaptive="b1", start="i8")
-"""Draft length and resolution index per state; or, adaptive, the first length. The next one is one
-more if all drafts were accepted, else the number accepted, at least one, within the actions'
-range.
+"""A policy: the draft length and the resolution index for each state.
+
+If ``adaptive`` is true, ``start`` is the first length and ``lengths`` is not used. The next length
+is larger by one if all drafts were accepted. Otherwise it is the number of accepted drafts, but at
+least one. It is clipped to the range of draft lengths.
 """
 
 Learning = record(
@@ -65,22 +74,25 @@ Learning = record(
     explore_to="f8",
     forget="f8",
 )
-"""The actions to choose from; whether the reward is N - rho T, else it is N / T (Eq. 13). rho is
-the tokens over the seconds of greedy steps, of which every step forgets the share `forget`. Then
-the discount; the power of visits that divides a step; the chance to explore, linear over the steps
-of a call."""
+"""The settings of a learning call.
+
+``lengths`` and ``indices`` define the actions. The reward is N - rho T if ``per_time`` is true, and
+N / T otherwise (Eq. 13). Here rho is the ratio of tokens to seconds over greedy steps, and
+each greedy step discards the share ``forget`` of both running sums. The k-th update of a value has
+step size k ** -step_power. The exploration probability is linear over the steps of a call.
+"""
 
 Learned = record(
     "Learned", values="f8[:, :, ::1]", seen="i8[:, :, ::1]", tokens_and_seconds="f8[::1]"
 )
-"""Both tables of values by state and action, how often each entry was updated, and the running sums
-behind rho.
+"""Both tables of values by state and action, the number of updates of each entry, and the running
+sums of tokens and seconds that define rho.
 """
 
 
 @helper
 def accepted_of(stream, rate, length):
-    """Return how many drafts are accepted before the first rejection, one draw each."""
+    """Return the number of drafts accepted before the first rejection, using one draw per draft."""
     count = 0
     while count < length and uniform(stream + np.uint64(count + 1) * GOLDEN) < rate:
         count += 1
@@ -105,11 +117,12 @@ def play(
     seconds,
     visits,
 ):
-    """Play replications from `offset` on: `warm_up` iterations that do not count, then at least
-    `iterations` more.
+    """Simulate replications, numbered from `offset`.
 
-    They go on until they have `least_tokens` tokens (Eq. 11). Filled per replication: counts
-    (tokens, drafts), seconds, and the visits of every state.
+    Each replication runs `warm_up` uncounted iterations and then at least `iterations` counted
+    iterations. It continues until it has at least `least_tokens` tokens (Eq. 11). The function
+    fills in the counts (tokens, drafts), the duration in seconds and the visits to each state, by
+    replication.
     """
     for r in range(len(seconds)):
         run = mixed(key + np.uint64(offset + r + 1) * GOLDEN)
@@ -139,7 +152,7 @@ def play(
 
 @helper
 def best_action(first, second):
-    """Return the action of largest sum of both tables' rows; the lowest index of equal ones."""
+    """Return the action with the largest sum of both rows; ties go to the lowest index."""
     best = 0
     for k in range(len(first)):
         if first[k] + second[k] > first[best] + second[best]:
@@ -149,14 +162,15 @@ def best_action(first, second):
 
 @kernel("void(Actions, f8[:, ::1], Learning, u8, i8, i8, i8, Learned)")
 def learn(actions, cumulative, learning, key, done, steps, state, learned):
-    """Take `steps` steps of double Q-learning from a state, after `done` earlier ones; what is
-    learned is updated.
+    """Perform `steps` steps of double Q-learning from `state`, after `done` earlier steps.
+
+    The function updates `learned` in place.
     """
     choices = len(learning.lengths)
     running = learned.tokens_and_seconds
     for k in range(steps):
         stream = mixed(key + np.uint64(done + k + 1) * GOLDEN)
-        luck = mixed(stream ^ np.uint64(0xD1B54A32D192ED03))  # apart from the draws of the drafts
+        luck = mixed(stream ^ np.uint64(0xD1B54A32D192ED03))  # independent of the draft draws
         explore = learning.explore_from + (learning.explore_to - learning.explore_from) * k / steps
         greedy = uniform(luck + GOLDEN) >= explore
         if greedy:
