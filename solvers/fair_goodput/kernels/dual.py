@@ -1,7 +1,7 @@
 """Fair goodput (paper 5): the demand for draft tokens at a price, and bounds that a price proves.
 
-Notation: a is the acceptance rate, L = log a (-inf for a = 0), w the weight, g the fairness, s the
-mean number of draft tokens in [lo, hi], and x = f(s) the goodput. The function f interpolates
+Notation: a is the acceptance rate, L = log a (-inf for a = 0), w the weight and g the fairness. The
+mean number of draft tokens is s in [lo, hi], and x = f(s) is the goodput. The function f interpolates
 mu(n) = (1 - a^(n+1)) / (1 - a) linearly between the integers.
 
 At a price `lam` per token, the best s of a client maximises w U(f(s)) - lam s. Either the best s is

@@ -473,7 +473,7 @@ def simulate(scheduling, world, facts, counts, key, first, checkpoints, record, 
         run = mixed(key + np.uint64(first + r + 1) * GOLDEN)
         other = mixed(
             run ^ np.uint64(0x5851F42D4C957F2D)
-        )  # stream of the regimes and random allocations
+        )  # for regimes and random allocations
         known, counted = facts.copy(), counts.copy()
         sums[:] = 0.0
         for i in range(n):
