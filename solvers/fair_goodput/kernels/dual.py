@@ -1,8 +1,8 @@
 """Fair goodput (paper 5): the demand for draft tokens at a price, and bounds that a price proves.
 
 Notation: a is the acceptance rate, L = log a (-inf for a = 0), w the weight and g the fairness. The
-mean number of draft tokens is s in [lo, hi], and x = f(s) is the goodput. The function f interpolates
-mu(n) = (1 - a^(n+1)) / (1 - a) linearly between the integers.
+mean number of draft tokens is s in [lo, hi], and x = f(s) is the goodput. The function f
+interpolates mu(n) = (1 - a^(n+1)) / (1 - a) linearly between the integers.
 
 At a price `lam` per token, the best s of a client maximises w U(f(s)) - lam s. Either the best s is
 an integer, or w a^n x^-g = lam on the segment from mu(n-1) to mu(n).

@@ -471,9 +471,7 @@ def simulate(scheduling, world, facts, counts, key, first, checkpoints, record, 
     sums = np.empty((2, n))
     for r in range(len(expected)):
         run = mixed(key + np.uint64(first + r + 1) * GOLDEN)
-        other = mixed(
-            run ^ np.uint64(0x5851F42D4C957F2D)
-        )  # for regimes and random allocations
+        other = mixed(run ^ np.uint64(0x5851F42D4C957F2D))  # for regimes and random allocations
         known, counted = facts.copy(), counts.copy()
         sums[:] = 0.0
         for i in range(n):
