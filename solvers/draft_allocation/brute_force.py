@@ -1,5 +1,6 @@
-"""Brute force: enumerate every allocation within budget and caps. The other methods are tested
-against it, because it makes no assumptions.
+"""Brute force: enumerate every allocation within the budget and caps.
+
+The other methods are tested against this one, because enumeration makes no assumptions.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ ALLOCATIONS_PER_CHECK = 4096
 
 @dataclass(frozen=True)
 class BruteForceAllocation(DraftAllocationMethod):
-    """Enumerate all allocations."""
+    """Enumerate all allocations and return the best."""
 
     name = "brute-force"
     exact = True
@@ -36,7 +37,7 @@ class BruteForceAllocation(DraftAllocationMethod):
         return allocations(problem.caps.tolist(), problem.budget_tokens, self.max_size)
 
     def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
-        """Enumerate."""
+        """Enumerate all allocations and keep the best."""
         offer_first_plan(problem, budget)
         values = [
             list(accumulate(weight * rate**n for n in range(cap + 1)))
@@ -60,13 +61,14 @@ class BruteForceAllocation(DraftAllocationMethod):
 
 
 def allocations(caps: list[int], budget: int, enough: int) -> float:
-    """Return the number of allocations within caps and budget, or infinity if there are more than
-    `enough`.
+    """Count the allocations within the caps and the budget.
+
+    Return infinity if there are more than `enough`.
     """
-    ways = [1]  # ways[t]: allocations of t tokens to the clients so far
+    ways = [1]  # ways[t]: number of allocations of t tokens to the clients so far
     for cap in filter(None, caps):
         if cap >= enough:
-            return math.inf  # one client alone has more
+            return math.inf  # this client alone has more than `enough` lengths
         sums = list(accumulate(ways + [0] * cap))
         fewer = [0] * (cap + 1) + sums
         ways = [many - few for many, few in zip(sums, fewer, strict=False)][: budget + 1]
@@ -78,8 +80,9 @@ def allocations(caps: list[int], budget: int, enough: int) -> float:
 def enumerate_allocations(
     values: list[list[float]], budget: int
 ) -> Iterator[tuple[float, tuple[int, ...]]]:
-    """Yield the value of every allocation within the budget, and the allocation; values[i][S] is
-    the value of S drafts of client i.
+    """Yield every allocation within the budget as a pair (value, draft tokens per client).
+
+    values[i][S] is the value of S draft tokens of client i.
     """
     last = len(values) - 1
     stack: list[tuple[int, int, float, tuple[int, ...]]] = [(0, budget, 0.0, ())]

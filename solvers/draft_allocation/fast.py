@@ -1,4 +1,4 @@
-"""One round's allocation as a bare compiled call, for a controller that makes it every round.
+"""Allocation of one round in a single compiled call, for controllers that allocate every round.
 
 >>> import numpy as np
 >>> from specopt.solvers.draft_allocation import fast
@@ -9,8 +9,8 @@
 >>> out
 array([5, 0, 3])
 
-The arrays belong to the caller and are prepared once: C-contiguous, float64 and int64, and not
-checked again. With N = 8 and C = 20 a call takes about a microsecond.
+The caller owns the arrays and prepares them once. They must be C-contiguous float64 and int64
+arrays; their values are not checked. With N = 8 and C = 20, a call takes about a microsecond.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ _NO_CAPS = np.empty(0, np.int64)
 def allocate(
     weights: Floats, acceptance_rates: Floats, budget: int, caps: Ints | None, out: Ints
 ) -> int:
-    """Write the optimal drafts of each client (paper 5, Eq. 5) to `out` and return their sum.
+    """Write the optimal number of draft tokens per client (paper 5, Eq. 5) to `out`.
+
+    Return the sum of these numbers.
 
     Parameters
     ----------
     weights, acceptance_rates
-        Per client: w_i >= 0 and a_i in [0, 1), finite. With weights that are the gradient of a
-        utility this is one step of gradient scheduling.
+        Weight w_i >= 0 and acceptance rate a_i in [0, 1) per client, all finite. If the weights
+        are the gradient of a utility, the call is one step of gradient scheduling.
     budget
-        C >= 0, the drafted tokens that the server verifies in one round.
+        Maximum number C >= 0 of draft tokens that the server verifies in one round.
     caps
         Maximum number of draft tokens of each client; None if only the budget limits them.
     out
-        Array that receives the drafts of each client. Tokens that add nothing stay unused; ties go
-        to the lower index.
+        Array that receives the number of draft tokens per client. Tokens that add no value stay
+        unused; ties go to the lower index.
 
     Raises
     ------
     ValueError
         If the arrays differ in length.
     TypeError
-        If they are not contiguous, or of other types.
+        If an array is not contiguous or has the wrong type.
     """
     return _kernel()(weights, acceptance_rates, budget, _NO_CAPS if caps is None else caps, out)
 
 
 def warm_up() -> None:
-    """Load the kernel, which compiles it on a fresh machine, so that the first call of `allocate`
-    need not.
-    """
+    """Load the kernel, compiling it if it is not cached, so that the first `allocate` is fast."""
     _kernel()
 
 

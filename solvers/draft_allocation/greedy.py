@@ -1,4 +1,4 @@
-"""The largest marginals, taken one token after the other."""
+"""The method `greedy`: allocate one token at a time, always with the largest marginal."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ TOKENS_PER_CHECK = 4096
 def take_largest(
     problem: DraftAllocationProblem, drafts: list[int], tokens: int, check: Callable[[], None]
 ) -> None:
-    """Add tokens to `drafts`, which is all zeros, the largest marginal first, as long as they add
-    anything.
+    """Add up to `tokens` tokens to `drafts` in place, in order of decreasing marginal.
+
+    On entry `drafts` must be all zeros. Tokens that add no value are not allocated.
     """
     weights: list[float] = scaled(problem.weights).tolist()
     rates: list[float] = problem.acceptance_rates.tolist()
@@ -53,11 +54,10 @@ def take_largest(
 
 @dataclass(frozen=True)
 class Greedy(DraftAllocationMethod):
-    """Take the largest next marginal C times from a heap, with ties going to the lower client
-    index.
+    """Take the largest next marginal from a heap C times; ties go to the lower client index.
 
-    Exact, because the marginals w_i a_i^n of a client never increase in n: when the heap's top is
-    taken, no token that is still to come, of any client, adds more.
+    The method is exact because the marginals w_i a_i^n of a client never increase with n. When the
+    top of the heap is taken, no remaining token of any client therefore adds more.
     """
 
     name = "greedy"
@@ -67,7 +67,7 @@ class Greedy(DraftAllocationMethod):
     complexity = "O(N + C log N)"
 
     def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
-        """Take tokens until the budget is spent or none adds anything."""
+        """Allocate tokens until the budget is spent or no token adds value."""
         offer_first_plan(problem, budget)
         drafts = [0] * problem.clients
         try:

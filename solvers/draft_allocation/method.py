@@ -1,11 +1,11 @@
-"""Functions that the methods of draft allocation share: a plan to start from, scaled weights, and
-the certificate.
+"""Functions shared by the methods of draft allocation: the initial plan, scaled weights and the
+certificate of optimality.
 
 Token n = 1, 2, ... of client i adds w_i a_i^n to the objective. A client's marginals never
-increase, so the C largest of all clients' marginals form a plan, and no plan within the budget can
-gather more: taking them is optimal. The smallest marginal taken (or 0 if tokens are left) is an
-optimal Lagrange multiplier of the budget. This proves it: sum_i max_S (w_i mu_i(S) - price S) +
-price C bounds every plan, and this plan attains it.
+increase, so the C largest marginals of all clients form a feasible plan. No plan within the budget
+can have a larger sum, so this plan is optimal. The smallest marginal taken (or 0 if tokens are
+left) is an optimal Lagrange multiplier of the budget. The proof is the upper bound
+sum_i max_S (w_i mu_i(S) - price S) + price C on every plan, which this plan attains.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.method import Method, Outcome
 
 SMALLEST = 2.2250738585072014e-308
-"""Marginals below this, of weights scaled by `scaled`, count as nothing: floating point has no full
-precision there.
+"""Marginals below this value, with weights scaled by `scaled`, count as zero, because smaller
+floating-point numbers lack full precision.
 """
 
 
 @dataclass(frozen=True)
 class DraftAllocationMethod(Method):
-    """Base of the methods for `draft-allocation`."""
+    """Base class of the methods for `draft-allocation`."""
 
     solves = DraftAllocationProblem
     size_unit = "clients"
@@ -40,15 +40,19 @@ class DraftAllocationMethod(Method):
 
 
 def offer_first_plan(problem: DraftAllocationProblem, budget: Budget) -> None:
-    """Offer the plan without drafts, which is always feasible, and a bound that needs no search."""
+    """Offer the plan without drafts, which is always feasible, and a bound that needs no search.
+
+    The bound is the Lagrangian bound at price 0.
+    """
     budget.offer(DraftAllocationPlan(draft_tokens=np.zeros(problem.clients, np.int64)))
     budget.improve_bound(lagrangian_bound(problem, 0.0))
     budget.check()
 
 
 def certify(problem: DraftAllocationProblem, draft_tokens: Ints, budget: Budget) -> Outcome:
-    """Return the outcome of an allocation that takes the largest marginals, with the bound at its
-    price.
+    """Return the outcome of an allocation that takes the largest marginals.
+
+    The outcome includes the Lagrangian bound at the price of the allocation.
     """
     plan = DraftAllocationPlan(draft_tokens=draft_tokens)
     budget.offer(plan)
@@ -61,14 +65,12 @@ def certify(problem: DraftAllocationProblem, draft_tokens: Ints, budget: Budget)
 
 
 def scaled(weights: Floats) -> Floats:
-    """Return weights times a power of two, exactly, so that the largest is in [1/2, 1)."""
+    """Scale the weights exactly, by a power of two, so that the largest is in [1/2, 1)."""
     return np.ldexp(weights, -math.frexp(float(weights.max()))[1])
 
 
 def price_of(problem: DraftAllocationProblem, draft_tokens: Ints) -> float:
-    """Return the value of the last token of an allocation, the smallest marginal of all; 0 if
-    tokens are left.
-    """
+    """Return the smallest marginal in an allocation, or 0 if tokens are left."""
     drafting = draft_tokens > 0
     if int(draft_tokens.sum()) < problem.budget_tokens or not drafting.any():
         return 0.0
@@ -78,16 +80,16 @@ def price_of(problem: DraftAllocationProblem, draft_tokens: Ints) -> float:
 
 
 def lagrangian_bound(problem: DraftAllocationProblem, price: float) -> float:
-    """Return sum_i max_S (w_i mu_i(S) - price S) + price C over S within the caps: no plan has more
-    (to rounding).
+    """Return an upper bound on the value of every plan, up to rounding.
 
-    Client i maximises by its marginals above the price: S = floor(log(price / w_i) / log a_i). A
-    count that is off by rounding has a marginal equal to the price to rounding, and changes the
-    maximum by less than that.
+    The bound is sum_i max_S (w_i mu_i(S) - price S) + price C, with S within the caps. The maximum
+    of client i takes all marginals above the price: S = floor(log(price / w_i) / log a_i). If
+    rounding changes S, the marginal in question equals the price up to rounding, so the maximum
+    changes by less than the rounding error.
     """
     w, a, most = problem.weights, problem.acceptance_rates, problem.caps
     with np.errstate(all="ignore"):
-        # the quotient first: logarithms of similar size cancel
+        # divide before taking the logarithm: a difference of similar logarithms loses digits
         count = np.floor(np.log(price / w) / np.log(a))
         chosen = np.clip(np.where(w * a > price, count, 0.0), 0.0, most).astype(np.int64)
     unused: int = problem.budget_tokens - sum(chosen.tolist())

@@ -1,8 +1,8 @@
 """A readable reference for Eq. 5 of paper 5: an integer program stated in Pyomo and solved by
 HiGHS.
 
-Every client chooses one draft length, and the value of each length is data: nothing is assumed
-about the shape of mu_i, so it checks the methods that use its concavity.
+Every client chooses one draft length, and the value of each length is input data. The program
+assumes nothing about the shape of mu_i, so it can check the methods that rely on concavity.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from specopt.solvers.method import Outcome
 from specopt.solvers.pyomo_program import ByProgram, run_program
 
 UNITS = 1e4
-"""The value of the plan without drafts in the program's own unit: the tolerances of HiGHS are
-absolute.
+"""Value of the plan without drafts, in the unit of the program. The objective is scaled because the
+tolerances of HiGHS are absolute.
 """
 
 
@@ -36,7 +36,7 @@ class MilpAllocation(ByProgram, DraftAllocationMethod):
     size_unit = "pairs of client and draft length"
 
     def size_of(self, problem: DraftAllocationProblem) -> float:
-        """Return the number of binaries."""
+        """Return the number of binary variables."""
         lengths: int = sum(problem.caps.tolist())
         return lengths + problem.clients
 
@@ -63,7 +63,7 @@ def formulate(problem: DraftAllocationProblem) -> Any:
     program.unit = unit = float(problem.weights.sum()) / UNITS or 1.0
     program.offset = 0.0
     caps = problem.caps.tolist()
-    # w mu(S) for S = 0, 1, ..., added up term by term
+    # w mu(S) for S = 0, 1, ..., summed term by term
     value = [
         float(weight) / unit * np.cumsum(float(rate) ** np.arange(cap + 1.0))
         for weight, rate, cap in zip(problem.weights, problem.acceptance_rates, caps, strict=True)
@@ -72,13 +72,13 @@ def formulate(problem: DraftAllocationProblem) -> Any:
     program.lengths = pyo.Set(
         initialize=[(i, S) for i in program.clients for S in range(caps[i] + 1)]
     )
-    program.drafts = pyo.Var(program.lengths, domain=pyo.Binary)  # client i drafts S tokens
+    program.drafts = pyo.Var(program.lengths, domain=pyo.Binary)  # 1 if client i drafts S tokens
 
     program.worth = pyo.Objective(
         expr=sum(float(value[i][S]) * program.drafts[i, S] for i, S in program.lengths),
         sense=pyo.maximize,
     )
-    # Every client has one draft length.
+    # Every client has exactly one draft length.
     program.one = pyo.Constraint(
         program.clients, rule=lambda p, i: sum(p.drafts[i, S] for S in range(caps[i] + 1)) == 1
     )
@@ -90,7 +90,7 @@ def formulate(problem: DraftAllocationProblem) -> Any:
 
 
 def read(problem: DraftAllocationProblem, program: Any, value: Value) -> DraftAllocationPlan:
-    """Return the plan of a program's solution."""
+    """Return the plan that a solution of the program represents."""
     drafts = np.zeros(problem.clients, np.int64)
     for client, length in program.lengths:
         if value(program.drafts[client, length]) > 0.5:

@@ -14,14 +14,13 @@ from specopt.solvers.method import Outcome
 
 @dataclass(frozen=True)
 class WaterLevel(DraftAllocationMethod):
-    """Find the level that C marginals exceed by Newton's method, then correct for rounding by a few
-    tokens.
+    """Find the level that about C marginals exceed with Newton's method, then correct the count.
 
-    Exact: client i has floor(log(level / w_i) / log a_i) marginals above a level, and whatever is
-    above a level comes first in the order in which `greedy` takes tokens, however rough the level.
-    Counts that rounding could change are settled by comparing products. A heap then adds or takes
-    away the tokens by which the sum misses the budget. The plan is the plan of `greedy`, ties
-    included; see `specopt.solvers.draft_allocation.fast` for a bare call.
+    Client i has floor(log(level / w_i) / log a_i) marginals above a level. However rough the level
+    is, `greedy` would allocate these tokens before all others, so the method is exact. Counts that
+    rounding could change are decided by comparing products. A heap then adds the missing tokens or
+    removes the excess. The plan equals the plan of `greedy`, including ties. For a direct compiled
+    call, see `specopt.solvers.draft_allocation.fast`.
     """
 
     name = "water-level"
@@ -31,7 +30,7 @@ class WaterLevel(DraftAllocationMethod):
     complexity = "O(N log N), whatever the budget"
 
     def run(self, problem: DraftAllocationProblem, budget: Budget) -> Outcome:
-        """Make one compiled call."""
+        """Compute the allocation with one call of the compiled kernel."""
         offer_first_plan(problem, budget)
         kernels = budget.load("draft_allocation.water_level")
         drafts = np.empty(problem.clients, np.int64)

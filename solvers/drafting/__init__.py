@@ -1,3 +1,3 @@
-"""Policies that decide token by token whether to draft on (paper 2, Sec. 4.1), and the predictors
-behind them.
+"""Policies that decide after every token whether to continue drafting (paper 2, Sec. 4.1), and the
+rejection predictors that they use.
 """

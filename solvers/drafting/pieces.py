@@ -1,15 +1,18 @@
-"""What drafting on is worth, as a function of the belief that no token was rejected: convex,
-piecewise linear, exact.
+"""The exact value of continuing to draft, a convex piecewise linear function of the belief.
 
-For one price of time, only the belief pi counts: the probability that all tokens so far are
-accepted, given every score read. The token drafted next adds the belief after it to E[accepted],
-whatever came before. So a backward recursion on (position, belief) is exact, also where acceptance
-differs from position to position. The value of going on is the maximum over plans of their
-values with no rejection so far and with one; nothing is put on a grid. Either it is not positive at
-belief 0, or a plan that reads no score makes rounds shorter there, as it does at every belief, and
-no round stops. Hence one threshold per position is the whole policy, and each piece is a node of
-it. Where pieces become many, plans that are worth next to nothing are dropped: the rest is the
-value of a real policy, and the sum of the losses is the gap.
+The belief pi is the probability that all tokens so far are accepted, given all scores read. For a
+fixed price of time, the value depends on the past only through pi. The next token adds the belief
+after that token to E[accepted]. A backward recursion on (position, belief) is therefore exact, even
+if acceptance differs between positions.
+
+Each plan has a value without a rejection so far and a value after a rejection, and is linear in the
+belief between the two. The value of continuing is the maximum over all plans, computed without a
+grid. In general this value is not positive at belief 0. Otherwise, a plan that reads no score
+shortens rounds at belief 0, and so at every belief, and no round stops. Hence the policy is fully
+described by one threshold per position. Each linear piece is a node of the policy.
+
+If the number of pieces becomes large, plans of negligible value are dropped. The remaining function
+is still the value of a feasible policy, and the sum of the losses is the optimality gap.
 """
 
 from __future__ import annotations
@@ -23,22 +26,22 @@ from specopt.models.drafting import Scores
 from specopt.models.fields import Floats, Ints
 
 EXACT_PIECES = 256
-"""Number of pieces up to which nothing is dropped."""
+"""Number of pieces up to which no plan is dropped."""
 
 WORTHLESS = 1e-7
-"""Tokens of a round that a plan must be worth to be kept where pieces are many."""
+"""Minimum gain of a plan, in tokens per round, for the plan to be kept if there are many pieces."""
 
 CLOSE = 1e-13
-"""Relative rise of a price that is none, to rounding."""
+"""Relative increase of a price below which the increase is attributed to rounding."""
 
 MAX_ENTRIES = 2_000_000
-"""Pieces times scores beyond which plans are dropped whatever they are worth, so that memory is
-bounded.
+"""Number of pieces times scores beyond which plans are dropped whatever their value, to bound the
+memory use.
 """
 
 
 def beliefs_after(scores: Scores, score: int, rate: float, beliefs: Floats) -> Floats:
-    """Return the beliefs after one more token with this score."""
+    """Return the updated beliefs after one more token with this score."""
     good = (rate * scores.accepted[score]) * beliefs
     bad = ((1.0 - rate) * scores.first_rejection[score]) * beliefs + scores.after[score] * (
         1.0 - beliefs
@@ -51,9 +54,10 @@ def beliefs_after(scores: Scores, score: int, rate: float, beliefs: Floats) -> F
 class Pieces:
     """A convex piecewise linear function of the belief on [0, 1].
 
-    Piece i holds from `starts[i]` on; `inside[i]` is a belief in it. Its plan accepts `accepted[i]`
-    more tokens if none is rejected so far (0 otherwise) and takes the time `time[i]`, or
-    `time_after[i]` if one is. The first piece of a value is to stop.
+    Piece i starts at the belief `starts[i]` and contains the belief `inside[i]`. If no token is
+    rejected so far, the plan of piece i accepts `accepted[i]` more tokens in expectation and takes
+    the time `time[i]`. After a rejection, the plan accepts no more tokens and takes the time
+    `time_after[i]`. The first piece of a value function is to stop.
     """
 
     starts: Floats
@@ -66,7 +70,7 @@ class Pieces:
         return Pieces(*(getattr(self, name)[which] for name in self.__dataclass_fields__))
 
     def at(self, beliefs: Floats) -> Ints:
-        """Return the piece of each belief."""
+        """Return the index of the piece that contains each belief."""
         return np.asarray(np.searchsorted(self.starts, beliefs, side="right") - 1, np.int64)
 
 
@@ -81,12 +85,12 @@ def solve_pieces(
     worthless: float,
     check: Callable[[], None],
 ) -> tuple[list[Pieces], float]:
-    """Return the value before each token and after the last, and the loss.
+    """Return the value functions before each token and after the last one, and the total loss.
 
-    `rates` are by position, and so are `times`, what each token adds to a round, in rounds without
-    drafts, shape (L,); `price` is in accepted tokens that such a round must be worth. Where pieces
-    are many a plan must be worth `worthless` tokens of a round to be kept. `check` raises when
-    there is no time left.
+    `rates` and `times` have shape (L,). They contain the acceptance rate and the duration of the
+    token at each position; the unit of time is a round without drafts. `price` is the price of this
+    unit in accepted tokens. If there are many pieces, a plan is kept only if it gains more than
+    `worthless` tokens per round. `check` raises an exception if the time limit is exceeded.
     """
     values, lost = [_STOP], 0.0
     for rate, time in zip(rates.tolist()[::-1], times.tolist()[::-1], strict=True):
@@ -101,12 +105,13 @@ def solve_pieces(
 def _go_on(
     rate: float, time: float, scores: Scores, value: Pieces, check: Callable[[], None]
 ) -> Pieces:
-    """Return the value of drafting one token and going on as `value` says, before the price is
-    known.
+    """Return the pieces of drafting one token and then following `value`.
+
+    The price of time is not applied here.
     """
     u, v, w = rate * scores.accepted, (1.0 - rate) * scores.first_rejection, scores.after
     knots = value.starts[1:]
-    # the belief after bin s reaches knot b at pi = b w / (u - b (u + v - w))
+    # the belief after bin s equals the breakpoint b at pi = b w / (u - b (u + v - w))
     top = knots[None, :] * w[:, None]
     bottom = u[:, None] - knots[None, :] * (u + v - w)[:, None]
     inside = (bottom > 0.0) & (top > 0.0) & (top < bottom)
@@ -124,7 +129,7 @@ def _go_on(
 
 
 def _or_stop(going: Pieces, price: float) -> Pieces:
-    """Return the value of doing the better: to stop, up to a belief, or to go on."""
+    """Return the value of the better choice: stop below a threshold belief, continue above it."""
     ends = np.append(going.starts[1:], 1.0)
     at_zero = -price * going.time_after
     slope = going.accepted - price * going.time - at_zero
@@ -148,15 +153,18 @@ def _or_stop(going: Pieces, price: float) -> Pieces:
 def _without_worthless(
     value: Pieces, price: float, worthless: float, most: int, check: Callable[[], None]
 ) -> tuple[Pieces, float]:
-    """Drop every other piece while pieces are many and lose little; return the most that this loses
-    anywhere.
+    """Drop pieces of negligible value while there are more than `EXACT_PIECES`.
+
+    Each pass drops those of every second piece that lose at most `worthless`. If there are none and
+    the number of pieces exceeds `most`, this threshold is raised. Return the remaining pieces and
+    an upper bound on the loss at any belief.
     """
     lost = 0.0
     while len(value.starts) > EXACT_PIECES:
         check()
         at_zero = -price * value.time_after
         slope = value.accepted - price * value.time - at_zero
-        i = np.arange(1, len(value.starts) - 1, 2)  # the neighbours of each stay
+        i = np.arange(1, len(value.starts) - 1, 2)  # the neighbours of each of these pieces stay
         steeper = slope[i + 1] - slope[i - 1]
         crossing = np.divide(
             at_zero[i - 1] - at_zero[i + 1],

@@ -1,9 +1,9 @@
-"""Rejection predictors trained on logged tokens: logistic regression, a small perceptron, boosted
+"""Rejection predictors trained on logged tokens: logistic regression, a small perceptron or boosted
 trees.
 
-They are trained on accepted tokens and first rejections only, because the verifier judges nothing
-behind those (paper 2, App. B). The token speed that follows (`draft-stopping`) shows how good they
-are.
+The predictors are trained on accepted tokens and first rejections only, because the verifier does
+not judge the tokens after a first rejection (paper 2, App. B). Their quality is measured by the
+resulting token speed (`draft-stopping`).
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ Kind = Literal["logistic", "perceptron", "trees"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RejectionPredictor:
-    """A trained predictor: features in, probability of acceptance out.
+    """A trained predictor that maps the features of a token to its probability of acceptance.
 
     Parameters
     ----------
     kind
-        ``"logistic"``, ``"perceptron"`` or ``"trees"``.
+        Kind of model: ``"logistic"``, ``"perceptron"`` or ``"trees"``.
     features
-        Names of the features, in order.
+        Names of the features, in column order.
     model
-        The scikit-learn estimator.
+        Fitted scikit-learn estimator.
     """
 
     kind: Kind
@@ -46,7 +46,7 @@ class RejectionPredictor:
         Raises
         ------
         InvalidInput
-            If the number of columns differs from that of the training log.
+            If the number of columns differs from the number of features in the training log.
         """
         table = np.asarray(features, np.float64)
         if table.ndim != 2 or table.shape[1] != len(self.features):
@@ -57,8 +57,9 @@ class RejectionPredictor:
 
     @property
     def coefficients(self) -> dict[str, float] | None:
-        """Terms of the log-odds of acceptance in a logistic regression, on the features
-        as they come.
+        """Coefficients of the log-odds of acceptance, for features that are not standardized.
+
+        None unless the predictor is a logistic regression.
         """
         if self.kind != "logistic":
             return None
@@ -74,12 +75,12 @@ def fit_predictor(log: DraftLog, kind: Kind = "logistic", *, seed: int = 0) -> R
     Parameters
     ----------
     log
-        Logged tokens; both outcomes must occur.
+        Logged tokens, with at least one accepted token and one first rejection.
     kind
-        ``"logistic"`` regression, a ``"perceptron"`` with layers of 32 and 16, or gradient-boosted
-        ``"trees"``.
+        Kind of model: ``"logistic"`` regression, a ``"perceptron"`` with hidden layers of 32 and 16
+        units, or gradient-boosted ``"trees"``.
     seed
-        Seed of the training.
+        Seed of the random numbers used in training.
 
     Raises
     ------
@@ -89,20 +90,20 @@ def fit_predictor(log: DraftLog, kind: Kind = "logistic", *, seed: int = 0) -> R
         If scikit-learn is not installed.
     """
     one_of("kind", kind, get_args(Kind))
-    seed = integer("seed", seed, 0, 2**32 - 1)  # scikit-learn takes no more
+    seed = integer("seed", seed, 0, 2**32 - 1)  # scikit-learn accepts no larger seed
     check_outcomes(log)
     outcomes = log.outcomes[log.judged]
     model = _untrained(kind, len(outcomes), seed)
     with warnings.catch_warnings():
         warnings.simplefilter(
             "ignore"
-        )  # a perceptron that stops at its last epoch is judged by its calibration
+        )  # no warning about convergence: calibration shows the quality
         model.fit(log.features[log.judged], outcomes)
     return RejectionPredictor(kind=kind, features=log.names, model=model)
 
 
 def check_outcomes(log: DraftLog) -> None:
-    """Refuse a log that lacks an outcome of judged tokens."""
+    """Raise `InvalidInput` unless a log contains an accepted token and a first rejection."""
     for outcome, word in ((ACCEPTED, "accepted token"), (FIRST_REJECTION, "first rejection")):
         if not (log.outcomes == outcome).any():
             raise InvalidInput(f"outcomes: expected at least one {word}, got none")
@@ -148,14 +149,14 @@ def _untrained(kind: Kind, rows: int, seed: int) -> Any:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ScoreBins:
-    """A predictor's probability cut into bins, and how often each outcome falls into each.
+    """Bins of a predicted probability, and the distribution of each outcome over the bins.
 
     Parameters
     ----------
     edges
-        Probabilities between the bins, increasing.
+        Probabilities that separate the bins, in increasing order.
     predictor
-        The estimated distribution of the bins, for the policies.
+        Estimated distribution over the bins for each outcome, as used by the policies.
     """
 
     edges: Floats
@@ -170,19 +171,19 @@ class ScoreBins:
 
 
 def score_bins(predictor: RejectionPredictor, log: DraftLog, *, bins: int = 8) -> ScoreBins:
-    """Estimate the distribution of a predictor's score from tokens that it was not trained on.
+    """Estimate the distribution of a predictor's score from tokens held out from training.
 
-    Every bin gets half a token in advance, so that none is impossible. Without tokens behind a
-    first rejection, the score there is taken to be as at the rejection.
+    Half a token is added to every bin, so that no bin has probability 0. If the log contains no
+    tokens after a first rejection, their scores are assumed to be distributed as at the rejection.
 
     Parameters
     ----------
     predictor
-        A trained predictor.
+        Trained predictor.
     log
         Held-out tokens.
     bins
-        Maximum number of bins, with equal numbers of judged tokens.
+        Maximum number of bins. All bins contain about the same number of judged tokens.
 
     Raises
     ------
@@ -192,7 +193,7 @@ def score_bins(predictor: RejectionPredictor, log: DraftLog, *, bins: int = 8) -
     bins = integer("bins", bins, 2, MAX_TOKENS)
     check_outcomes(log)
     score = predictor.probability(log.features)
-    # Bins of equally many tokens; equal scores share a bin.
+    # Bins contain about equally many tokens; equal scores share a bin.
     edges = np.unique(np.quantile(score[log.judged], np.linspace(0.0, 1.0, bins + 1)[1:-1]))
     which = np.searchsorted(edges, score, side="right")
 

@@ -1,7 +1,7 @@
-"""Numba kernels: arrays in, arrays out, no Python objects, nothing imported but numpy, numba, math
-and other kernels.
+"""Numba kernels, which operate on arrays and use no Python objects. They import only numpy, numba,
+math and other kernels.
 
-`kernel.py` says how they are declared, compiled and kept. Names say what is computed; arguments
-come in one order: sizes, data arrays, parameters, work space, output. Parameters that travel
-together are one record.
+The module `kernel.py` describes how kernels are declared, compiled and cached. A kernel is named
+after its result. Arguments follow a fixed order: sizes, data arrays, parameters, work space and
+output. Parameters that are always passed together form one record.
 """

@@ -1,4 +1,4 @@
-"""What a round of drafts yields, for every kernel that asks."""
+"""The expected number of tokens per round, shared by all kernels."""
 
 import math
 
@@ -7,8 +7,9 @@ from specopt.solvers.kernels.kernel import helper
 
 @helper
 def expected_tokens(a, L, n):
-    """Return mu(n), the mean tokens of a round of n drafts, where L = log a; no digits are lost for
-    a near 1.
+    """Return mu(n), the expected number of tokens in a round with n drafts, where L = log a.
+
+    The result is accurate also for a close to 1.
     """
     p = math.exp((n + 1) * L)
     return (1.0 - p if p < 0.5 else -math.expm1((n + 1) * L)) / (1.0 - a)

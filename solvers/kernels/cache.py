@@ -1,10 +1,12 @@
-"""Where compiled kernels are kept, without Numba, which takes long to import.
+"""The cache folder for compiled kernels. This module does not import Numba, whose import is slow.
 
-Numba notices an edit of the file of a function, but not of other files whose functions it calls.
-The name of the folder is therefore a digest of all sources here, of Numba and of Python: an edit in
-any file here starts a new folder. It lies in ``NUMBA_CACHE_DIR``, else in the user's folder for
-caches, never beside the sources: an installation may be read-only. It holds code, so a folder that
-others may write to is not used.
+Numba detects changes to the file that defines a function, but not to files whose functions that
+function calls. The folder is therefore named after a digest of all kernel sources, the Numba
+version and the Python version. A change to any kernel source starts a new folder.
+
+The folder is created in ``NUMBA_CACHE_DIR`` if that is set, otherwise in the cache folder of the
+user. It is never placed beside the sources, because an installation may be read-only. Because the
+cache contains executable code, a folder to which other users may write is not used.
 """
 
 from __future__ import annotations
@@ -23,15 +25,15 @@ NO_CACHE = (
     "in every process: there is no folder to keep them in; set NUMBA_CACHE_DIR to one that only you"
     " can write to"
 )
-"""How often kernels are compiled where there is no cache."""
+"""Part of a message: how often kernels are compiled if there is no cache, and the remedy."""
 
 KEPT_SECONDS = 30 * 24 * 3600
-"""Caches of other sources that nobody has written to for so long are removed."""
+"""Time in seconds after its last modification at which a cache of other sources is removed."""
 
 
 @cache
 def digest() -> str:
-    """Return what the cache depends on, as a short name: all sources here, Numba and Python."""
+    """Return a short digest of all kernel sources, the Numba version and the Python version."""
     solvers = Path(__file__).parents[1]
     paths = sorted({*solvers.glob("kernels/*.py"), *solvers.glob("*/kernels/*.py")})
     sources = {str(path.relative_to(solvers)): path.read_bytes() for path in paths}
@@ -40,8 +42,9 @@ def digest() -> str:
 
 @cache
 def folder() -> Path | None:
-    """Return the folder of the cache, made if it was missing; None if there is no place to write
-    that is ours alone.
+    """Return the cache folder, creating it if necessary.
+
+    Return None if there is no folder to which only this user can write.
     """
     given = os.environ.get("NUMBA_CACHE_DIR")
     try:
@@ -53,19 +56,19 @@ def folder() -> Path | None:
             found.mkdir(mode=0o700, exist_ok=True)
             _forget_old(root)
         return found if _is_ours(root) and _is_ours(found) and os.access(found, os.W_OK) else None
-    except (OSError, RuntimeError):  # no such place, or a user without a home
+    except (OSError, RuntimeError):  # the path is invalid, or the user has no home folder
         return None
 
 
 def _of_user() -> Path:
-    """Return specopt's folder in the user's one for caches."""
+    """Return the folder of specopt within the cache folder of the user."""
     if sys.platform == "darwin":
         return Path.home() / "Library" / "Caches" / "specopt"
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "specopt"
 
 
 def _is_ours(path: Path) -> bool:
-    """Return whether nobody but this user can put anything into a folder."""
+    """Return whether only this user can write to a folder."""
     status = path.lstat()
     return not hasattr(os, "getuid") or (
         status.st_uid == os.getuid() and not status.st_mode & 0o022

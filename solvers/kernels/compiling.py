@@ -1,5 +1,6 @@
-"""Which kernels there are, who is informed of their compilation, and the seconds that it takes: all
-without Numba.
+"""The list of kernels, notifications about their compilation, and the time spent on it.
+
+Importing this module does not import Numba.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 listeners: list[Callable[[str], object]] = []
-"""Called with the kernel's module when it begins, and with an empty text when it ends; the front
-door puts one here.
+"""Functions called with the name of a kernel's module when a compilation starts, and with an empty
+string when the compilation ends.
 """
 
 
@@ -26,15 +27,16 @@ class _Meter(threading.local):
 
 
 meter = _Meter()
-"""Seconds that this thread has spent on `metered` code, and what it calls before it compiles a
-kernel.
+"""Time that this thread has spent in `metered` code, in seconds, and the function that it calls
+before it compiles a kernel.
 """
 
 
 @contextmanager
 def checked(check: Callable[[], object]) -> Iterator[None]:
-    """Call a function before each kernel that this thread compiles in the enclosed code: it raises
-    to prevent it.
+    """Call `check` before each kernel that this thread compiles in the enclosed code.
+
+    `check` can prevent the compilation by raising an exception.
     """
     before, meter.check = meter.check, check
     try:
@@ -45,8 +47,9 @@ def checked(check: Callable[[], object]) -> Iterator[None]:
 
 @contextmanager
 def metered() -> Iterator[None]:
-    """Count the seconds of the enclosed code as those of imports and compilation, once where it is
-    nested.
+    """Count the time spent in the enclosed code as import and compilation time.
+
+    Nested uses are counted only once.
     """
     if meter.is_running:
         yield
@@ -61,7 +64,7 @@ def metered() -> Iterator[None]:
 
 @contextmanager
 def announced(module: str) -> Iterator[None]:
-    """Tell all of them while a kernel of a module is compiled in the enclosed code."""
+    """Notify all listeners before and after the enclosed code compiles a kernel of a module."""
     for listener in listeners:
         listener(module)
     try:
@@ -72,8 +75,10 @@ def announced(module: str) -> Iterator[None]:
 
 
 def modules_of(kind: str) -> list[str]:
-    """Return the modules with kernels of the methods of a kind, by its name as a module; none if it
-    has no kernels.
+    """Return the names of the modules that contain kernels for a problem kind.
+
+    `kind` is the name of the kind's package. The list is empty if the kind has no kernels. The
+    module `simulation` is left out.
     """
     folder = str(Path(__file__).parents[1] / kind / "kernels")
     names = [module.name for module in pkgutil.iter_modules([folder])]
@@ -81,7 +86,7 @@ def modules_of(kind: str) -> list[str]:
 
 
 def kernels_of(kind: str) -> list[Any]:
-    """Return the kernels of the methods of a kind, by its name as a module."""
+    """Return the kernels for a problem kind, which is given by the name of its package."""
     modules = [importlib.import_module(name) for name in modules_of(kind)]
     members = [(each, module.__name__) for module in modules for each in vars(module).values()]
     return [
@@ -92,7 +97,7 @@ def kernels_of(kind: str) -> list[Any]:
 
 
 def prepare(name: str) -> str:
-    """Compile the kernel MODULE:KERNEL, or read it from the cache, and return its name."""
+    """Compile the kernel named MODULE:KERNEL, or load it from the cache, and return `name`."""
     module, _, function = name.partition(":")
     kind, _, module = module.partition(".")
     getattr(importlib.import_module(f"specopt.solvers.{kind}.kernels.{module}"), function).prepare()

@@ -1,8 +1,9 @@
-"""A binary heap of keys with numbers: the queue of events of simulations, and the order of gains
-and losses in fair goodput.
+"""A binary min-heap of (moment, number) pairs.
 
-Entry 0 is the earliest event; of events at one moment the smaller number goes first. The heap is
-the first `size` entries of two arrays that are long enough.
+Simulations use it as an event queue, and the methods for fair goodput use it to sort gains and
+losses. Entry 0 is the earliest event; if several events have the same moment, the event with the
+smaller number comes first. The heap occupies the first `size` entries of two arrays, which the
+caller allocates.
 """
 
 from specopt.solvers.kernels.kernel import helper, inlined
@@ -10,13 +11,13 @@ from specopt.solvers.kernels.kernel import helper, inlined
 
 @inlined
 def before(moments, numbers, k, moment, number):
-    """Return whether entry k goes before an event."""
+    """Return whether entry k comes before the event (moment, number)."""
     return moments[k] < moment or (moments[k] == moment and numbers[k] < number)
 
 
 @helper
 def push(moments, numbers, size, moment, number):
-    """Add an event; return the new size."""
+    """Add an event and return the new size."""
     k = size
     while k > 0:
         parent = (k - 1) // 2
@@ -32,7 +33,7 @@ def push(moments, numbers, size, moment, number):
 
 @helper
 def pop(moments, numbers, size):
-    """Remove the earliest event; return the new size."""
+    """Remove the earliest event and return the new size."""
     size -= 1
     place(moments, numbers, size, 0, moments[size], numbers[size])
     return size
@@ -40,14 +41,15 @@ def pop(moments, numbers, size):
 
 @helper
 def place(moments, numbers, size, k, moment, number):
-    """Put an event at entry k, or below: the heaps under that entry are in order, what it held is
-    forgotten.
+    """Replace entry k by an event and move the event down until the heap order holds.
+
+    The subtrees below entry k must already be heaps. The previous content of entry k is lost.
     """
     while 2 * k + 1 < size:
         child = 2 * k + 1
         other = child + 1
-        # `before` written out: numbers are read at a tie alone, which spares a simulation a quarter
-        # of its time
+        # This repeats the code of `before`, so that numbers are read only if there is a tie. It
+        # saves a quarter of the time of a simulation.
         if other < size and (
             moments[other] < moments[child]
             or (moments[other] == moments[child] and numbers[other] < numbers[child])
@@ -64,6 +66,6 @@ def place(moments, numbers, size, k, moment, number):
 
 @helper
 def heapify(moments, numbers, size):
-    """Bring events of any order into the order of a heap."""
+    """Rearrange events from any order into a heap."""
     for k in range(size // 2 - 1, -1, -1):
         place(moments, numbers, size, k, moments[k], numbers[k])

@@ -1,13 +1,13 @@
-"""How a kernel is declared, compiled and kept.
+"""Declaration, compilation and caching of kernels.
 
-``@kernel("f8(f8[::1], i8)")`` declares a function that Python calls, with every signature that it
-is called with. ``@helper`` declares a function that only kernels call. Importing a module compiles
-nothing: the first call of a kernel compiles the signatures that it declares and no others, or reads
-them from the cache. Values that belong together are one argument: a `record`, or an array of
-`rows`. A call that has little to do runs in the interpreter where compiling would take far longer.
+``@kernel("f8(f8[::1], i8)")`` declares a function that Python calls, and lists all signatures with
+which the function is called. ``@helper`` declares a function that only kernels call. Importing a
+module compiles nothing. The first call of a kernel compiles exactly the declared signatures, or
+loads them from the cache. Values that belong together are passed as one argument: a `record`, or an
+array of `rows`. A short call runs in the interpreter if compilation would take far longer.
 
-Numba keeps what it compiles in the folder of `cache.py`. The name of the folder depends on all
-sources here, so kernels may import kernels and helpers of other files.
+Numba stores compiled code in the folder that `cache.py` determines. The name of this folder depends
+on all kernel sources, so kernels may import kernels and helpers from other files.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ from specopt.solvers.kernels.cache import folder
 from specopt.solvers.kernels.compiling import announced, meter, metered
 
 MAX_INTERPRETED = 300_000
-"""Steps of a kernel that the interpreter runs in a process, about 0.3 s; after that it is
-compiled.
+"""Number of steps of a kernel that the interpreter runs per process, which takes about 0.3 s. After
+that, the kernel is compiled.
 """
 
 _lock = threading.RLock()
 _named: dict[str, Any] = dict(vars(types))
-"""What the names in signatures stand for: Numba's types, records and rows."""
+"""Types by their names in signatures: the types of Numba, records and rows."""
 
 
 class Kernel:
-    """A compiled function that Python and other kernels call."""
+    """A compiled function that can be called from Python and from other kernels."""
 
     def __init__(
         self,
@@ -61,12 +61,14 @@ class Kernel:
         self._compiled: Any = None
 
     def __call__(self, *arguments: Any) -> Any:
-        """Call the function; the first call that has much to do compiles it."""
+        """Call the function, compiling it before the first call with many steps."""
         return (self._compiled or self.prepare_for(*arguments))(*arguments)
 
     def prepare_for(self, *arguments: Any) -> Any:
-        """Return what makes a call with these arguments: the compiled function, or the interpreter
-        if the call takes few steps and the function is not in the cache.
+        """Return the function that executes a call with these arguments.
+
+        This is the compiled function. If the call has few steps and the kernel is not in the
+        cache, it is the interpreted function instead.
         """
         if self._steps is not None and not self.is_ready and not numba.config.BOUNDSCHECK:
             self._interpreted += self._steps(*arguments)
@@ -75,23 +77,21 @@ class Kernel:
         return self.prepare()
 
     def _interpret(self, *arguments: Any) -> Any:
-        with np.errstate(all="ignore"):  # a compiled function does not warn either
+        with np.errstate(all="ignore"):  # compiled functions do not warn either
             found = self.py_func(*map(with_fields, arguments))
         return _converted(found, self.declared[0].return_type)
 
     @property
     def is_ready(self) -> bool:
-        """Whether a call takes no time to compile: the kernel is compiled here, or lies in the
-        cache.
-        """
+        """Whether a call needs no compilation, because the kernel is loaded or in the cache."""
         return self._compiled is not None or (folder() is not None and self._mark().exists())
 
     def prepare(self) -> Any:
-        """Compile the declared signatures, or read them from the cache, and return what they are
-        compiled to.
+        """Compile the declared signatures, or load them from the cache, and return the compiled
+        function.
 
-        Kernels that this one calls come first. Within a solve, no compilation starts after the time
-        limit.
+        Kernels that this kernel calls are prepared first. Within a solve, no compilation starts
+        after the time limit.
         """
         if self._compiled is not None:
             return self._compiled
@@ -109,23 +109,21 @@ class Kernel:
                 found = self._compiled or self._build(str(folder() or ""))
                 if folder() is not None:
                     self._mark().touch()
-            except (
-                Exception
-            ):  # what reading a damaged cache may raise; an error of the kernel is raised once more
+            except Exception:  # a damaged cache, or an error that is raised again below
                 shutil.rmtree(str(folder()), ignore_errors=True)
                 found = self._build("")
         self._compiled = found
         return found
 
     def _build(self, cache: str) -> Any:
-        with _set(DISABLE_JIT=0):  # NUMBA_DISABLE_JIT is for the user's own code
+        with _set(DISABLE_JIT=0):  # NUMBA_DISABLE_JIT applies to the user's own code only
             with _set(
                 CACHE_DIR=cache
-            ):  # Numba reads it when it makes a function, before it compiles one
+            ):  # Numba reads this setting when it creates a function, before compiling
                 found = njit(cache=bool(cache), nogil=self._nogil, no_cfunc_wrapper=True)(
                     self.py_func
                 )
-            # with 3, compiling takes a seventh longer
+            # level 3 would make compilation a seventh slower
             with _set(OPT=type(numba.config.OPT)(2)), _without_collection():
                 for signature in self.declared:
                     found.compile(signature)
@@ -133,13 +131,13 @@ class Kernel:
         return found
 
     def _mark(self) -> Path:
-        """Return the file that exists once the kernel is in the cache."""
+        """Return the path of the file that exists if the kernel is in the cache."""
         return Path(str(folder()), self.name.replace(":", ".") + ".ready")
 
 
 @contextmanager
 def _set(**values: Any) -> Iterator[None]:
-    """Change settings of Numba in the enclosed code."""
+    """Change settings of Numba while the enclosed code runs."""
     settings = vars(numba.config)
     before = {name: settings[name] for name in values}
     settings.update(values)
@@ -151,8 +149,9 @@ def _set(**values: Any) -> Iterator[None]:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Keep Python from searching for cyclic garbage in the enclosed code: a tenth of the time that
-    compiling takes.
+    """Disable cyclic garbage collection in the enclosed code.
+
+    Garbage collection would take a tenth of the compilation time.
     """
     was_enabled = gc.isenabled()
     gc.disable()
@@ -164,7 +163,7 @@ def _without_collection() -> Iterator[None]:
 
 
 def with_fields(argument: Any) -> Any:
-    """Return an argument whose rows have their fields as attributes in the interpreter, too."""
+    """Return an argument whose row fields are attributes also in interpreted code."""
     if isinstance(argument, tuple):
         return argument._make(map(with_fields, argument))  # type: ignore[attr-defined]
     has_fields = isinstance(argument, np.ndarray) and argument.dtype.names
@@ -172,7 +171,7 @@ def with_fields(argument: Any) -> Any:
 
 
 def _converted(value: Any, kind: Any) -> Any:
-    """Return what a compiled function with a result of this type returns for a value."""
+    """Convert a result to the Python type that the compiled function would return."""
     if isinstance(value, tuple):
         return tuple(map(_converted, value, kind.types))
     convert = {types.float64: float, types.int64: int, types.boolean: bool}.get(kind)
@@ -181,21 +180,22 @@ def _converted(value: Any, kind: Any) -> Any:
 
 @typeof_impl.register(Kernel)
 def _type_of(kernel: Kernel, context: Any) -> Any:
-    """Let kernels call kernels."""
+    """Tell Numba the type of a kernel, so that kernels can call other kernels."""
     return numba.typeof(kernel.prepare())
 
 
 def helper(function: Callable[..., Any], **options: Any) -> Any:
-    """Return a function that kernels call, compiled as part of them; Python calls it as it is
-    written.
+    """Declare a function that is compiled as part of the kernels that call it.
+
+    If Python code calls the function, the call is interpreted.
     """
-    function.py_func = function  # type: ignore[attr-defined]  # as a kernel has it
+    function.py_func = function  # type: ignore[attr-defined]  # the same attribute as in `Kernel`
     return register_jitable(no_cfunc_wrapper=True, **options)(function)
 
 
 def inlined(function: Callable[..., Any]) -> Any:
-    """Return a helper whose code is copied to every call of it: one so short that a call would cost
-    more.
+    """Return a helper that is inlined at every call site, because it is shorter than the cost of a
+    call.
     """
     return helper(function, forceinline=True)
 
@@ -203,21 +203,24 @@ def inlined(function: Callable[..., Any]) -> Any:
 def kernel(
     *signatures: str, nogil: bool = True, steps: Callable[..., float] | None = None
 ) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator for a function that Python calls with arguments of these signatures alone.
+    """Return a decorator for a function that Python calls only with these signatures.
 
-    A signature is Numba's, as a text with its return type. In it ``const f8[::1]`` is a contiguous
-    array that may be read-only, as problems hold theirs; records and rows are called by their
-    names. With `nogil` other threads of Python run on meanwhile, which costs a call of a
-    microsecond a tenth of it. `steps` estimates, from the arguments, how often the innermost loop
-    runs: as long as that is seldom, a function that is not in the cache need not be compiled.
+    A signature is a string in Numba's notation, including the return type. The extension
+    ``const f8[::1]`` denotes a contiguous array that may be read-only, such as the arrays of
+    problems. Records and rows are referred to by their names.
+
+    With `nogil`, other Python threads can run during a call, which adds a tenth to the duration of
+    a call of one microsecond. `steps` estimates from the arguments how often the innermost loop
+    runs. While this number is small, a function that is not in the cache need not be compiled.
     """
     declared = tuple(_read(signature) for signature in signatures)
     return lambda function: Kernel(function, declared, nogil, steps)
 
 
 def record(name: str, **fields: str) -> Any:
-    """Return a class of named tuples that kernels take as one argument, each field of a type of its
-    own.
+    """Return a named tuple class whose instances kernels accept as one argument.
+
+    Each field has its own type, given in Numba's notation.
     """
     module = sys._getframe(1).f_globals["__name__"]
     found = namedtuple(name, fields, module=module)  # type: ignore[misc]  # noqa: PYI024  (made from arguments)
@@ -226,8 +229,9 @@ def record(name: str, **fields: str) -> Any:
 
 
 def rows(name: str, **fields: str) -> np.dtype[Any]:
-    """Return the type of arrays whose entries have named numbers; a contiguous one is ``NAME[::1]``
-    in signatures.
+    """Return a structured data type whose fields are numbers with names.
+
+    In signatures, ``NAME[::1]`` denotes a contiguous array of this type.
     """
     found = np.dtype(list(fields.items()), align=True)
     _name(name, numba.from_dtype(found))
@@ -240,7 +244,7 @@ def _name(name: str, kind: Any) -> None:
 
 
 def _read(text: str) -> Any:
-    """Return the type, or the signature, that a text stands for."""
+    """Return the type or signature that a string denotes."""
     text = re.sub(
         r"const (\w+)\[((?:: *, *)*)::1\]",
         lambda found: f"Array({found[1]}, {found[2].count(':') + 1}, 'C', readonly=True)",

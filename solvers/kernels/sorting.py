@@ -1,5 +1,5 @@
-"""Sorting by keys, stable; it compiles in a fraction of the time that NumPy's sorts take in
-Numba.
+"""Stable sorting by keys, which compiles in a fraction of the time that Numba needs for NumPy's
+sorting functions.
 """
 
 import numpy as np
@@ -7,12 +7,12 @@ import numpy as np
 from specopt.solvers.kernels.kernel import helper
 
 RUN = 16
-"""Entries up to which runs are sorted by insertion, before they are merged."""
+"""Number of entries per run; runs are sorted by insertion and then merged."""
 
 
 @helper
 def sort_by(key, order):
-    """Sort indices by increasing key; those of one key keep their order."""
+    """Sort the indices in `order` in place by increasing key; equal keys keep their order."""
     n = len(order)
     for begin in range(0, n, RUN):
         for i in range(begin + 1, min(begin + RUN, n)):

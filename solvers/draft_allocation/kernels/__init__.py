@@ -1,1 +1,1 @@
-"""Compiled code of the methods of `draft-allocation`."""
+"""Compiled kernels for the methods of `draft-allocation`."""

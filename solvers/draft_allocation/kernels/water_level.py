@@ -1,16 +1,17 @@
-"""Draft allocation (paper 5, Eq. 5): the largest marginals w_i a_i^n within budget and caps, by a
-water level.
+"""Draft allocation (paper 5, Eq. 5) with a water level: take all marginals w_i a_i^n above a level,
+within the budget and caps.
 
-Token n = 1, 2, ... of client i adds w_i a_i^n to the objective. Marginals fall within a client, so
-the C largest of all of them are an optimal plan. They are ordered by the floating-point product of
-w_i (scaled by a power of two) and pow(a_i, n); ties go to the client with the lower index. A heap
-that takes one token after the other ends with the same plan, bit for bit.
+Token n = 1, 2, ... of client i adds w_i a_i^n to the objective. The marginals of a client decrease,
+so the C largest marginals of all clients form an optimal plan. Marginals are ordered by the
+floating-point product of w_i (scaled by a power of two) and pow(a_i, n); ties go to the client
+with the lower index. A heap that allocates one token at a time yields the same plan, bit for bit.
 
-Newton's method on a continuous count of the marginals above a level, piecewise linear in its
-logarithm, finds a level that about C of them exceed. Logarithms only guess: every count that
-rounding could change is settled by comparing products. What is above a level is a prefix of the
-order, so a heap that adds (or takes away) the few tokens that are missing (or too many) ends at
-exactly C of them. Nothing grows with the budget.
+The number of marginals above a level is approximated by a continuous count, which is piecewise
+linear in the logarithm of the level. Newton's method finds a level that about C marginals exceed.
+Logarithms serve only as estimates: every count that rounding could change is decided by comparing
+products. The marginals above a level are a prefix of the order. A heap therefore adds the few
+missing tokens, or removes the few excess tokens, and ends with exactly C tokens. The running time
+does not grow with the budget.
 """
 
 import math
@@ -21,28 +22,29 @@ from specopt.solvers.kernels.heap import before, heapify, place, pop, push
 from specopt.solvers.kernels.kernel import helper, kernel
 
 SMALLEST = 2.2250738585072014e-308
-"""Marginals below this (relative to the largest weight, within a factor of 2) count as nothing."""
+"""Marginals below this value, relative to the largest weight (within a factor of 2), count as 0."""
 LOG_SMALLEST = math.log(SMALLEST)
 
 ROUNDING = 1e-13
-"""More than the relative error of any logarithm, product or quotient here."""
+"""Upper bound on the relative error of every logarithm, product and quotient in this module."""
 
 MAX_PASSES = 256
-"""Of `find_level`: each halves the least error so far (at most 75 times) or the bracket (at most
-120 times).
+"""Maximum number of passes of `find_level`. Each pass halves the smallest error so far (at most 75
+times) or the bracket (at most 120 times).
 """
 
 
 @helper
 def above(w, a, level, guess, most):
-    """Return how many of the marginals w a^n, n = 1..most, are larger than a level, searching from
-    a guess.
+    """Return how many of the marginals w a^n, n = 1..most, exceed a level.
+
+    The search starts from a guess of this number.
     """
     low = min(max(guess, 0), most)
     if low > 0 and not w * math.pow(a, float(low)) > level:
         high = low
         step = 1
-        while True:  # low is known to hold at the end, high not to
+        while True:  # until marginal `low` exceeds the level, or low = 0
             low = max(high - step, 0)
             if low == 0 or w * math.pow(a, float(low)) > level:
                 break
@@ -69,8 +71,9 @@ def above(w, a, level, guess, most):
 
 @helper
 def next_marginal(w, a, most, drafts, sign):
-    """Return the value of one more token of a client (sign 1), or of its last one (-1); 0 if there
-    is none.
+    """Return the value of the next token of a client (sign 1) or of its last token (sign -1).
+
+    Return 0 if there is no such token.
     """
     if sign > 0:
         return w * math.pow(a, float(drafts + 1)) if drafts < most else 0.0
@@ -79,19 +82,19 @@ def next_marginal(w, a, most, drafts, sign):
 
 @helper
 def settle(w, a, most, missing, out):
-    """Add the `missing` next tokens of the order, or take the last -missing away; return how many
-    remain missing.
+    """Add the next `missing` tokens in order of decreasing marginal, or remove the last -missing.
 
-    w: scaled weights; most: per client; out: a prefix of the order, modified in place.
+    w contains the scaled weights and most the maximum number of tokens per client. out must contain
+    a prefix of the order and is modified in place. Return how many tokens are still missing.
     """
     sign = 1 if missing > 0 else -1
-    most_asked = min(abs(missing), len(w))  # clients that can have one of so few tokens
+    most_asked = min(abs(missing), len(w))  # upper bound on clients that change
     moments, numbers = np.empty(most_asked), np.empty(most_asked, np.int64)
     size = 0
     for i in range(len(w)):
         marginal = next_marginal(w[i], a[i], most[i], out[i], sign)
         if marginal >= SMALLEST:
-            if size < most_asked:  # the last of them comes first in this heap
+            if size < most_asked:  # the top of this heap is the least preferred candidate
                 size = push(moments, numbers, size, sign * marginal, -sign * i)
             elif before(moments, numbers, 0, sign * marginal, -sign * i):
                 place(moments, numbers, size, 0, sign * marginal, -sign * i)
@@ -114,10 +117,10 @@ def settle(w, a, most, missing, out):
 def find_level(log_w, per_log, most, budget):
     """Return x such that about `budget` marginals exceed exp(x).
 
-    Client i counts max(0, min((log_w - x) per_log - 1/2, most)): per_log = -1 / log(a_i), 0 for
-    those without marginals; rounding down takes one half on average. The counts sum to more
-    than the budget for x low enough. Newton steps within a bracket; a step that does not halve the
-    error is followed by a bisection.
+    The continuous count of client i is max(0, min((log_w - x) per_log - 1/2, most)). Here per_log
+    is -1 / log(a_i), or 0 for clients without marginals, and 1/2 is the average loss from rounding
+    down. For small enough x, the sum of the counts must exceed the budget. Newton steps stay within
+    a bracket; a step that does not halve the error is followed by a bisection.
     """
     high = -np.inf
     low = np.inf
@@ -130,7 +133,7 @@ def find_level(log_w, per_log, most, budget):
             slope += per_log[i]
     x = min(
         max(moment / slope, low), high
-    )  # without caps the count is convex: Newton's steps then only rise
+    )  # without caps the count is convex, so Newton's steps only increase x
     best = np.inf
     for _ in range(MAX_PASSES):
         count, slope = 0.0, 0.0
@@ -160,10 +163,10 @@ def find_level(log_w, per_log, most, budget):
 
 @helper
 def prepare(weights, rates, budget, caps, w, log_w, per_log, most):
-    """Fill scaled weights, their logarithms, -1 / log(rate) and the most per client; tell whether
-    all of it fits.
+    """Fill in the scaled weights, their logarithms, -1 / log(rate) and the maximum tokens (most).
 
-    Clients that add nothing have most = per_log = 0. caps: may be empty.
+    Clients that add no value get most = per_log = 0. caps may be empty. Return whether the maximum
+    numbers of all clients fit within the budget together.
     """
     top = 0.0
     for i in range(len(w)):
@@ -173,7 +176,7 @@ def prepare(weights, rates, budget, caps, w, log_w, per_log, most):
     first, second = (
         math.ldexp(1.0, half),
         math.ldexp(1.0, exponent - half),
-    )  # one factor alone may overflow
+    )  # a single factor may overflow
     all_fit = True
     room = budget
     for i in range(len(w)):
@@ -193,12 +196,12 @@ def prepare(weights, rates, budget, caps, w, log_w, per_log, most):
 
 @helper
 def count_above(w, rates, log_w, per_log, most, x, level, out):
-    """Fill how many marginals of each client are larger than level = exp(x), and return the sum."""
+    """Fill in how many marginals of each client exceed level = exp(x), and return the sum."""
     total = 0
     for i in range(len(w)):
         out[i] = 0
         if most[i] > 0:
-            t = (log_w[i] - x) * per_log[i]  # off by less than `unsure`
+            t = (log_w[i] - x) * per_log[i]  # accurate to within `unsure`
             unsure = ROUNDING * (4.0 - x) * per_log[i]
             if t >= most[i] + 1.0 + unsure:
                 out[i] = most[i]
@@ -214,10 +217,10 @@ def count_above(w, rates, log_w, per_log, most, x, level, out):
 
 @kernel("i8(const f8[::1], const f8[::1], i8, const i8[::1], i8[::1])", nogil=False)
 def allocate(weights, rates, budget, caps, out):
-    """Fill `out` with the drafts of each client and return their sum: at most the budget.
+    """Fill `out` with the number of draft tokens of each client, and return their sum.
 
-    caps: the most per client, or empty: no limit but the budget. Tokens that would add nothing stay
-    unused.
+    The sum is at most the budget. caps contains the maximum per client; if it is empty, only the
+    budget limits the clients. Tokens that would add no value stay unused.
     """
     N = len(weights)
     if len(rates) != N or len(out) != N or (len(caps) != N and len(caps) != 0):

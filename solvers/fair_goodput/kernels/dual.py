@@ -1,9 +1,11 @@
-"""Fair goodput (paper 5): demand for draft tokens at a price, and what a price proves.
+"""Fair goodput (paper 5): the demand for draft tokens at a price, and bounds that a price proves.
 
-Letters: a acceptance rate, L = log a (-inf for a = 0), w weight, g fairness, s mean draft tokens in
-[lo, hi], x = f(s) goodput. f interpolates mu(n) = (1 - a^(n+1)) / (1 - a) linearly between the
-integers. At a price `lam` per token a client wants the s that maximises w U(f(s)) - lam s: either
-an integer, or where w a^n x^-g = lam on the segment from mu(n-1) to mu(n).
+Notation: a is the acceptance rate, L = log a (-inf for a = 0), w the weight and g the fairness. The
+mean number of draft tokens is s in [lo, hi], and x = f(s) is the goodput. The function f
+interpolates mu(n) = (1 - a^(n+1)) / (1 - a) linearly between the integers.
+
+At a price `lam` per token, the best s of a client maximises w U(f(s)) - lam s. Either the best s is
+an integer, or w a^n x^-g = lam on the segment from mu(n-1) to mu(n).
 """
 
 import math
@@ -15,9 +17,12 @@ from specopt.solvers.kernels.heap import place, push
 from specopt.solvers.kernels.kernel import helper, kernel, record, rows
 
 Client = rows("Client", a="f8", L="f8", w="f8", lo="f8", hi="f8", n="i8", p="f8", m="f8", s="f8")
-"""A client (see the letters above) and where its search stands: n is the integer at or just above
-its best s, p = a^n and m = mu(n). From one price to the next they change little, and need no
-exponentials; p = 0 says that p and m are unknown, and n is then where to search."""
+"""A client (see the notation above) and the state of its search.
+
+The integer n is the best s rounded up, with p = a^n and m = mu(n). These values change little
+between similar prices, so they are updated without exponentials. If p = 0, then p and m are unknown
+and n is only the start of the search.
+"""
 
 
 @helper
@@ -28,7 +33,7 @@ def power(L, n):
 
 @helper
 def to_the(x, g):
-    """Return x^g; the common powers without a logarithm."""
+    """Return x^g, computing common powers without a logarithm."""
     if g == 1.0:
         return x
     if g == 0.0:
@@ -38,19 +43,20 @@ def to_the(x, g):
 
 @helper
 def enough(a, L, w, g, lam, n):
-    """Return whether token n + 1 is not worth its price."""
+    """Return whether the marginal utility of token n + 1 is at most the price."""
     return w * math.exp((n + 1) * L) <= lam * to_the(expected_tokens(a, L, n), g)
 
 
 @helper
 def integer(a, L, w, g, lam, top, start):
-    """Return the integer at or just above the best s up to `top` at a price; the search begins at
-    `start`.
+    """Return the best s at a price, rounded up to an integer and at most `top`.
+
+    The search begins at `start`.
     """
     n = min(start, top)
     step = 1
     if n == top or enough(a, L, w, g, lam, n):
-        above, below = n, n - 1  # token `above` + 1 is not worth it, or there is none
+        above, below = n, n - 1  # token `above` + 1 does not pay off, or does not exist
         while below >= 0 and enough(a, L, w, g, lam, below):
             above = below
             below -= step
@@ -74,14 +80,14 @@ def integer(a, L, w, g, lam, top, start):
 
 @helper
 def rate(a, L, s):
-    """Return f(s)."""
+    """Return the goodput f(s)."""
     n = math.floor(s)
     return expected_tokens(a, L, n) + (s - n) * math.exp((n + 1) * L)
 
 
 @helper
 def best(n, p, m, w, g, lam, lo, hi):
-    """Return the best s where n is the integer at or just above it, p = a^n and m = mu(n)."""
+    """Return the best s, given n (the best s rounded up), p = a^n and m = mu(n)."""
     s = float(n)
     if n > 0 and g > 0.0 and w * p < lam * to_the(m, g):
         want = w * p / lam if g == 1.0 else (w * p / lam) ** (1.0 / g)
@@ -91,7 +97,7 @@ def best(n, p, m, w, g, lam, lo, hi):
 
 @kernel("f8(f8, f8, f8, Client[::1])")
 def demands(g, C, lam, clients):
-    """Set every client's s to its best at a price > 0, and return sum s - C."""
+    """Set s of every client to the best s at a price > 0, and return sum s - C."""
     total, lost = -C, 0.0
     for i in range(len(clients)):
         client = clients[i]
@@ -119,7 +125,7 @@ def demands(g, C, lam, clients):
         client.n, client.p, client.m, client.s = n, p, m, s
         new = (
             total + s
-        )  # Neumaier's sum: the budget is met to the last digit even with millions of clients
+        )  # Neumaier's summation: accurate to the last digit even with millions of clients
         lost += (total - new) + s if abs(total) >= s else (s - new) + total
         total = new
     return total + lost
@@ -127,10 +133,11 @@ def demands(g, C, lam, clients):
 
 @kernel("UniTuple(f8, 2)(f8, f8, f8, Client[::1])")
 def certify(g, C, lam, clients):
-    """Return two bounds on what any plan can gain over the means s, sum s <= C, from one price.
+    """Return two bounds, from one price, on the gain of any plan over the means s, sum s <= C.
 
-    The duality gap: max over y of U(y) - price sum s(y) + price C, minus U(x). The Frank-Wolfe gap:
-    the same with grad U(x) . y for U(y), at least the largest grad U(x) . (y - x).
+    The first bound is the duality gap: max over y of U(y) - price sum s(y) + price C, minus U(x).
+    The second bound is the Frank-Wolfe gap, which replaces U(y) - U(x) by grad U(x) . (y - x). It
+    is at least the largest grad U(x) . (y - x) over all plans y.
     """
     dual, linear, spare = 0.0, 0.0, C
     for i in range(len(clients)):
@@ -151,7 +158,10 @@ def certify(g, C, lam, clients):
                 gain = x ** (1.0 - g) * math.expm1((1.0 - g) * math.log1p((y - x) / x)) / (1.0 - g)
             dual += max(0.0, w * gain - lam * (other - s))
         c = w / to_the(x, g)
-        here, after = c * p - lam, c * p * a - lam  # what a token gains before n, and after it
+        here, after = (
+            c * p - lam,
+            c * p * a - lam,
+        )  # net gain of a token just below n, and just above n
         if inside and here >= 0.0 and (after <= 0.0 or n >= hi):
             linear += here * (min(float(n), hi) - s)
         elif inside and n > 0 and here < 0.0 and (c * p >= lam * a or n - 1.0 <= lo):
@@ -166,19 +176,20 @@ def certify(g, C, lam, clients):
 
 
 Tokens = record("Tokens", finish="f8[::1]", gain="f8[::1]", overhead="f8", per_token="f8", C="i8")
-"""Tokens by the time at which they are drafted, and their gains; seconds of verification and of
-each of its tokens; the most tokens of a round."""
+"""Tokens in order of the time at which they are drafted, with their gains; the duration of
+verification without tokens and per token, in seconds; and the maximum number C of tokens per round.
+"""
 
 
 @kernel("void(Tokens, f8, f8, f8[::1])")
 def best_ratio(tokens, base, first, best):
-    """Fill `best` = (value per second, end of drafting, tokens, excess) with the best round.
+    """Write the best round to `best` as (value per second, end of drafting, tokens, excess).
 
-    A round without drafts is worth `base` and ends drafting at `first`. Dinkelbach's
-    method: a second costs as much as the best round so far yields per second. The tokens of the
-    best round up to an end of drafting are then those that gain most beyond their own verification.
-    A heap holds them while the end moves on. No round exceeds its cost by more than the excess.
-    Sums are Neumaier's.
+    A round without drafts has the value `base`, and its drafting ends at `first`. Dinkelbach's
+    method sets the price of a second to the value per second of the best round so far. For a given
+    end of drafting, the best round consists of the tokens with the largest gains net of their
+    verification. A heap maintains these tokens as the end of drafting increases. No round exceeds
+    its cost by more than the excess. Sums use Neumaier's summation.
     """
     finish, gain = tokens.finish, tokens.gain
     room = min(len(gain), tokens.C)

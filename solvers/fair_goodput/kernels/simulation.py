@@ -1,10 +1,11 @@
-"""Fair goodput, online: one round of the scheduler, and whole simulated runs that take the same
-decisions.
+"""Online fair goodput: one round of the scheduler, and simulations of whole runs that use the same
+code.
 
-Clients i = 1..N (letters of paper 5: S draft tokens, alpha acceptance rate, X smoothed goodput, C
-budget); what the scheduler knows about them is in the tables of `fair_goodput_columns`. The fate of
-draft j of client i in round t of run r depends on (key, r, t, i, j) and on nothing else, so all
-policies meet the same luck.
+Clients are numbered i = 1..N. As in paper 5, S is the number of draft tokens, alpha the acceptance
+rate, X the smoothed goodput and C the budget. The tables of the module `columns` contain the
+scheduler's knowledge about the clients. Whether draft j of client i in round t of run r is accepted
+is drawn from a number that depends only on (key, r, t, i, j). All policies therefore face the same
+random numbers.
 """
 
 import numpy as np
@@ -59,21 +60,25 @@ from specopt.solvers.kernels.kernel import helper, kernel, record
 from specopt.solvers.kernels.random import GOLDEN, mixed, pick, uniform
 
 Scheduling = record("Scheduling", policy="i8", options="f8[::1]", discounts="f8[::1]", budget="i8")
-"""The policy, its options, the factor per round of every memory of `robust`, and the draft tokens
-of a round.
+"""The policy, its options, the discount factor per round of every memory of `robust`, and the
+budget of draft tokens per round.
 """
 
 World = record(
     "World", rates="f8[:, :, ::1]", transition="f8[:, ::1]", initial="f8[::1]", every_draft="b1"
 )
-"""Acceptance rates [p, r, i] of client i in regime r during round p, a path that is repeated.
-Cumulative rows of every client's own changes of regime, and its first regime. Whether the verifier
-learns the fate of every draft, as in Eq. 3, or up to the first rejection only."""
+"""The simulated environment.
+
+`rates` contains the acceptance rates [p, r, i] of client i in regime r during round p; the rounds
+are repeated periodically. `transition` and `initial` contain cumulative probabilities of the next
+and the first regime; every client changes regime on its own. `every_draft` tells whether the
+verifier judges every draft, as in Eq. 3, or only those up to the first rejection.
+"""
 
 
 @helper
 def power(base, exponent):
-    """Return base ** exponent, fast for the small whole exponents that counts are."""
+    """Return base ** exponent, which is fast for small integer exponents such as counts."""
     if exponent > 32.0 or exponent != np.floor(exponent):
         return base**exponent
     out = 1.0
@@ -84,7 +89,7 @@ def power(base, exponent):
 
 @helper
 def expected_goodput(alpha, drafts):
-    """Return mu = 1 + alpha + ... + alpha^S; right at alpha = 1 too."""
+    """Return mu = 1 + alpha + ... + alpha^S, also for alpha = 1."""
     if alpha < 0.99 and drafts > 16:
         return (1.0 - alpha ** (drafts + 1)) / (1.0 - alpha)
     total = 1.0
@@ -97,8 +102,10 @@ def expected_goodput(alpha, drafts):
 
 @helper
 def chance(alphas, rates, i, drafts):
-    """Return the chance that one more draft of a client is accepted if its drafts before are:
-    ``rates`` by place.
+    """Return the probability that the next draft of a client is accepted if all previous ones are.
+
+    ``rates`` contains acceptance rates by place, that is, by position in the round. If it has no
+    columns, ``alphas`` is used.
     """
     places = rates.shape[1]
     return alphas[i] if places == 0 else rates[i, min(drafts, places - 1)]
@@ -106,7 +113,7 @@ def chance(alphas, rates, i, drafts):
 
 @helper
 def slope(alpha, drafts):
-    """Return the derivative of mu in alpha."""
+    """Return the derivative of mu with respect to alpha."""
     total = 0.0
     term = 1.0
     for j in range(1, drafts + 1):
@@ -117,12 +124,12 @@ def slope(alpha, drafts):
 
 @helper
 def greedy(weights, alphas, rates, firsts, caps, left, drafts):
-    """Give out what is left of the budget by Eq. 5: always the draft with the largest marginal.
+    """Allocate the rest of the budget by Eq. 5: always to the draft with the largest marginal.
 
-    Draft j of a client is worth w times the chance that all up to it are accepted, alpha^j if
-    ``rates`` has no places. Its first one is worth at least w times the client's entry in
-    ``firsts``. ``drafts`` holds what clients have already and is modified in place. Drafts that
-    gain nothing are not given. Return what is left then.
+    The marginal of draft j is w times the probability that drafts 1..j are all accepted, which is
+    alpha^j if ``rates`` has no columns. The marginal of a client's first draft is w times its entry
+    in ``firsts``. ``drafts`` contains the drafts allocated so far and is modified in place. Drafts
+    without a gain are not allocated. Return the number of drafts that are left.
     """
     n = len(drafts)
     worth = np.empty(n)
@@ -154,7 +161,7 @@ def greedy(weights, alphas, rates, firsts, caps, left, drafts):
 
 @helper
 def marginal_utility(weight, goodput, fairness):
-    """Return the gradient of the alpha-fair utility at a goodput."""
+    """Return the derivative of the weighted alpha-fair utility at a goodput."""
     if fairness == 1.0:
         return weight / goodput
     return weight * goodput ** (-fairness)
@@ -162,10 +169,11 @@ def marginal_utility(weight, goodput, fairness):
 
 @helper
 def drafts_for(alphas, rates, i, rate, behind):
-    """Return the most drafts whose expected goodput does not exceed a rate, and one more if the
-    client is behind.
+    """Return the number of drafts that a client with a promised rate gets.
 
-    Drafts that would add next to nothing are left out: what an estimate says of them is noise.
+    This is the largest number whose expected goodput does not exceed the rate, plus one if the
+    client is behind. Drafts that would add a negligible share of the rate are left out, because
+    their estimates are mostly noise.
     """
     drafts, goodput, term = 0, 1.0, chance(alphas, rates, i, 0)
     while goodput < rate and term > TELLING * rate and (behind or goodput + term <= rate):
@@ -177,24 +185,26 @@ def drafts_for(alphas, rates, i, rate, behind):
 
 @helper
 def tried(silent):
-    """Return how many drafts a client gets after a given number of silent rounds."""
+    """Return the maximum number of drafts, 0 or 1, after a given number of silent rounds."""
     return int(silent & (silent - 1) == 0 or silent % LONGEST_SILENCE == 0)
 
 
 @kernel("void(i8, f8[::1], f8[:, ::1], i8[:, ::1], i8, i8[::1])")
 def allocate(policy, options, facts, counts, budget, drafts):
-    """Write the draft tokens of the next round into ``drafts``: Eq. 5. Clients that are ABSENT
-    there get none.
+    """Write the number of draft tokens per client in the next round to ``drafts``, by Eq. 5.
 
-    Whoever drafts nothing can teach nothing. So `robust` values first drafts at the estimate plus
-    OPTIMISM standard errors, and more the longer a client is idle: a bad start is not for ever. A
-    client without evidence for PROBE_AFTER rounds gets one draft ahead of the others, the longest
-    idle first. It takes an eighth of that if the client has never been seen, two eighths if once,
-    and so on.
+    Clients marked ABSENT in ``drafts`` get no tokens.
 
-    Then promises are kept. A client with a promised rate gets the drafts that do not exceed it, and
-    one more while it is behind, so that it alternates between two numbers of drafts around its
-    rate.
+    A client without drafts provides no evidence about its acceptance rate. Therefore `robust`
+    values first drafts at the estimate plus OPTIMISM standard errors, and this bonus grows while a
+    client is idle. A bad start thus has no permanent effect. A client without evidence for
+    PROBE_AFTER rounds gets one draft before all other clients; the longest idle client comes first.
+    The waiting time is an eighth of PROBE_AFTER if the client has never been seen, two eighths if
+    it has been seen once, and so on.
+
+    Promised rates are served next. A client gets the drafts whose expected goodput does not exceed
+    its promised rate, plus one while its goodput is below the rate. The client thus alternates
+    between two numbers of drafts. The rest of the budget goes to all clients by Eq. 5.
     """
     n = len(drafts)
     left = budget
@@ -248,12 +258,13 @@ def allocate(policy, options, facts, counts, budget, drafts):
 
 @helper
 def learn(row, discounts, hits, tested, seen, prior_tested, reluctance):
-    """Update one client's counts for every memory and the belief in each; return the new estimate.
+    """Update the counts and the weight of every memory for one client; return the new estimate.
 
-    A memory is believed by how well it has foretold: its belief is multiplied by the likelihood
-    p^hits (1 - p)^misses that it gave to the evidence before seeing it. Then a share 1 / (seen + 1)
-    of all belief is spread as at the start, so that another memory can take over when the client
-    changes. The start gives every memory RELUCTANCE times as much as the next longer one.
+    A memory estimates the acceptance rate from discounted counts; its weight (belief) reflects how
+    well it has predicted. The weight is multiplied by the likelihood p^hits (1 - p)^misses that the
+    memory predicted for the new evidence. Then a share 1 / (seen + 1) of the total weight is
+    redistributed as at the start. Another memory can therefore take over if the client changes. At
+    the start, the weight of every memory is RELUCTANCE times the weight of the next longer memory.
     """
     K = len(discounts)
     prior = row[PRIOR] * prior_tested
@@ -282,19 +293,24 @@ def learn(row, discounts, hits, tested, seen, prior_tested, reluctance):
 
 @helper
 def rate_at(row, j, before):
-    """Return the rate counted at a place, where that of the place before counts for some drafts."""
+    """Return the acceptance rate at a place, with the previous place's rate ``before`` as a prior.
+
+    The prior counts as LIKE_BEFORE tested drafts.
+    """
     return (row[HITS + j] + LIKE_BEFORE * before) / (row[TRIALS + j] + LIKE_BEFORE)
 
 
 @helper
 def learn_places(row, before, accepted, missed, seen):
-    """Update what is known of acceptance by place, and its rates, the estimate being up to date; it
-    was ``before``.
+    """Update the acceptance counts and rates by place, that is, by position in the round.
 
-    Where rounds are easy or hard, those that get far are the easy ones. The chance to go on from a
-    place, given that all before was accepted, rises with the place; no single number gives the
-    worth of drafts. Counted place by place it is consistent whatever the rounds are. It is believed
-    as memories are: by how well it has foretold what came.
+    The estimate of the client must already be updated; ``before`` is the previous estimate.
+
+    If rounds differ in difficulty, the rounds with many accepted drafts are mostly easy ones. The
+    acceptance probability, given that all previous drafts are accepted, then rises with the place,
+    and no single rate describes the value of drafts. Rates counted separately by place are
+    consistent in any case. The weight of this hypothesis, BY_PLACE, depends on how well it has
+    predicted the outcomes, like the weights of the memories.
     """
     alike, by_place = 1.0 - row[BY_PLACE], row[BY_PLACE]
     rate = before
@@ -322,10 +338,10 @@ def learn_places(row, before, accepted, missed, seen):
 
 @kernel("i8(i8[::1], i8[::1], i8[::1])", nogil=False)
 def first_wrong(drafts, accepted, tested):
-    """Return the first client whose counts cannot be, -1 if there is none.
+    """Return the first client whose counts are inconsistent, or -1 if there is none.
 
-    Tested are the accepted drafts and the first rejected one, if any. Negative drafts: nothing is
-    known of the client.
+    The tested drafts are the accepted drafts and the first rejected draft, if any. Clients with a
+    negative number of drafts are skipped, because nothing is known about them.
     """
     for i in range(len(drafts)):
         if drafts[i] >= 0 and not (
@@ -337,13 +353,12 @@ def first_wrong(drafts, accepted, tested):
 
 @helper
 def value(row, drafts, accepted, beta):
-    """Update what a client has got so far, in expectation (Eq. 4 with mu in place of the realised
-    goodput).
+    """Update the smoothed goodput of a client (Eq. 4 with mu in place of the realised goodput).
 
-    Earlier rounds were valued at earlier estimates. As far as the endless memory is believed, that
-    is, as far as the client has always been the same, they are valued again at today's, to first
-    order. All of it is measured by what the client really got: where acceptance depends on the
-    position, or on the round, mu is not what is expected.
+    Earlier rounds were evaluated with earlier estimates. They are re-evaluated with the current
+    estimate, to first order. This correction is scaled by the weight of the unlimited memory, that
+    is, by how constant the client has been. The result is multiplied by the ratio of realised to
+    forecast tokens, because mu is biased if acceptance depends on the position or on the round.
     """
     alpha = row[ESTIMATE]
     steepness = slope(alpha, drafts)
@@ -362,11 +377,12 @@ def value(row, drafts, accepted, beta):
 
 @kernel("void(i8, f8[::1], f8[::1], f8[:, ::1], i8[:, ::1], i8[::1], i8[::1], f8[::1], f8[::1])")
 def observe(policy, options, discounts, facts, counts, drafts, accepted, hits, tested):
-    """Learn from a round; modified in place: ``facts`` and ``counts``.
+    """Update ``facts`` and ``counts`` in place with the outcome of a round.
 
-    ``drafts``: what each client drafted; of one that is ABSENT or UNHEARD nothing is learned but
-    that it is silent. ``accepted``: drafts accepted before the first rejection. ``hits`` of
-    ``tested``: the evidence on the rate.
+    ``drafts`` contains the number of drafts per client. ABSENT clients are skipped, and for UNHEARD
+    clients only the number of silent rounds is updated. ``accepted`` is the number of drafts
+    accepted before the first rejection. The evidence on the acceptance rate is ``hits`` accepted
+    drafts out of ``tested``.
     """
     for i in range(len(drafts)):
         if drafts[i] == UNHEARD:
@@ -381,7 +397,7 @@ def observe(policy, options, discounts, facts, counts, drafts, accepted, hits, t
             counts[i, IDLE] += 1
         counts[i, ROUNDS] += 1
         if policy == GRADIENT:
-            if tested[i] > 0.0:  # Eq. 3, which says nothing about a client without drafts
+            if tested[i] > 0.0:  # Eq. 3, which does not apply to a client without drafts
                 facts[i, ESTIMATE] = (1.0 - options[LEARNING]) * facts[i, ESTIMATE] + options[
                     LEARNING
                 ] * (hits[i] / tested[i])
@@ -415,8 +431,10 @@ def observe(policy, options, discounts, facts, counts, drafts, accepted, hits, t
 
 @helper
 def spread(counts, budget, stream, drafts):
-    """Write a random allocation: every draft of the budget to a client drawn evenly; above its cap
-    it is lost.
+    """Write a random allocation to ``drafts``.
+
+    Each draft of the budget goes to a client drawn uniformly. It is lost if the client is at its
+    cap.
     """
     drafts[:] = 0
     for _ in range(budget):
@@ -431,12 +449,12 @@ def spread(counts, budget, stream, drafts):
     " f8[:, :, ::1])"
 )
 def simulate(scheduling, world, facts, counts, key, first, checkpoints, record, expected, realised):
-    """Play runs first, first + 1, ... and sum up every client's expected and realised goodput until
-    each checkpoint.
+    """Simulate runs first, first + 1, ... and sum each client's goodput up to each checkpoint.
 
-    ``facts``, ``counts``: what is known at the start. ``checkpoints``: rounds played, increasing.
-    Filled: ``expected`` and ``realised``, shape (runs, points, N), and ``record`` (runs, rounds, N)
-    with the allocations unless it is empty.
+    ``facts`` and ``counts`` contain the initial knowledge. ``checkpoints`` contains increasing
+    numbers of rounds. The sums are written to ``expected`` and ``realised``, with shape (runs,
+    checkpoints, N). The allocations are written to ``record``, with shape (runs, rounds, N), unless
+    it is empty.
     """
     policy, budget, rates, initial = (
         scheduling.policy,
@@ -453,7 +471,7 @@ def simulate(scheduling, world, facts, counts, key, first, checkpoints, record, 
     sums = np.empty((2, n))
     for r in range(len(expected)):
         run = mixed(key + np.uint64(first + r + 1) * GOLDEN)
-        other = mixed(run ^ np.uint64(0x5851F42D4C957F2D))  # regimes and random allocations
+        other = mixed(run ^ np.uint64(0x5851F42D4C957F2D))  # for regimes and random allocations
         known, counted = facts.copy(), counts.copy()
         sums[:] = 0.0
         for i in range(n):
