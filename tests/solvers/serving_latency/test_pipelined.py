@@ -43,7 +43,7 @@ SEARCHES: dict[str, dict[str, int]] = {
 
 
 @pytest.mark.parametrize("search", SEARCHES)
-@settings(max_examples=45)
+@settings(max_examples=20)
 @given(
     problem=problems(tasks=(2, 7), max_output=20, max_length=2, **PIPELINED)
     | problems(tasks=(4, 7), max_output=20, max_length=2, runtime=linear_runtimes(), **PIPELINED)
