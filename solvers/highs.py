@@ -1,4 +1,4 @@
-"""Suppression of the output of HiGHS, also in objects that Pyomo and CVXPY create.
+"""Suppression of the output of HiGHS, also in objects that Pyomo creates.
 
 HiGHS 1.16.0 prints a banner once per process while its Python object is constructed, before any
 option can be set.
@@ -39,7 +39,7 @@ _found = highspy.Highs
 
 @contextmanager
 def silent_highs() -> Iterator[None]:
-    """Replace `highspy.Highs`, which Pyomo and CVXPY use, by a silent class in the enclosed code.
+    """Replace `highspy.Highs`, which Pyomo uses, by a silent class in the enclosed code.
 
     Several threads may use this context manager concurrently. HiGHS objects that other code creates
     in the meantime are silent as well, unless that code sets `output_flag`.

@@ -8,6 +8,7 @@ per second.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -30,11 +31,12 @@ class Enumeration(FairGoodputMethod):
     name = "enumeration"
     exact = True
     source = "the definition of region (2), paper 5: the hull of mu over all allocations"
-    guarantee = "optimal, with the best allocation at the mixture's prices as proof"
+    guarantee = "optimal, to 1e-6, with the best allocation at the mixture's prices as proof"
     complexity = "(C + N)! / (C! N!) columns: 2,002 for N = 5, C = 9"
     max_size = 3_000
     size_unit = "allocations"
     bytes_per_part = 4000.0
+    tolerance = 1e-6
 
     def size_of(self, problem: FairGoodputProblem) -> float:
         """Return the number of integer allocations."""
@@ -58,10 +60,15 @@ class ExhaustiveSearch(Search):
         self.table = [np.array(one, np.int64) for _, one in every]
         self.columns = np.array([rates_of(problem, one) for one in self.table])
 
+    @cached_property
+    def spares(self) -> Floats:
+        """Rates of every allocation beyond the minimum rates, a row each; see `spare_of`."""
+        return np.array([self.spare_of(one) for one in self.table])
+
     def best_round(self, prices: Floats, extra: Floats) -> tuple[float, Ints]:
         """Return the largest value of an allocation, and that allocation."""
         worth = self.columns @ prices
         if extra.any():
-            worth += np.array([self.spare_of(one) for one in self.table]) @ extra
+            worth += self.spares @ extra
         best = int(worth.argmax())
         return float(worth[best]), self.table[best]

@@ -344,7 +344,9 @@ def choose(server, active, lengths, stay, joining, members, ends, guesses, finis
 
 @kernel(
     "f8(Server, Active, f8[::1], i8, b1, i8, i8, i8[::1])",
-    steps=lambda *given: 150 + given[6] * min(len(given[7]), given[5]) ** 2,
+    steps=lambda server, active, gain, l, first, most_ends, most, slot: (
+        150 + most * min(len(slot), most_ends) ** 2
+    ),
 )
 def form(server, active, gain, l, first, most_ends, most, slot):
     """Form pipelined batches of tasks that draft l tokens, and return the duration of a step.
