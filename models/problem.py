@@ -74,12 +74,16 @@ class Evaluation:
     key
         Value used to compare plans of the same problem. This is the objective, unless the objective
         has too few significant digits.
+    tie_break
+        Values, in order of importance, that decide between plans whose keys are equal up to
+        rounding; smaller values are better.
     """
 
     objective: float
     terms: dict[str, Any] = field(default_factory=dict)
     size: float = 0.0
     key: float = math.nan
+    tie_break: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if math.isnan(self.key):

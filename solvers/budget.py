@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 from specopt.models.errors import OutOfMemory, OutOfTime, OutOfWork
 from specopt.models.memory import free_memory
-from specopt.models.problem import Evaluation, Plan, Problem
+from specopt.models.problem import ROUNDING, Evaluation, Plan, Problem
 from specopt.models.result import Progress
 from specopt.solvers.clock import Clock
 
@@ -161,7 +161,15 @@ class Budget(Clock):
             raise OutOfTime
         evaluation = self._judge(plan)
         known = self.objective if self._evaluation is None else self._evaluation.key
-        if known is None or self._better(evaluation.key, known):
+        if (
+            known is None
+            or self._better(evaluation.key, known)
+            or (
+                self._evaluation is not None
+                and evaluation.tie_break < self._evaluation.tie_break
+                and math.isclose(evaluation.key, known, rel_tol=ROUNDING)
+            )
+        ):
             self.incumbent, self.objective, self._evaluation = (
                 plan,
                 evaluation.objective,

@@ -830,8 +830,12 @@ def _evaluation(problem: PlacementProblem, plan: PlacementPlan, runs: list[Cycle
         "cost": math.fsum(price),
         "energy": power,
     }[problem.objective]
+    sizes = [sum(one.per_unit for one in group.clients) for group in plan.groups]
     return Evaluation(
-        objective, terms, math.fsum(map(abs, fair)) if problem.objective == "fair" else 0.0
+        objective,
+        terms,
+        math.fsum(map(abs, fair)) if problem.objective == "fair" else 0.0,
+        tie_break=(float(f"{power:.9g}"), max(sizes, default=0) - min(sizes, default=0)),
     )
 
 

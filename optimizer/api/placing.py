@@ -190,13 +190,7 @@ def _best_plan(
             continue
         found = judge.evaluate(plan)
         worth = found.objective if problem.sense == "minimize" else -found.objective
-        sizes = [sum(one.per_unit for one in group.clients) for group in plan.groups]
-        key = (
-            bool(judge.violations(plan)),
-            float(f"{worth:.9g}"),
-            float(f"{found.terms['watts'] or 0.0:.9g}"),
-            max(sizes, default=0) - min(sizes, default=0),
-        )
+        key = (bool(judge.violations(plan)), float(f"{worth:.9g}"), *found.tie_break)
         if least is None or key < least:
             chosen, least = plan, key
     if chosen is result.plan:

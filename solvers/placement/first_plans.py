@@ -93,8 +93,9 @@ def filled(prepared: Prepared, place: Place) -> Counter[Pattern]:
 
     Every unit serves a single class and is filled as far as possible. Classes are placed by
     decreasing weight, and each class uses the verifier and option with the largest value per client
-    on a full unit. For the objective "capacity", the classes share the units equally. The result is
-    empty if some clients cannot be served.
+    on a full unit; ties go to the verifier with the lowest busy power. For the objective
+    "capacity", the classes share the units equally. The result is empty if some clients cannot be
+    served.
     """
     problem = prepared.problem
     left = [one.units for one in problem.verifiers]
@@ -109,7 +110,13 @@ def filled(prepared: Prepared, place: Place) -> Counter[Pattern]:
             if side.ways[option].place == place
             and (one := _largest(prepared, index, option, clients))
         ]
-        full.sort(key=lambda one: (-one.value / one.entries[0][1], -one.entries[0][1]))
+        full.sort(
+            key=lambda one: (
+                -one.value / one.entries[0][1],
+                prepared.sides[one.side].unit.busy,
+                -one.entries[0][1],
+            )
+        )
         room = [u // len(problem.classes) if share else u for u in left]
         for one in full:
             verifier = prepared.sides[one.side].verifier

@@ -13,10 +13,18 @@ from helpers.untyped import generate, solve
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles import placement as oracle
-from small_instances.placement import INSTANCES, one_of_each, passes
+from small_instances.placement import (
+    INSTANCES,
+    client_class,
+    one_of_each,
+    passes,
+    problem_of,
+    verifier,
+)
 
-from specopt import PlacementProblem, Status, Termination, Unsupported
+from specopt import PlacementPlan, PlacementProblem, Status, Termination, Unsupported
 from specopt.kinds.placement import strategies as strategies
+from specopt.solvers.budget import Budget
 from specopt.solvers.placement import refined
 from specopt.solvers.placement.choice import counted
 from specopt.solvers.placement.listing import every as every_pattern
@@ -107,6 +115,41 @@ def test_twenty_clients_are_proven() -> None:
     for units in (1, 2):
         result = solve(generate("placement/one-class", number_of_clients=20, units=units))
         assert result.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("watts", [(9.0, 5.0), (5.0, 9.0)])
+def test_equal_prices_are_decided_by_watts_and_balance(watts: tuple[float, float]) -> None:
+    """Tests that the cheapest plan with the least power is found in either order of two verifiers,
+    and that a plan replaces another of the same price only if it needs less power or its units are
+    better balanced.
+    """
+    verifiers = [
+        verifier(name, units=2, busy_watts=power)
+        for name, power in zip(("first", "second"), watts, strict=True)
+    ]
+    chat = client_class(acceptance={}, device_seconds_per_token=None, round_trip_seconds=None)
+    problem = problem_of("cost", verifiers=verifiers, drafters=[], classes=[chat])
+    assert solve(problem).terms["watts"] == 5.0
+
+    def plan(name: str, *clients: int) -> PlacementPlan:
+        groups = [
+            {
+                "verifier": name,
+                "units": 1,
+                "clients": [{"class": "chat", "place": "none", "per_unit": each}],
+            }
+            for each in clients
+        ]
+        return PlacementPlan.from_dict({"groups": groups})
+
+    chat["clients"] = 4
+    budget = Budget(problem_of("cost", verifiers=verifiers, drafters=[], classes=[chat]))
+    even, uneven = plan("second", 2, 2), plan("second", 1, 3)
+    for offered, kept in ((uneven, uneven), (even, even), (uneven, even)):
+        budget.offer(offered)
+        assert budget.incumbent is kept
+    budget.offer(plan("first", 2, 2))
+    assert (budget.incumbent is even) == (watts == (9.0, 5.0))
 
 
 def test_units_that_are_always_busy_are_whole() -> None:
