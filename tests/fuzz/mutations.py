@@ -76,6 +76,8 @@ def _swap(rng: random.Random, root: Any, schema: dict[str, Any]) -> None:
 
 def _add(rng: random.Random, root: Any, schema: dict[str, Any]) -> None:
     """Add a field that the schema knows, or replace it, by a value that the schema allows."""
+    if not isinstance(root, Object):
+        return
     properties = schema["properties"]
     name = rng.choice(list(properties))
     sizes = [len(array) for array in _arrays(root)] or [2]

@@ -165,6 +165,17 @@ def test_files_that_are_no_sweeps(name: str, message: str) -> None:
         read_sweeps([FIELD / name])
 
 
+def test_failed_requests_of_the_only_runs_with_drafts_are_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Tests that `tune` says why no run with drafts is left if the requests of all these failed."""
+    names = "vllm-bench-none.json", "vllm-bench-k7-failed.json"
+    assert run(["tune", *(str(FIELD / name) for name in names)]) == 2
+    said = capsys.readouterr().err
+    assert "expected a run with speculation (a draft_length), got none" in said
+    assert "k7-failed.json: left out: 1 run with failed requests" in said
+
+
 def test_the_caller_and_the_file_are_both_named() -> None:
     """Tests that a draft length that contradicts the file is named with its source."""
     with pytest.raises(InvalidInput, match=r"expected 7, as the file says, got 3, by .*txt@3"):

@@ -84,7 +84,8 @@ class Predictor:
             if one.acceptance_length and one.point.draft_length:
                 lengths[one.point].append(one.acceptance_length)
         if all(point.draft_length is None for point in speeds):
-            raise InvalidInput("sweep: expected a run with speculation (a draft_length), got none")
+            expected = "sweep: expected a run with speculation (a draft_length), got none"
+            raise InvalidInput("; ".join([expected, *self.notes]))
         self._speeds = {  # a single run is kept without rounding
             point: own[0] if len(own) == 1 else math.exp(np.log(own).mean())
             for point, own in speeds.items()
