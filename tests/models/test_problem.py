@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from helpers.instances import small_instances
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -20,6 +21,7 @@ from specopt import (
     PromptChunkingPlan,
     PromptChunkingProblem,
 )
+from specopt.kinds import KINDS
 from specopt.models.problem import (
     LONG_COLUMN,
     ROUNDING,
@@ -194,3 +196,18 @@ def test_headers() -> None:
             match=r"^kind: expected one of .*, draft-allocation, draft-control, .*, got ",
         ):
             problem_type(kind)
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
+def test_plans_of_other_kinds_are_refused(kind: Any) -> None:
+    """Tests that the judge of every kind refuses a plan of another kind and an object that is no
+    plan.
+    """
+    problem = next(iter(small_instances(kind.name).values()))
+    other: Any = PromptChunkingPlan(chunks=np.array([1]))
+    if kind.name == PromptChunkingProblem.kind:
+        other = DraftAllocationPlan(draft_tokens=np.array([1]))
+    for judged in (problem.evaluate, problem.violations):
+        for plan in (other, [1, 2]):
+            with pytest.raises(InvalidInput, match=f"expected a {problem.plan_type.__name__}, got"):
+                judged(plan)
