@@ -7,9 +7,9 @@ from collections.abc import Mapping
 
 from specopt.instances.reading.lines import Lines, open_lines
 from specopt.instances.traces.mooncake import BAILIAN, MOONCAKE, UNMARKED, JsonLines
-from specopt.instances.traces.rows import Rows
+from specopt.instances.traces.rows import collected
 from specopt.instances.traces.table import AZURE, BURSTGPT, PLAIN_CSV, VIDUR, Table, plain_csv
-from specopt.instances.traces.trace import Trace
+from specopt.instances.traces.trace import Trace, check_window
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.models.reading import StrPath
@@ -68,7 +68,7 @@ def read_trace(
                 f" {format}"
             )
         chosen = plain_csv(columns, time_unit)
-    collected = Rows(start, rows)
+    check_window(start, rows)
     with open_lines(path) as stream:
         where = os.fspath(path)
         lines = Lines(stream, where)
@@ -76,8 +76,15 @@ def read_trace(
         if not first:
             raise InvalidInput(f"{where}: expected a trace, got an empty file")
         chosen = chosen or _recognised(first, f"{where}: line {number}")
-        chosen.read(lines, collected)
-        return collected.trace(os.path.basename(where), where, chosen.name)
+        return collected(
+            chosen.read(lines),
+            start,
+            rows,
+            where,
+            source=os.path.basename(where),
+            format=chosen.name,
+            guessed_unit=chosen.guessed_unit,
+        )
 
 
 def _recognised(first: str, where: str) -> Format:
