@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta
 
+from specopt.models.acceptance import bisected
 from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import (
@@ -244,18 +245,18 @@ class Rounds:
                 f" {mean_gained}"
             )
         gains = np.arange(1, max_gained + 1)
-        low, high = 0.0, 1.0
-        for _ in range(100):
-            rate = 0.5 * (low + high)
+
+        def shares(rate: float) -> Floats:
             powers = rate ** (gains - 1.0)
-            found = np.asarray(powers / powers.sum(), np.float64)
-            low, high = (rate, high) if float(found @ gains) < mean_gained else (low, rate)
+            return np.asarray(powers / powers.sum(), np.float64)
+
+        rate = bisected(lambda rate: float(shares(rate) @ gains) < mean_gained)
         count = len(gains)
         return cls(
             drafted=np.zeros(count, int),
             sent=np.full(count, sent),
             gained=gains,
-            probabilities=found,
+            probabilities=shares(rate),
         )
 
     @classmethod
@@ -296,12 +297,10 @@ class Rounds:
         stop = number("stop", stop, above=0, below=1)
         candidates = number("candidates", candidates, 0, 1)
         max_drafted = integer("max_drafted", max_drafted, 1, 1000)
-        low, high = 0.0, 1.0
-        for _ in range(60):
-            rate = 0.5 * (low + high)
-            short = _threshold(rate, stop, max_drafted, candidates).mean_gained < mean_gained
-            low, high = (rate, high) if short else (low, rate)
-        found = _threshold(high, stop, max_drafted, candidates)
+        rate = bisected(
+            lambda rate: _threshold(rate, stop, max_drafted, candidates).mean_gained < mean_gained
+        )
+        found = _threshold(rate, stop, max_drafted, candidates)
         if abs(found.mean_gained - mean_gained) > 1e-6:
             most = f"{found.mean_gained:.3g}"
             raise InvalidInput(
