@@ -14,7 +14,6 @@ is sent.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated
 
 import numpy as np
 
@@ -23,14 +22,12 @@ from specopt.models.arguments import random_generator
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import (
     Checked,
-    Column,
     Floats,
-    FloatsLike,
-    Given,
     Immutable,
     Ints,
     Truths,
     Unit,
+    Units,
     check,
     describe,
     frozen,
@@ -78,9 +75,6 @@ class BinaryPredictor(Checked):
         )
 
 
-Bins = Given[Annotated[Floats, Column(Unit, "bin")], FloatsLike]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Scores(Checked):
     """Distribution of a rejection predictor's score over B bins. More bins preserve more
@@ -96,9 +90,9 @@ class Scores(Checked):
         Probability of each bin after the first rejection; the probabilities sum to 1.
     """
 
-    accepted: Bins = required()
-    first_rejection: Bins = required()
-    after: Bins = required()
+    accepted: Units = required()
+    first_rejection: Units = required()
+    after: Units = required()
 
     def __post_init__(self) -> None:
         check(self)

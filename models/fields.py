@@ -67,11 +67,12 @@ shortened.
 class Column:
     """Annotation of an array field: the type of its items and a label for its length.
 
-    Columns of an object that share a label must have the same length.
+    Columns of an object that share a label must have the same length, and so must those without a
+    label.
     """
 
     item: Any
-    size: str
+    size: str = ""
     minimum_size: int = 1
 
 
@@ -201,6 +202,16 @@ FloatsLike = Sequence[float | np.number[Any]] | NDArray[Any]
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]
+
+NonNegatives = Given[Annotated[Floats, Column(NonNegative)], FloatsLike]
+OptionalNonNegatives = Given[Annotated[Floats, Column(NonNegative)] | None, FloatsLike | None]
+Positives = Given[Annotated[Floats, Column(Positive)], FloatsLike]
+Units = Given[Annotated[Floats, Column(Unit)], FloatsLike]
+HalfOpenUnits = Given[Annotated[Floats, Column(HalfOpenUnit)], FloatsLike]
+TokenCounts = Given[Annotated[Ints, Column(TokenCount)], IntsLike]
+TokenBudgets = Given[Annotated[Ints, Column(TokenBudget)], IntsLike]
+OptionalTokenBudgets = Given[Annotated[Ints, Column(TokenBudget)] | None, IntsLike | None]
+"""Columns whose lengths agree with those of the other columns of an object."""
 
 
 def parse(cls: type[T], data: object, where: str = "") -> T:

@@ -31,8 +31,9 @@ from specopt.models.fields import (
     Ints,
     IntsLike,
     NonNegative,
+    OptionalNonNegatives,
     Positive,
-    Unit,
+    Units,
     describe,
     frozen,
     optional,
@@ -51,7 +52,6 @@ MAX_RESOLUTION = 100_000
 VocabularySize = Annotated[int, Meta(ge=2, le=MAX_TOKENS)]
 DraftLength = Annotated[int, Meta(ge=0, le=MAX_DRAFT_LENGTH)]
 Resolution = Annotated[int, Meta(ge=1, le=MAX_RESOLUTION)]
-Probability = Unit
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,13 +74,9 @@ class ChannelState(Checked):
     """
 
     uplink_bits_per_second: Positive
-    acceptance_rates: Given[Annotated[Floats, Column(Probability, "resolution")], FloatsLike] = (
-        required()
-    )
+    acceptance_rates: Units = required()
     downlink_bits_per_second: Positive | None = None
-    distribution_bits: Given[
-        Annotated[Floats, Column(NonNegative, "resolution")] | None, FloatsLike | None
-    ] = optional()
+    distribution_bits: OptionalNonNegatives = optional()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -176,7 +172,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         required()
     )
     draft_lengths: Given[tuple[DraftLength, DraftLength], IntsLike] = required()
-    resolutions: Given[Annotated[Ints, Column(Resolution, "resolution")], IntsLike] = required()
+    resolutions: Given[Annotated[Ints, Column(Resolution)], IntsLike] = required()
     states: Given[
         Annotated[tuple[ChannelState, ...], Meta(min_length=1)], Sequence[ChannelState]
     ] = required()

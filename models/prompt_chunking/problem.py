@@ -13,20 +13,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import (
-    Column,
-    Given,
-    Ints,
-    IntsLike,
     NonNegative,
     Positive,
     PositiveInt,
     TokenCount,
+    TokenCounts,
     required,
 )
 from specopt.models.pass_time import CloudDelay
@@ -51,7 +48,7 @@ class PromptChunkingPlan(Plan):
         length.
     """
 
-    chunks: Given[Annotated[Ints, Column(TokenCount, "chunk")], IntsLike] = required()
+    chunks: TokenCounts = required()
 
 
 @dataclass(frozen=True)

@@ -25,8 +25,11 @@ from specopt.models.fields import (
     NonNegative,
     Positive,
     PositiveInt,
+    Positives,
     TokenCount,
+    TokenCounts,
     Unit,
+    Units,
     check,
     optional,
     required,
@@ -130,7 +133,7 @@ class PromptWorkload(Workload):
     downlink_bytes_per_second: Given[
         Annotated[Floats, Column(Positive, "downlink", 2)], FloatsLike
     ] = required()
-    draft_seconds: Given[Annotated[Floats, Column(Positive, "device")], FloatsLike] = required()
+    draft_seconds: Positives = required()
     cloud_delay: CloudDelay
     pipeline_length: PositiveInt = 4
     most_prompt_tokens: TokenCount = 4096
@@ -168,9 +171,6 @@ class PromptWorkload(Workload):
         return np.clip(np.rint(raw), 1, self.most_prompt_tokens).astype(np.int64)
 
 
-RoundTokens = Given[Annotated[Ints, Column(TokenCount, "round")], IntsLike]
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rounds:
     """The rounds of decoding: a probability distribution over types of rounds, each with numbers of
@@ -196,13 +196,11 @@ class Rounds:
         If a value is outside its domain, or if the probabilities do not sum to 1.
     """
 
-    drafted: Given[Annotated[Ints, Column(Annotated[int, Meta(ge=0)], "round")], IntsLike] = (
-        required()
-    )
-    sent: RoundTokens = required()
-    gained: RoundTokens = required()
-    probabilities: Given[Annotated[Floats, Column(Unit, "round")], FloatsLike] = required()
-    hit: Given[Annotated[Floats, Column(Unit, "round")] | None, FloatsLike | None] = optional()
+    drafted: Given[Annotated[Ints, Column(Annotated[int, Meta(ge=0)])], IntsLike] = required()
+    sent: TokenCounts = required()
+    gained: TokenCounts = required()
+    probabilities: Units = required()
+    hit: Given[Annotated[Floats, Column(Unit)] | None, FloatsLike | None] = optional()
 
     def __post_init__(self) -> None:
         check(self)

@@ -27,16 +27,23 @@ import numpy as np
 
 from specopt.models.acceptance import all_decoding_steps, slowest_rounds
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, Given, Ints, IntsLike, optional, required
+from specopt.models.fields import (
+    Floats,
+    Given,
+    Ints,
+    IntsLike,
+    Positives,
+    TokenCounts,
+    optional,
+    required,
+)
 from specopt.models.problem import Evaluation, exceeds
 from specopt.models.serving_data import (
     Samples,
     ServingData,
     ServingPlan,
     TaskRates,
-    TaskRatios,
     TaskShares,
-    TaskTokens,
     stage_ends,
     too_much,
 )
@@ -145,9 +152,9 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
     kind = "serving-latency"
     plan_type = ServingLatencyPlan
 
-    input_tokens: TaskTokens = required()
-    output_tokens: TaskTokens = required()
-    snr: TaskRatios = required()
+    input_tokens: TokenCounts = required()
+    output_tokens: TokenCounts = required()
+    snr: Positives = required()
     acceptance_rate: TaskRates = optional()
     output_samples: Samples = optional()
 
