@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from specopt.models.acceptance import expected_tokens_per_step
-from specopt.models.arguments import random_generator
+from specopt.models.arguments import array, random_generator
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import (
     Checked,
@@ -227,21 +227,7 @@ class DraftLog(Immutable):
     rounds: Ints | None = field(default=None)
 
     def __post_init__(self) -> None:
-        try:
-            features = np.array(self.features, np.float64)
-        except (TypeError, ValueError):
-            raise InvalidInput(
-                f"features: expected a table of numbers, got {describe(self.features)}"
-            ) from None
-        if features.ndim != 2 or 0 in features.shape:
-            raise InvalidInput(
-                f"features: expected a table with rows and columns, got shape {features.shape}"
-            )
-        if not np.isfinite(features).all():
-            row = int(np.argmin(np.isfinite(features).all(axis=1)))
-            raise InvalidInput(
-                f"features[{row}]: expected finite numbers, got {features[row].tolist()}"
-            )
+        features = array("features", self.features, 2)
         outcomes = np.array(self.outcomes)
         if (
             outcomes.shape != (len(features),)
@@ -258,15 +244,13 @@ class DraftLog(Immutable):
             )
         if self.names and len(self.names) != features.shape[1]:
             raise InvalidInput(f"names: expected {features.shape[1]} names, got {len(self.names)}")
-        for array, name in (
-            (features, "features"),
-            (outcomes.astype(np.int64), "outcomes"),
-            (rounds.astype(np.int64), "rounds"),
+        for name, value in (
+            ("features", features),
+            ("outcomes", outcomes.astype(np.int64)),
+            ("rounds", rounds.astype(np.int64)),
+            ("names", tuple(self.names) or tuple(f"x{i}" for i in range(features.shape[1]))),
         ):
-            object.__setattr__(self, name, frozen(array))
-        object.__setattr__(
-            self, "names", tuple(self.names) or tuple(f"x{i}" for i in range(features.shape[1]))
-        )
+            object.__setattr__(self, name, frozen(value))
 
     def __len__(self) -> int:
         return len(self.outcomes)

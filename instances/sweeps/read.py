@@ -104,7 +104,6 @@ def read_sweeps(
             raise InvalidInput(f"{path}: expected each file once")
         seen.add(path)
         _read(rows, path, length)
-    rows.settle()
     return rows.sweep(workload, model, draft)
 
 

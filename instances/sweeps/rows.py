@@ -161,7 +161,7 @@ class Rows:
         """
         self._unsettled.append((self.where, runs, given))
 
-    def settle(self) -> None:
+    def _settle(self) -> None:
         """Add the runs that `later` has kept.
 
         A run without counted drafts is treated as a run without speculation if another run of the
@@ -253,6 +253,7 @@ class Rows:
         InvalidInput
             If the model is ambiguous, if a name is unknown, or if no run is left.
         """
+        self._settle()
         found = _of_one("model", model, self._found)
         found = found if draft is None else _of_one("drafter", draft, found)
         runs = [one.outcome for one in found if isinstance(one.outcome, Measurement)]

@@ -10,6 +10,7 @@ from specopt.instances.traces.mooncake import BAILIAN, MOONCAKE, UNMARKED, JsonL
 from specopt.instances.traces.rows import collected
 from specopt.instances.traces.table import AZURE, BURSTGPT, PLAIN_CSV, VIDUR, Table, plain_csv
 from specopt.instances.traces.trace import Trace, check_window
+from specopt.models.arguments import one_of
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.models.reading import StrPath
@@ -58,9 +59,7 @@ def read_trace(
         If the file cannot be read, is not a trace in this format, or ends before the last requested
         row. The message contains the line and the column of a malformed value.
     """
-    if format is not None and format not in FORMATS:
-        raise InvalidInput(f"format: expected one of {', '.join(FORMATS)}, got {describe(format)}")
-    chosen = None if format is None else FORMATS[format]
+    chosen = None if format is None else FORMATS[one_of("format", format, FORMATS)]
     if columns or time_unit is not None:
         if format not in (None, PLAIN_CSV.name):
             raise InvalidInput(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
@@ -384,38 +384,31 @@ class PlacementProblem(Problem):
         self._check_objective()
 
     def _check_objective(self) -> None:
-        def need(field: str, known: Iterable[bool], expected: str) -> None:
-            for index, fine in enumerate(known):
-                if not fine:
-                    raise InvalidInput(
-                        f"{field.replace('[]', f'[{index}]')}: expected {expected} (objective "
-                        f"{self.objective!r})"
-                    )
-
-        if self.objective in ("capacity", "cost", "energy"):
-            need(
-                "classes[].min_tokens_per_second",
-                (c.min_tokens_per_second > 0.0 for c in self.classes),
-                "> 0",
-            )
-        if self.objective == "cost":
-            need(
-                "verifiers[].price_per_second",
-                (v.price_per_second > 0.0 for v in self.verifiers),
-                "> 0",
-            )
-        if self.objective == "energy":
-            need("verifiers[].busy_watts", (v.watts[1] > 0.0 for v in self.verifiers), "> 0")
-            need(
-                "classes[].device_watts",
-                (
-                    c.device_watts is not None
-                    or c.device_seconds_per_token is None
-                    or not c.device_seconds_per_token.values
-                    for c in self.classes
-                ),
+        minimum = [one.min_tokens_per_second > 0.0 for one in self.classes]
+        priced = [one.price_per_second > 0.0 for one in self.verifiers]
+        powered = [one.watts[1] > 0.0 for one in self.verifiers]
+        measured = [
+            one.device_watts is not None
+            or one.device_seconds_per_token is None
+            or not one.device_seconds_per_token.values
+            for one in self.classes
+        ]
+        for objectives, field, known, expected in (
+            ("capacity cost energy", "classes[{}].min_tokens_per_second", minimum, "> 0"),
+            ("cost", "verifiers[{}].price_per_second", priced, "> 0"),
+            ("energy", "verifiers[{}].busy_watts", powered, "> 0"),
+            (
+                "energy",
+                "classes[{}].device_watts",
+                measured,
                 "watts where a device may draft",
-            )
+            ),
+        ):
+            if self.objective in objectives.split() and not all(known):
+                raise InvalidInput(
+                    f"{field.format(known.index(False))}: expected {expected} (objective"
+                    f" {self.objective!r})"
+                )
 
     # ------------------------------------------------------------------ objective
 
