@@ -13,7 +13,7 @@ is sent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -291,10 +291,10 @@ class DraftLog(Immutable):
 
     def _rows(self, rows: Truths) -> DraftLog:
         assert self.rounds is not None
-        return DraftLog(
+        return replace(
+            self,
             features=self.features[rows],
             outcomes=self.outcomes[rows],
-            names=self.names,
             rounds=self.rounds[rows],
         )
 

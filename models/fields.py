@@ -529,14 +529,14 @@ def _wire(cls: type) -> type[msgspec.Struct]:
 
 
 def _choose(cls: Any, data: object) -> Any:
-    """Return the member of a union whose `is_marked` accepts the data; the default is the first
+    """Return the member of a union whose `mark` is a field of the data; the default is the first
     member.
     """
     options = form_of(cls).classes
     if len(options) == 1:
         return options[0]
-    marked = (one for one in options if isinstance(data, Mapping) and one.is_marked(data))  # type: ignore[attr-defined]
-    return next(marked, options[0])
+    names = data if isinstance(data, Mapping) else ()
+    return next((one for one in options if getattr(one, "mark", None) in names), options[0])
 
 
 def _nested(expected: Form, value: Any, where: str) -> Any:

@@ -8,10 +8,10 @@ dominates.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from msgspec import Meta
@@ -45,11 +45,6 @@ class LinearRuntime(Checked):
     seconds_per_flop: NonNegative
     overhead_seconds: NonNegative
 
-    @staticmethod
-    def is_marked(data: Mapping[str, Any]) -> bool:
-        """Return whether JSON-like data has this form."""
-        return "pieces" not in data and "passes" not in data
-
     @property
     def pieces(self) -> tuple[LinearRuntime, ...]:
         """Linear pieces whose maximum is the runtime; here, only the runtime itself."""
@@ -72,14 +67,11 @@ class PiecewiseRuntime(Checked):
         Linear runtimes, at least one.
     """
 
+    mark: ClassVar[str] = "pieces"
+
     pieces: Given[
         Annotated[tuple[LinearRuntime, ...], Meta(min_length=1)], Sequence[LinearRuntime]
     ] = required()
-
-    @staticmethod
-    def is_marked(data: Mapping[str, Any]) -> bool:
-        """Return whether JSON-like data has this form."""
-        return "pieces" in data
 
     def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
         """Return the durations of forward passes over a batch with `flops` operations per task, in
@@ -102,6 +94,8 @@ class TabledRuntime(Checked):
         increases.
     """
 
+    mark: ClassVar[str] = "passes"
+
     passes: PassTable
 
     def __post_init__(self) -> None:
@@ -113,11 +107,6 @@ class TabledRuntime(Checked):
                 " tokens increase; the relative distance to the closest monotone times is"
                 f" {self.grid.moved:.2g}"
             )
-
-    @staticmethod
-    def is_marked(data: Mapping[str, Any]) -> bool:
-        """Return whether JSON-like data has this form."""
-        return "passes" in data
 
     @cached_property
     def grid(self) -> MeasuredPasses:
