@@ -378,7 +378,7 @@ class ServingData(Problem[S]):
     def batch_defects(self, plan: Any) -> list[str]:
         """Return the reasons why the batches do not fit this problem."""
 
-    def defects(self, plan: ServingPlan) -> list[str]:
+    def _defects(self, plan: ServingPlan) -> list[str]:
         """Return the reasons why the plan does not fit this problem: violations of (24c)-(24e) and
         wrong shapes.
         """

@@ -110,8 +110,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
         The terms of the evaluation separate the server's own tokens, sum_i w_i, from the accepted
         draft tokens, sum_i w_i (a_i + ... + a_i^S_i).
         """
-        self.expect_plan(plan)
-        self._refuse(self._defects(plan))
+        self.expect_fit(plan)
         w = self.weights
         a = self.acceptance_rates
         S = plan.draft_tokens

@@ -325,8 +325,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         The terms of the evaluation separate the server's own tokens, one per iteration, from the
         accepted draft tokens.
         """
-        self.expect_plan(plan)
-        self._refuse(self._defects(plan))
+        self.expect_fit(plan)
         shares = self.stationary_distribution.tolist()
         tokens = math.fsum(
             shares[s] * self.iteration_tokens(s, choice) for s, choice in enumerate(plan.policy)

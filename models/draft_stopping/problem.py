@@ -250,8 +250,7 @@ class DraftStoppingProblem(Problem):
         The probability of each node, class and acceptance state is propagated from position to
         position.
         """
-        self.expect_plan(plan)
-        self._refuse(self.violations(plan))
+        self.expect_fit(plan)
         rates, scores = self.acceptance_rates, self.scores
         next_node = plan.next.rows
         ended = np.zeros(
@@ -306,6 +305,10 @@ class DraftStoppingProblem(Problem):
         out of order or too long paths.
         """
         self.expect_plan(plan)
+        return self._defects(plan)
+
+    def _defects(self, plan: DraftStoppingPlan) -> list[str]:
+        """Return the reasons why the plan is not an automaton for this problem."""
         rows, count = plan.next.rows, len(plan.next)
         if count and rows.shape[1] != self.scores.bins:
             return [

@@ -565,8 +565,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     def evaluate(self, plan: FairGoodputPlan) -> Evaluation:
         """Return the utility of the goodput that the schedule attains."""
-        self.expect_plan(plan)
-        self._refuse(self._defects(plan))
+        self.expect_fit(plan)
         goodput, _ = self.realised(plan.schedule)
         if not (goodput > 0).all():
             raise InvalidInput("schedule: the shares must give every client a positive rate")

@@ -575,8 +575,7 @@ class PlacementProblem(Problem):
 
     def evaluate(self, plan: PlacementPlan) -> Evaluation:
         """Return the objective of a plan, and details about how each class is served."""
-        self.expect_plan(plan)
-        self._refuse(self._defects(plan))
+        self.expect_fit(plan)
         return _evaluation(self, plan, [self.unit(plan, group) for group in plan.groups])
 
     def violations(self, plan: PlacementPlan) -> list[str]:

@@ -196,8 +196,7 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
         """Return the latency T_inf + T_com of a plan (Eq. 23), in seconds, averaged over the
         samples of output lengths.
         """
-        self.expect_plan(plan)
-        self._refuse(self.defects(plan))
+        self.expect_fit(plan)
         communication = float(
             self.uploads(self.mechanism_of(plan), plan.bandwidth_share).max()
         )  # Eq. 16
@@ -210,7 +209,7 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
     def violations(self, plan: ServingLatencyPlan) -> list[str]:
         """Return the violations of constraints (24a)-(24g)."""
         self.expect_plan(plan)
-        found = self.defects(plan)
+        found = self._defects(plan)
         if found:
             return found
         found = self.share_and_length_violations(plan, float(plan.bandwidth_share.sum()))

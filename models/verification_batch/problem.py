@@ -145,8 +145,7 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         The terms of the evaluation separate cold requests, which have no cached tokens, from warm
         requests.
         """
-        self.expect_plan(plan)
-        self._refuse(self._defects(plan))
+        self.expect_fit(plan)
         cold, warm = 0.0, 0.0
         for request in plan.batch.tolist():
             if self.cached_tokens[request] == 0:
