@@ -256,7 +256,6 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         The terms of the evaluation follow the last chunk: the end of its upload, its time in the
         cloud (including latency and waiting), its download (including latency), and the head.
         """
-        self.expect_plan(plan)
         for chunk in self._events(plan):
             last = chunk
         uploaded = last.upload[1]
@@ -303,7 +302,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         """Yield the times of each chunk, computed directly from the event model. The stages after
         the first one are processed together.
         """
-        self._refuse(self._defects(plan))
+        self.expect_fit(plan)
         A = self.bytes_per_token
         P = self.pipeline_length
         mu = self.background_tokens
