@@ -213,6 +213,10 @@ TokenBudgets = Given[Annotated[Ints, Column(TokenBudget)], IntsLike]
 OptionalTokenBudgets = Given[Annotated[Ints, Column(TokenBudget)] | None, IntsLike | None]
 """Columns whose lengths agree with those of the other columns of an object."""
 
+Objects = Given[tuple[T, ...], Sequence[T]]
+SomeObjects = Given[Annotated[tuple[T, ...], Meta(min_length=1)], Sequence[T]]
+"""Nested objects; `SomeObjects` are at least one."""
+
 
 def parse(cls: type[T], data: object, where: str = "") -> T:
     """Build a declared dataclass from JSON-like data, and reject undeclared fields.

@@ -17,6 +17,7 @@ from specopt.models.fields import (
     IntsLike,
     NonNegative,
     NonNegativeInt,
+    Objects,
     OptionalNonNegatives,
     PositiveInt,
     Positives,
@@ -81,7 +82,7 @@ class ContinuousServingPlan(ServingPlan):
     """
 
     bandwidth_share: TaskShares = required()
-    phases: Given[tuple[Phase, ...], Sequence[Phase]] = required()
+    phases: Objects[Phase] = required()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

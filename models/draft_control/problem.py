@@ -31,8 +31,10 @@ from specopt.models.fields import (
     Ints,
     IntsLike,
     NonNegative,
+    Objects,
     OptionalNonNegatives,
     Positive,
+    SomeObjects,
     Units,
     describe,
     frozen,
@@ -105,7 +107,7 @@ class DraftControlPlan(Plan):
         Draft length and resolution for each state.
     """
 
-    policy: Given[tuple[DraftChoice, ...], Sequence[DraftChoice]] = required()
+    policy: Objects[DraftChoice] = required()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -173,9 +175,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
     )
     draft_lengths: Given[tuple[DraftLength, DraftLength], IntsLike] = required()
     resolutions: Given[Annotated[Ints, Column(Resolution)], IntsLike] = required()
-    states: Given[
-        Annotated[tuple[ChannelState, ...], Meta(min_length=1)], Sequence[ChannelState]
-    ] = required()
+    states: SomeObjects[ChannelState] = required()
     transition: Given[TransitionMatrix, TransitionMatrix | Sequence[FloatsLike] | Floats] = (
         required()
     )

@@ -29,6 +29,7 @@ from specopt.models.fields import (
     IntsLike,
     NonNegative,
     Positive,
+    SomeObjects,
     Unit,
     required,
 )
@@ -186,9 +187,7 @@ class DraftStoppingProblem(Problem):
     max_draft_tokens: DraftLimit
     draft_seconds_per_token: NonNegative
     round_seconds: Given[Positive | RoundSeconds, float | FloatsLike | RoundSeconds] = required()
-    rounds: Given[Annotated[tuple[RoundClass, ...], Meta(min_length=1)], Sequence[RoundClass]] = (
-        required()
-    )
+    rounds: SomeObjects[RoundClass] = required()
     scores: Scores
 
     def __post_init__(self) -> None:

@@ -8,22 +8,20 @@ dominates.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
-from msgspec import Meta
 
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import (
     Checked,
     Floats,
-    Given,
     Ints,
     NonNegative,
+    SomeObjects,
     refuse_denormal,
     required,
 )
@@ -69,9 +67,7 @@ class PiecewiseRuntime(Checked):
 
     mark: ClassVar[str] = "pieces"
 
-    pieces: Given[
-        Annotated[tuple[LinearRuntime, ...], Meta(min_length=1)], Sequence[LinearRuntime]
-    ] = required()
+    pieces: SomeObjects[LinearRuntime] = required()
 
     def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
         """Return the durations of forward passes over a batch with `flops` operations per task, in

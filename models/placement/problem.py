@@ -25,8 +25,10 @@ from specopt.models.fields import (
     HalfOpenUnit,
     NonNegative,
     NonNegativeInt,
+    Objects,
     Positive,
     PositiveInt,
+    SomeObjects,
     check,
     empty,
     optional,
@@ -327,16 +329,12 @@ class PlacementProblem(Problem):
     sense: ClassVar[Sense] = "maximize"
     objective_label = "objective"
 
-    verifiers: Given[Annotated[tuple[Verifier, ...], Meta(min_length=1)], Sequence[Verifier]] = (
-        required()
-    )
-    drafters: Given[tuple[Drafter, ...], Sequence[Drafter]] = required()
-    classes: Given[
-        Annotated[tuple[ClientClass, ...], Meta(min_length=1)], Sequence[ClientClass]
-    ] = required()
+    verifiers: SomeObjects[Verifier] = required()
+    drafters: Objects[Drafter] = required()
+    classes: SomeObjects[ClientClass] = required()
     max_draft_tokens: Annotated[int, Meta(ge=1, le=1000)]
     objective: Objective
-    draft_pools: Given[tuple[DraftPool, ...], Sequence[DraftPool]] = empty()
+    draft_pools: Objects[DraftPool] = empty()
     bits_per_draft_token: NonNegative = 17.0
     overlap: bool = True
 

@@ -286,16 +286,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
                 ready = max(f[q - 1], f[q])
                 f[q] = ready + chunk.busy
                 stages.append((ready, f[q]))
-            times.append(
-                ChunkTimes(
-                    chunk.tokens,
-                    chunk.local,
-                    chunk.upload,
-                    chunk.arrive,
-                    tuple(stages),
-                    chunk.download,
-                )
-            )
+            times.append(ChunkTimes(*chunk[:4], tuple(stages), chunk.download))
         return times
 
     def _events(self, plan: PromptChunkingPlan) -> Iterator[_ChunkEvents]:
