@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from specopt.models.acceptance import expected_tokens_per_step
-from specopt.models.arguments import array, random_generator
+from specopt.models.arguments import random_generator
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import (
     Checked,
@@ -227,7 +227,21 @@ class DraftLog(Immutable):
     rounds: Ints | None = field(default=None)
 
     def __post_init__(self) -> None:
-        features = array("features", self.features, 2)
+        try:
+            features = np.array(self.features, np.float64)
+        except (TypeError, ValueError):
+            raise InvalidInput(
+                f"features: expected a table of numbers, got {describe(self.features)}"
+            ) from None
+        if features.ndim != 2 or 0 in features.shape:
+            raise InvalidInput(
+                f"features: expected a table with rows and columns, got shape {features.shape}"
+            )
+        if not np.isfinite(features).all():
+            row = int(np.argmin(np.isfinite(features).all(axis=1)))
+            raise InvalidInput(
+                f"features[{row}]: expected finite numbers, got {features[row].tolist()}"
+            )
         outcomes = np.array(self.outcomes)
         if (
             outcomes.shape != (len(features),)

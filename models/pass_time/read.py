@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.arguments import number, only_fields, sequence
+from specopt.models.arguments import number, only_fields
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, Floats, describe, parse
@@ -161,7 +161,11 @@ def _fitted(
         work, Tokens
     )  # operations are counted as tokens, so the measured range is not known
     ranges = None if counted else file.get("range")
-    contexts = sequence(f"{where}.contexts", file.get("contexts", []))
+    contexts = file.get("contexts", [])
+    if not isinstance(contexts, list):
+        raise InvalidInput(
+            f"{where}.contexts: expected a list of cached tokens, got {describe(contexts)}"
+        )
     if key is not None and misfit is None:
         notes += (
             (
