@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +47,7 @@ def collected(
     """
     read = usable = 0
     dropped: Counter[str] = Counter()
-    columns = array("d"), array("q"), array("q")
+    columns: list[array[Any]] = [array("d"), array("q"), array("q")]
     for row in rows:
         read += 1
         if not row[1] or not row[2]:
