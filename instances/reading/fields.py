@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from specopt.instances.reading.lines import Lines
@@ -47,7 +47,7 @@ class Fields:
 
     def number(self, *names: str, expected: str = "a number") -> float | None:
         """Return the first given field that is present, as a number; strings are converted."""
-        name = self._given(names)
+        name = next((name for name in names if name in self.values), None)
         if name is None:
             return None
         value = self.values[name]
@@ -68,7 +68,7 @@ class Fields:
         """Return the first given field that is present, as an integer."""
         value = self.number(*names, expected=expected)
         if value is not None and not value.is_integer():
-            name = self._given(names) or ""
+            name = next(name for name in names if name in self.values)
             raise self.refuse(name, expected, self.values[name])
         return None if value is None else int(value)
 
@@ -81,7 +81,7 @@ class Fields:
 
     def text(self, *names: str) -> str:
         """Return the first given field that is present, as text; empty if all are missing."""
-        name = self._given(names)
+        name = next((name for name in names if name in self.values), None)
         if name is None:
             return ""
         value = self.values[name]
@@ -101,10 +101,6 @@ class Fields:
         return [
             Fields(self.where, f"{self.place}{name}[{i}].", entry) for i, entry in enumerate(value)
         ]
-
-    def _given(self, names: Iterable[str]) -> str | None:
-        """Return the name of the first given field that is present."""
-        return next((name for name in names if name in self.values), None)
 
     def refuse(self, name: str, expected: str, got: object) -> InvalidInput:
         """Return an exception that names the field and states the expected and the actual value."""
