@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Any
 
@@ -39,6 +39,25 @@ def expected_tokens_per_step(acceptance_rate: float, speculation_length: int) ->
     return -math.expm1((1 + speculation_length) * logarithm) / (1.0 - acceptance_rate)
 
 
+def bisected(
+    is_below: Callable[[float], bool], low: float = 0.0, high: float = 1.0, halvings: int = 60
+) -> float:
+    """Return the argument at which a monotone condition changes from true to false, rounded up.
+
+    If the condition does not change between `low` and `high`, return the nearer end of the
+    interval.
+
+    Examples
+    --------
+    >>> round(bisected(lambda x: x * x < 0.25), 6)
+    0.5
+    """
+    for _ in range(halvings):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if is_below(middle) else (low, middle)
+    return high
+
+
 def rate_that_yields(
     tokens_per_step: float, speculation_length: int, low: float = 1e-9, high: float = 1.0 - 1e-9
 ) -> float:
@@ -50,13 +69,11 @@ def rate_that_yields(
     >>> round(rate_that_yields(3.3616, 4), 6)
     0.8
     """
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        if expected_tokens_per_step(middle, speculation_length) < tokens_per_step:
-            low = middle
-        else:
-            high = middle
-    return high
+    return bisected(
+        lambda rate: expected_tokens_per_step(rate, speculation_length) < tokens_per_step,
+        low,
+        high,
+    )
 
 
 def expected_tokens(acceptance_rates: Any, draft_tokens: Any) -> Floats:

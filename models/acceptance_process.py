@@ -12,9 +12,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from specopt.models.arguments import integer, number
+from specopt.models.arguments import array, integer, number
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import MAX_TOKENS, Floats, Immutable, describe, frozen
+from specopt.models.fields import MAX_TOKENS, Floats, Immutable, describe
 from specopt.models.markov_chain import recurrent_classes, stationary_distribution
 
 MAX_MODES = 5000
@@ -39,8 +39,8 @@ class AcceptanceProcess(Immutable):
     transition: Floats
 
     def __post_init__(self) -> None:
-        rates = _array("rates", self.rates, 3)
-        transition = _array("transition", self.transition, 2)
+        rates = array("rates", self.rates, 3)
+        transition = array("transition", self.transition, 2)
         if not ((rates >= 0.0) & (rates < 1.0)).all():
             raise InvalidInput(
                 "rates: expected acceptance rates in [0, 1), got"
@@ -59,7 +59,7 @@ class AcceptanceProcess(Immutable):
     @classmethod
     def fixed(cls, rates: ArrayLike) -> Self:
         """Return the process of clients whose rates never change."""
-        return cls(_array("rates", rates, 1)[None, None], np.ones((1, 1)))
+        return cls(array("rates", rates, 1)[None, None], np.ones((1, 1)))
 
     @classmethod
     def drifting(cls, low: ArrayLike, high: ArrayLike, period_rounds: int) -> Self:
@@ -74,8 +74,8 @@ class AcceptanceProcess(Immutable):
         period_rounds
             Number of rounds per period of the wave, at least 2.
         """
-        least = _array("low", low, 1)
-        most = _array("high", high, 1)
+        least = array("low", low, 1)
+        most = array("high", high, 1)
         if len(least) != len(most):
             raise InvalidInput(f"high: expected {len(least)} entries, as in low, got {len(most)}")
         period_rounds = integer("period_rounds", period_rounds, 2, MAX_TOKENS)
@@ -98,7 +98,7 @@ class AcceptanceProcess(Immutable):
         mean_rounds
             Mean number of rounds between a client's switches, at least 1.
         """
-        rates = _array("regimes", regimes, 2)
+        rates = array("regimes", regimes, 2)
         count = len(rates)
         if count < 2:
             raise InvalidInput(f"regimes: expected at least 2, got {count}")
@@ -155,14 +155,3 @@ class AcceptanceProcess(Immutable):
         rates = self.rates[chosen][:, joint, np.arange(N)].reshape(-1, N)
         shares = np.tile(self.regime_shares[joint].prod(axis=1), len(chosen)) / len(chosen)
         return np.ascontiguousarray(rates), shares
-
-
-def _array(name: str, values: object, dimensions: int) -> Floats:
-    try:
-        array = np.array(values, np.float64)
-    except (TypeError, ValueError):
-        array = np.empty(0)
-    if array.ndim != dimensions or array.size == 0 or not np.isfinite(array).all():
-        shape = ("a list", "a list of lists", "a cube")[dimensions - 1]
-        raise InvalidInput(f"{name}: expected {shape} of finite numbers, got {describe(values)}")
-    return frozen(array)

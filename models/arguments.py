@@ -14,7 +14,7 @@ from typing import Any, TypeGuard, TypeVar
 import numpy as np
 
 from specopt.models.errors import InvalidInput, did_you_mean
-from specopt.models.fields import MAX_TOKENS, describe, is_unicode
+from specopt.models.fields import MAX_TOKENS, Floats, describe, frozen, is_unicode
 
 T = TypeVar("T")
 
@@ -146,6 +146,33 @@ def one_of(name: str, value: object, choices: Iterable[T]) -> T:
     listed = ", ".join(words) if len(words) <= MAX_LISTED else f"{len(words)} names"
     meant = did_you_mean(value, words) if isinstance(value, str) else ""
     raise InvalidInput(f"{name}: expected one of {listed}, got {describe(value)}{meant}")
+
+
+def array(
+    name: str,
+    values: object,
+    dimensions: int,
+    low: float = -math.inf,
+    high: float = math.inf,
+    items: str = "finite numbers",
+) -> Floats:
+    """Return values as a read-only array that is not empty, if all are finite numbers from `low` to
+    `high`. The message calls them `items`.
+
+    Examples
+    --------
+    >>> array("rates", [1, 2], 1)
+    array([1., 2.])
+    """
+    try:
+        found = np.array(values, np.float64)
+    except (TypeError, ValueError):
+        found = np.empty(0)
+    good = np.isfinite(found) & (low <= found) & (found <= high)
+    if found.ndim != dimensions or not found.size or not good.all():
+        shape = ("a list", "a list of lists", "a cube")[dimensions - 1]
+        raise InvalidInput(f"{name}: expected {shape} of {items}, got {describe(values)}")
+    return frozen(found)
 
 
 def only_fields(data: Mapping[str, Any], known: Collection[str], where: str) -> None:

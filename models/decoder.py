@@ -12,9 +12,8 @@ cost models:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Checked, PositiveInt, check
@@ -45,11 +44,6 @@ class PaperDecoder(Checked):
     hidden: PositiveInt
     ffn: PositiveInt
     name: str | None = None
-
-    @staticmethod
-    def is_marked(data: Mapping[str, Any]) -> bool:
-        """Return whether JSON-like data uses this cost model."""
-        return "cost" not in data
 
     @property
     def parameter_count(self) -> int:
@@ -116,6 +110,8 @@ class ExactDecoder:
         Label of the model.
     """
 
+    mark: ClassVar[str] = "cost"
+
     cost: Literal["exact"] = field(default="exact", metadata={"always": True})
     layers: PositiveInt
     hidden: PositiveInt
@@ -135,11 +131,6 @@ class ExactDecoder:
             raise InvalidInput(
                 f"kv_heads: expected a divisor of heads = {self.heads}, got {self.kv_heads}"
             )
-
-    @staticmethod
-    def is_marked(data: Mapping[str, Any]) -> bool:
-        """Return whether JSON-like data uses this cost model."""
-        return "cost" in data
 
     @property
     def weights_per_layer(self) -> int:

@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from specopt.models.acceptance import bisected
 from specopt.models.fields import Floats
 
 TANGENTS = 60
@@ -89,12 +90,10 @@ def even_hazards(tokens_per_draft: float, measured: Floats) -> Floats:
     measured
         Measured products p_1, ..., p_J.
     """
-    low, high = 0.0, 1.0
-    for _ in range(60):
-        middle = 0.5 * (low + high)
-        shares = np.minimum(1.0, measured / middle)
-        low, high = (middle, high) if _drafted(shares) > tokens_per_draft else (low, middle)
-    return np.concatenate((measured[:1], np.maximum(measured[1:], high)))
+    common = bisected(
+        lambda hazard: _drafted(np.minimum(1.0, measured / hazard)) > tokens_per_draft
+    )
+    return np.concatenate((measured[:1], np.maximum(measured[1:], common)))
 
 
 def yield_limits(

@@ -13,8 +13,7 @@ is sent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Annotated
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -23,14 +22,12 @@ from specopt.models.arguments import random_generator
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import (
     Checked,
-    Column,
     Floats,
-    FloatsLike,
-    Given,
     Immutable,
     Ints,
     Truths,
     Unit,
+    Units,
     check,
     describe,
     frozen,
@@ -78,9 +75,6 @@ class BinaryPredictor(Checked):
         )
 
 
-Bins = Given[Annotated[Floats, Column(Unit, "bin")], FloatsLike]
-
-
 @dataclass(frozen=True, kw_only=True)
 class Scores(Checked):
     """Distribution of a rejection predictor's score over B bins. More bins preserve more
@@ -96,9 +90,9 @@ class Scores(Checked):
         Probability of each bin after the first rejection; the probabilities sum to 1.
     """
 
-    accepted: Bins = required()
-    first_rejection: Bins = required()
-    after: Bins = required()
+    accepted: Units = required()
+    first_rejection: Units = required()
+    after: Units = required()
 
     def __post_init__(self) -> None:
         check(self)
@@ -264,15 +258,13 @@ class DraftLog(Immutable):
             )
         if self.names and len(self.names) != features.shape[1]:
             raise InvalidInput(f"names: expected {features.shape[1]} names, got {len(self.names)}")
-        for array, name in (
-            (features, "features"),
-            (outcomes.astype(np.int64), "outcomes"),
-            (rounds.astype(np.int64), "rounds"),
+        for name, value in (
+            ("features", features),
+            ("outcomes", outcomes.astype(np.int64)),
+            ("rounds", rounds.astype(np.int64)),
+            ("names", tuple(self.names) or tuple(f"x{i}" for i in range(features.shape[1]))),
         ):
-            object.__setattr__(self, name, frozen(array))
-        object.__setattr__(
-            self, "names", tuple(self.names) or tuple(f"x{i}" for i in range(features.shape[1]))
-        )
+            object.__setattr__(self, name, frozen(value))
 
     def __len__(self) -> int:
         return len(self.outcomes)
@@ -313,10 +305,10 @@ class DraftLog(Immutable):
 
     def _rows(self, rows: Truths) -> DraftLog:
         assert self.rounds is not None
-        return DraftLog(
+        return replace(
+            self,
             features=self.features[rows],
             outcomes=self.outcomes[rows],
-            names=self.names,
             rounds=self.rounds[rows],
         )
 

@@ -67,11 +67,12 @@ shortened.
 class Column:
     """Annotation of an array field: the type of its items and a label for its length.
 
-    Columns of an object that share a label must have the same length.
+    Columns of an object that share a label must have the same length, and so must those without a
+    label.
     """
 
     item: Any
-    size: str
+    size: str = ""
     minimum_size: int = 1
 
 
@@ -202,6 +203,20 @@ Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Truths = NDArray[np.bool_]
 
+NonNegatives = Given[Annotated[Floats, Column(NonNegative)], FloatsLike]
+OptionalNonNegatives = Given[Annotated[Floats, Column(NonNegative)] | None, FloatsLike | None]
+Positives = Given[Annotated[Floats, Column(Positive)], FloatsLike]
+Units = Given[Annotated[Floats, Column(Unit)], FloatsLike]
+HalfOpenUnits = Given[Annotated[Floats, Column(HalfOpenUnit)], FloatsLike]
+TokenCounts = Given[Annotated[Ints, Column(TokenCount)], IntsLike]
+TokenBudgets = Given[Annotated[Ints, Column(TokenBudget)], IntsLike]
+OptionalTokenBudgets = Given[Annotated[Ints, Column(TokenBudget)] | None, IntsLike | None]
+"""Columns whose lengths agree with those of the other columns of an object."""
+
+Objects = Given[tuple[T, ...], Sequence[T]]
+SomeObjects = Given[Annotated[tuple[T, ...], Meta(min_length=1)], Sequence[T]]
+"""Nested objects; `SomeObjects` are at least one."""
+
 
 def parse(cls: type[T], data: object, where: str = "") -> T:
     """Build a declared dataclass from JSON-like data, and reject undeclared fields.
@@ -224,7 +239,7 @@ def parse(cls: type[T], data: object, where: str = "") -> T:
     struct = read(_wire(chosen), data, where, hints_of(chosen))
     kwargs = {
         name: _nested(expected, value, _join(where, json_name(name)))
-        for name, expected in _expected_of(chosen).items()
+        for name, expected in forms_of(chosen).items()
         if (value := getattr(struct, name)) is not msgspec.UNSET
     }
     try:
@@ -273,7 +288,7 @@ def check(obj: Any) -> None:
     """
     sizes: dict[str, tuple[str, int]] = {}
     cls: type = type(obj)
-    for name, expected in _expected_of(cls).items():
+    for name, expected in forms_of(cls).items():
         value = getattr(obj, name)
         if value is None and expected.optional:
             continue
@@ -343,7 +358,7 @@ def read(hint: Any, data: object, where: str, hints: Mapping[str, Any] | None = 
     try:
         try:
             return msgspec.convert(data, hint, strict=True)
-        except msgspec.ValidationError:  # NumPy numbers and arrays are accepted too
+        except (msgspec.ValidationError, AttributeError):  # NumPy values are accepted too
             data = without_numpy(data)
             return msgspec.convert(data, hint, strict=True)
     except msgspec.ValidationError as error:
@@ -420,8 +435,26 @@ def hints_of(cls: type) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class _Expected:
-    """The parsed annotation of a field."""
+class Form:
+    """A parsed annotation.
+
+    Parameters
+    ----------
+    hint
+        Annotation.
+    optional
+        Whether None is allowed.
+    column
+        Label and items of an array, or None for other types.
+    custom
+        Subclass of `Custom`, or None.
+    classes
+        Dataclasses: several for a union, and an empty tuple if there are none.
+    item
+        Type of the items if the annotation is a tuple of dataclasses, otherwise None.
+    fewest
+        Minimum number of entries of a tuple.
+    """
 
     hint: Any
     optional: bool
@@ -429,23 +462,43 @@ class _Expected:
     custom: type[Custom] | None
     classes: tuple[type, ...]
     item: Any | None
-    """Class of the items if the field is a tuple of dataclasses, otherwise None."""
+    fewest: int
+
+    @property
+    def wire(self) -> Any:
+        """Type that msgspec reads. Nested objects remain mappings."""
+        if self.column is not None:
+            return list[self.column.item]  # type: ignore[name-defined]  # built at run time
+        if self.custom is not None:
+            return Any
+        if self.classes:
+            return dict[str, Any] | None if self.optional else dict[str, Any]
+        return self.hint if self.item is None else list[dict[str, Any]]
 
 
 @cache
-def _expected_of(cls: type) -> dict[str, _Expected]:
+def form_of(hint: Any) -> Form:
+    """Parse an annotation."""
+    parts = _parts(hint)
+    types = [part for part in parts if isinstance(part, type)]
+    marks = [mark for part in parts for mark in getattr(part, "__metadata__", ())]
+    bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    items = (get_args(part)[0] for part in _parts(bare) if get_origin(part) is tuple)
+    return Form(
+        hint,
+        NoneType in get_args(hint),
+        next((mark for mark in marks if isinstance(mark, Column)), None),
+        next((one for one in types if issubclass(one, Custom)), None),
+        tuple(one for one in types if dataclasses.is_dataclass(one)),
+        next((item for item in items if form_of(item).classes), None),
+        max((getattr(mark, "min_length", None) or 0 for mark in marks), default=0),
+    )
+
+
+@cache
+def forms_of(cls: type) -> dict[str, Form]:
     """Return the parsed annotations of a declared dataclass, by field."""
-    return {
-        name: _Expected(
-            hint,
-            NoneType in get_args(hint),
-            column_of(hint),
-            custom_of(hint),
-            dataclasses_in(hint),
-            item_of_tuple(hint),
-        )
-        for name, hint in hints_of(cls).items()
-    }
+    return {name: form_of(hint) for name, hint in hints_of(cls).items()}
 
 
 def _parts(hint: Any) -> tuple[Any, ...]:
@@ -453,44 +506,6 @@ def _parts(hint: Any) -> tuple[Any, ...]:
     if get_origin(hint) in (typing.Union, UnionType):
         return tuple(arg for arg in get_args(hint) if arg is not type(None))
     return (hint,)
-
-
-def column_of(hint: Any) -> Column | None:
-    """Return the `Column` of an array field's type, or None for other types."""
-    marks = (mark for part in _parts(hint) for mark in getattr(part, "__metadata__", ()))
-    return next((mark for mark in marks if isinstance(mark, Column)), None)
-
-
-def custom_of(hint: Any) -> type[Custom] | None:
-    """Return the subclass of `Custom` in a type, or None."""
-    return next(
-        (part for part in _parts(hint) if isinstance(part, type) and issubclass(part, Custom)), None
-    )
-
-
-@cache
-def dataclasses_in(hint: Any) -> tuple[type, ...]:
-    """Return the dataclasses in a type: several for a union, and an empty tuple if there are
-    none.
-    """
-    return tuple(
-        part for part in _parts(hint) if isinstance(part, type) and dataclasses.is_dataclass(part)
-    )
-
-
-def item_of_tuple(hint: Any) -> Any | None:
-    """Return X if the type is ``tuple[X, ...]``, annotated or not, and X is a dataclass; otherwise
-    return None.
-    """
-    for part in _parts(get_args(hint)[0] if get_origin(hint) is Annotated else hint):
-        if get_origin(part) is tuple and dataclasses_in(get_args(part)[0]):
-            return get_args(part)[0]
-    return None
-
-
-def fewest_entries(hint: Any) -> int:
-    """Return the minimum number of entries of an annotated tuple."""
-    return max((mark.min_length or 0 for mark in getattr(hint, "__metadata__", ())), default=0)
 
 
 def is_required(field: dataclasses.Field[Any]) -> bool:
@@ -505,7 +520,7 @@ def _wire(cls: type) -> type[msgspec.Struct]:
     """
     fields: list[Any] = []
     for field in dataclasses.fields(cls):
-        wire = wire_type(hints_of(cls)[field.name])
+        wire = forms_of(cls)[field.name].wire
         fields.append(
             (field.name, wire)
             if is_required(field)
@@ -517,32 +532,18 @@ def _wire(cls: type) -> type[msgspec.Struct]:
     )
 
 
-def wire_type(hint: Any) -> Any:
-    """Return the type that msgspec reads for an annotation. Nested objects remain mappings."""
-    column = column_of(hint)
-    if column is not None:
-        return list[column.item]  # type: ignore[name-defined]  # built at run time
-    if custom_of(hint) is not None:
-        return Any
-    if dataclasses_in(hint):
-        return dict[str, Any] | None if NoneType in get_args(hint) else dict[str, Any]
-    if item_of_tuple(hint) is not None:
-        return list[dict[str, Any]]
-    return hint
-
-
 def _choose(cls: Any, data: object) -> Any:
-    """Return the member of a union whose `is_marked` accepts the data; the default is the first
+    """Return the member of a union whose `mark` is a field of the data; the default is the first
     member.
     """
-    options = dataclasses_in(cls)
+    options = form_of(cls).classes
     if len(options) == 1:
         return options[0]
-    marked = (one for one in options if isinstance(data, Mapping) and one.is_marked(data))  # type: ignore[attr-defined]
-    return next(marked, options[0])
+    names = data if isinstance(data, Mapping) else ()
+    return next((one for one in options if getattr(one, "mark", None) in names), options[0])
 
 
-def _nested(expected: _Expected, value: Any, where: str) -> Any:
+def _nested(expected: Form, value: Any, where: str) -> Any:
     if value is None and (expected.custom is None or expected.optional):
         return None
     if expected.custom is not None:
@@ -559,7 +560,7 @@ def _nested(expected: _Expected, value: Any, where: str) -> Any:
 # ---------------------------------------------------------------------------- values
 
 
-def _scalar(name: str, expected: _Expected, value: Any) -> Any:
+def _scalar(name: str, expected: Form, value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if expected.custom is not None:
@@ -571,9 +572,10 @@ def _scalar(name: str, expected: _Expected, value: Any) -> Any:
         return value
     if expected.item is not None:
         value = tuple(value)
-        fewest = fewest_entries(expected.hint)
-        if len(value) < fewest:
-            raise InvalidInput(f"{name}: expected at least {fewest} entry, got {len(value)}")
+        if len(value) < expected.fewest:
+            raise InvalidInput(
+                f"{name}: expected at least {expected.fewest} entry, got {len(value)}"
+            )
         return value
     value = read(expected.hint, value, name, {"": expected.hint})
     if isinstance(value, str) and not is_unicode(value):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
@@ -30,11 +30,18 @@ V = TypeVar("V")
 class Named(Custom, Generic[V]):
     """Values by name. The JSON form is an object.
 
+    Attributes
+    ----------
+    item
+        Class that reads and describes a value.
+
     Parameters
     ----------
     values
         Values by name, in the order of the file.
     """
+
+    item: ClassVar[type[Custom]]
 
     values: Mapping[str, V]
 
@@ -58,24 +65,18 @@ class Named(Custom, Generic[V]):
         return {"type": "object", "additionalProperties": cls._schema()}
 
     @classmethod
-    def _read(cls, data: object, where: str) -> V:
-        raise NotImplementedError
+    def _read(cls, data: object, where: str) -> Any:
+        return data if isinstance(data, cls.item) else cls.item.parse(data, where)
 
     @classmethod
     def _schema(cls) -> dict[str, Any]:
-        raise NotImplementedError
+        return cls.item.schema()
 
 
 class NamedPasses(Named[PassPieces]):
     """Times of forward passes, by machine."""
 
-    @classmethod
-    def _read(cls, data: object, where: str) -> PassPieces:
-        return data if isinstance(data, PassPieces) else PassPieces.parse(data, where)
-
-    @classmethod
-    def _schema(cls) -> dict[str, Any]:
-        return PassPieces.schema()
+    item = PassPieces
 
 
 class NamedSeconds(Named[float]):
@@ -118,14 +119,12 @@ class NamedRates(Named[Floats]):
     position.
     """
 
-    @classmethod
-    def _read(cls, data: object, where: str) -> Floats:
-        found = _ClosedRates.parse(data, where)
-        return _checked(found.values if isinstance(found, Rates) else np.array(found), where)
+    item = _ClosedRates
 
     @classmethod
-    def _schema(cls) -> dict[str, Any]:
-        return _ClosedRates.schema()
+    def _read(cls, data: object, where: str) -> Floats:
+        found = cls.item.parse(data, where)
+        return _checked(found.values if isinstance(found, Rates) else np.array(found), where)
 
 
 def _checked(array: Floats, where: str) -> Floats:

@@ -16,9 +16,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from specopt.models.arguments import array
 from specopt.models.draft_shares import even_hazards, share_limits, yield_limits
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, Immutable, describe, frozen
+from specopt.models.fields import Floats, Immutable, describe
 
 LEVEL = 0.95
 MAX_BOUNDED = 32
@@ -345,16 +346,4 @@ def _conditional(cumulative: Floats) -> Floats:
 
 
 def _rates(name: str, values: ArrayLike) -> Floats:
-    try:
-        array = np.array(values, np.float64)
-    except (TypeError, ValueError):
-        array = np.empty(0)
-    if (
-        array.ndim != 1
-        or not array.size
-        or not np.isfinite(array).all()
-        or (array < 0.0).any()
-        or (array > 1.0).any()
-    ):
-        raise InvalidInput(f"{name}: expected a list of numbers in [0, 1], got {describe(values)}")
-    return frozen(array)
+    return array(name, values, 1, 0, 1, "numbers in [0, 1]")

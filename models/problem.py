@@ -198,10 +198,17 @@ class Problem(Filed, Shown, ABC, Generic[P]):
                 + ("; pass its plan" if hasattr(plan, "plan") else "")
             )
 
-    @staticmethod
-    def _refuse(defects: Sequence[str]) -> None:
-        if defects:
-            raise InvalidInput(defects[0])
+    def expect_fit(self, plan: object) -> None:
+        """Raise `InvalidInput` if an object is not a plan that fits this problem, so that the
+        equations apply.
+        """
+        self.expect_plan(plan)
+        for defect in self._defects(plan):
+            raise InvalidInput(defect)
+
+    def _defects(self, plan: Any) -> list[str]:
+        """Return the reasons why a plan does not fit this problem."""
+        return []
 
     def plot(self, plan: Any) -> Picture:
         """Return a picture of a plan or of a result's plan. Notebooks display the picture, and its

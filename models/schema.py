@@ -18,17 +18,7 @@ from typing import Any
 
 import msgspec
 
-from specopt.models.fields import (
-    column_of,
-    custom_of,
-    dataclasses_in,
-    fewest_entries,
-    hints_of,
-    is_required,
-    item_of_tuple,
-    json_name,
-    wire_type,
-)
+from specopt.models.fields import Form, form_of, forms_of, is_required, json_name
 
 UNITS = {
     "seconds": "s",
@@ -58,7 +48,7 @@ Schema = dict[str, Any]
 
 def schema(cls: Any) -> Schema:
     """Return the JSON Schema of a declared dataclass or a union of declared dataclasses."""
-    options = dataclasses_in(cls)
+    options = form_of(cls).classes
     if len(options) > 1:
         return {"anyOf": [schema(option) for option in options]}
     (only,) = options
@@ -68,9 +58,9 @@ def schema(cls: Any) -> Schema:
         "type": "object",
         "properties": {
             json_name(name): described(
-                _type_of(hint), name, words.get(json_name(name), ""), fields[name]
+                _type_of(form), name, words.get(json_name(name), ""), fields[name]
             )
-            for name, hint in hints_of(only).items()
+            for name, form in forms_of(only).items()
         },
         "required": [json_name(name) for name, field in fields.items() if is_required(field)],
         "additionalProperties": False,
@@ -197,20 +187,17 @@ def _rows(body: Schema, path: str) -> Iterator[dict[str, str]]:
                 yield row if deeper or shared else row | {"default": ONE_OF}
 
 
-def _type_of(hint: Any) -> Schema:
-    custom = custom_of(hint)
-    if custom is not None:
-        return custom.schema()
-    if dataclasses_in(hint):
-        return schema(hint)
-    item = item_of_tuple(hint)
-    if item is not None:
-        fewest = {"minItems": fewest_entries(hint)} if fewest_entries(hint) else {}
-        return {"type": "array", "items": schema(item)} | fewest
-    column = column_of(hint)
-    out = msgspec.json.schema(wire_type(hint))
-    if column is not None and column.minimum_size:
-        out["minItems"] = column.minimum_size
+def _type_of(form: Form) -> Schema:
+    if form.custom is not None:
+        return form.custom.schema()
+    if form.classes:
+        return schema(form.hint)
+    if form.item is not None:
+        fewest = {"minItems": form.fewest} if form.fewest else {}
+        return {"type": "array", "items": schema(form.item)} | fewest
+    out = msgspec.json.schema(form.wire)
+    if form.column is not None and form.column.minimum_size:
+        out["minItems"] = form.column.minimum_size
     return out
 
 

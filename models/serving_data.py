@@ -33,7 +33,9 @@ from specopt.models.fields import (
     OpenUnit,
     Positive,
     PositiveInt,
+    Positives,
     TokenCount,
+    TokenCounts,
     describe,
     optional,
     required,
@@ -68,9 +70,7 @@ stay finite.
 """
 
 
-TaskTokens = Given[Annotated[Ints, Column(TokenCount, "task")], IntsLike]
-TaskRatios = Given[Annotated[Floats, Column(Positive, "task")], FloatsLike]
-TaskShares = Given[Annotated[Floats, Column(float, "task")], FloatsLike]
+TaskShares = Given[Annotated[Floats, Column(float)], FloatsLike]
 TaskRates = Given[OpenUnit | Rates | None, float | FloatsLike | Rates | None]
 Samples = Given[TokenSamples | None, TokenSamples | Sequence[IntsLike] | Ints | None]
 """Types of fields. The classes of the two kinds declare these fields again: for an inherited field
@@ -123,9 +123,9 @@ class ServingData(Problem[S]):
     sense: ClassVar[Sense] = "minimize"
     objective_label = "total serving latency (s)"
 
-    input_tokens: TaskTokens = required()
-    output_tokens: TaskTokens = required()
-    snr: TaskRatios = required()
+    input_tokens: TokenCounts = required()
+    output_tokens: TokenCounts = required()
+    snr: Positives = required()
     bandwidth_hz: Positive
     verify: Decoder
     verify_runtime: Runtime
@@ -378,7 +378,7 @@ class ServingData(Problem[S]):
     def batch_defects(self, plan: Any) -> list[str]:
         """Return the reasons why the batches do not fit this problem."""
 
-    def defects(self, plan: ServingPlan) -> list[str]:
+    def _defects(self, plan: ServingPlan) -> list[str]:
         """Return the reasons why the plan does not fit this problem: violations of (24c)-(24e) and
         wrong shapes.
         """

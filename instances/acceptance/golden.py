@@ -13,7 +13,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from specopt.models.acceptance_lengths import MAX_LENGTH, AcceptanceLengths
-from specopt.models.arguments import boolean, number, only_fields
+from specopt.models.arguments import boolean, number, only_fields, sequence
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.models.position_acceptance import LEVEL
@@ -70,9 +70,7 @@ def from_own(data: Mapping[str, Any], where: str) -> AcceptanceLengths:
                 f"{where}.{name}: expected the draft lengths {', '.join(map(str, lengths))}"
             )
     tokens, lower, upper = (np.array(list(column.values())) for column in columns.values())
-    notes = data.get("notes", [])
-    if not isinstance(notes, list):
-        raise InvalidInput(f"{where}.notes: expected a list, got {describe(notes)}")
+    notes = sequence(f"{where}.notes", data.get("notes", []))
     return AcceptanceLengths(
         lengths=lengths,
         tokens=tokens,

@@ -9,12 +9,12 @@ count the drafts, the drafted tokens, the accepted tokens, and the accepted toke
 
 from __future__ import annotations
 
-import math
 import re
 from typing import NamedTuple
 
 import numpy as np
 
+from specopt.instances.reading.fields import decimal
 from specopt.models.errors import InvalidInput
 from specopt.models.position_acceptance import PositionAcceptance
 
@@ -173,10 +173,7 @@ def _counters(series: dict[str, dict[int, float]], where: str) -> Counters:
 
 
 def _value(text: str, where: str, number: int) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value) or value < 0.0:
+    value = decimal(text)
+    if value is None or value < 0.0:
         raise InvalidInput(f"{where}, line {number}: expected a count >= 0, got {text[:40]!r}")
     return value

@@ -151,9 +151,8 @@ def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig
     if value is not None or file.name != "config.json" or not beside.exists():
         return found
     quantised = Section(_document(beside)).get("quantization")
-    if not isinstance(quantised, Mapping):
-        raise InvalidInput(f"{beside}: quantization: expected an object, got {describe(quantised)}")
-    own = {QUANTISED.partition("|")[0]: {"quant_method": "modelopt", **quantised}}
+    own = Section(quantised, f"{beside}: quantization").data
+    own = {QUANTISED.partition("|")[0]: {"quant_method": "modelopt", **own}}
     other = _parsed(beside, {**data, **own}, name, value)
     sizes = [(one.weight_bytes, one.kv_bytes_per_token) for one in (other, found)]
     if found.storage.method is None:
@@ -208,12 +207,9 @@ def parse_model_config(
     if config.is_listed:
         kind = head_kind(config)
         config.check(config.type["fixed"], *(["drafts"] if kind else []))
-        for item in sequence(config.path("architectures"), config.data.get("architectures") or []):
-            one_of(
-                config.path("architectures"),
-                item,
-                [*config.type["architecture"], *(CLASSES if kind else ())],
-            )
+        path = config.path("architectures")
+        for item in sequence(path, config.data.get("architectures") or []):
+            one_of(path, item, [*config.type["architecture"], *(CLASSES if kind else ())])
         if config.given("auto_map"):
             config.note(
                 f"auto_map: code of its own is named there; counted as a {config.model_type}"

@@ -148,7 +148,6 @@ class RuntimeFit:
     def to_dict(self) -> dict[str, Any]:
         """Return the fit in the form in which it is written to a file."""
         table = self.table
-        columns = self.table.columns
         validation = self.cross_validation
         worst = int(np.argmax(np.abs(self.relative_errors)))
         return {
@@ -158,7 +157,7 @@ class RuntimeFit:
             "upper": self.form.to_json(self.upper, self.slope),
             "misfit": dict(zip(("low", "high"), self.misfit, strict=True)),
             "range": self.ranges,
-            **({} if self.table.columns.cached is None else {"contexts": _some(self.table.cached)}),
+            **({} if table.columns.cached is None else {"contexts": _some(table.cached)}),
             "unit": "tokens" if self.slope == "seconds_per_token" else "flops",
             **({} if self.decoder is None else {"model": dump(self.decoder)}),
             "metrics": {
@@ -185,14 +184,7 @@ class RuntimeFit:
             "warnings": list(self.warnings),
             "source": {
                 "table": table.source,
-                "x": list(columns.x),
-                "y": list(columns.y),
-                "cached": columns.cached,
-                "batch": columns.batch,
-                "sum_over": columns.sum_over,
-                "where": dict(columns.where),
-                "repeat": columns.repeat,
-                "repeats": dict(columns.repeats),
+                **{name: of for name, of in asdict(table.columns).items() if name != "y_unit"},
                 "rows": table.rows[0],
                 "rows_taken": table.rows[1],
                 "errors": self.errors,

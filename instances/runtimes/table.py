@@ -14,7 +14,7 @@ import numpy as np
 
 from specopt.instances.reading.fields import CsvFile, Row, decimal
 from specopt.instances.reading.lines import Lines, open_lines
-from specopt.models.arguments import integer
+from specopt.models.arguments import integer, one_of
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Ints, describe
 from specopt.models.reading import StrPath
@@ -89,10 +89,8 @@ class TableColumns:
             raise InvalidInput(
                 f"y: expected times, got the column {describe(min(both))}, which is also an input"
             )
-        if self.y_unit is not None and self.y_unit not in UNITS:
-            raise InvalidInput(
-                f"y_unit: expected one of {', '.join(UNITS)}, got {describe(self.y_unit)}"
-            )
+        if self.y_unit is not None:
+            one_of("y_unit", self.y_unit, UNITS)
         for name, times in (
             ("repeat", self.repeat),
             *((f"repeat of {key}", one) for key, one in self.repeats.items()),

@@ -6,12 +6,17 @@ A file contains one or more blocks of such output.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from specopt.instances.reading.fields import Fields
-from specopt.instances.sweeps.rows import Run
+from specopt.instances.reading.lines import Lines
+from specopt.instances.sweeps.rows import Rows, Run
 from specopt.instances.sweeps.vllm import vllm_run
 
 HEAD = "Serving Benchmark Result"
+KEYS = {HEAD}
+"""Texts by whose presence in its first line an output is recognised."""
+
 NAMES = {
     "Successful requests": "completed",
     "Failed requests": "failed",
@@ -31,22 +36,15 @@ NAMES = {
 _LINE = re.compile(r"\s*([^:]+):\s*(\S+)\s*")
 
 
-def is_console(head: str) -> bool:
-    """Return whether the beginning of a text identifies it as output of `vllm bench serve`."""
-    return HEAD in head
-
-
-def console_runs(text: str, where: str) -> list[Run]:
-    """Return the run in each block.
+def console_runs(lines: Lines, rows: Rows) -> Iterator[Run]:
+    """Yield the run in each block.
 
     Raises
     ------
     InvalidInput
         If a field has an invalid value. The message contains the field.
     """
-    runs = []
-    for number, block in enumerate(text.split(HEAD)[1:], start=1):
-        lines = filter(None, map(_LINE.fullmatch, block.splitlines()))
-        found = {NAMES[match[1]]: match[2] for match in lines if match[1] in NAMES}
-        runs.append(vllm_run(Fields(where, f"block {number}, ", found)))
-    return runs
+    for number, block in enumerate("".join(lines).split(HEAD)[1:], start=1):
+        matches = filter(None, map(_LINE.fullmatch, block.splitlines()))
+        found = {NAMES[match[1]]: match[2] for match in matches if match[1] in NAMES}
+        yield vllm_run(Fields(rows.where, f"block {number}, ", found))

@@ -9,14 +9,18 @@ from pathlib import Path
 from specopt.instances.reading.fields import Fields
 from specopt.instances.reading.json_documents import json_documents
 from specopt.instances.reading.lines import Lines, open_lines
-from specopt.instances.sweeps import guidellm, llama_speed_bench, sglang, vllm
-from specopt.instances.sweeps.console import console_runs, is_console
+from specopt.instances.sweeps import (
+    console,
+    guidellm,
+    llama_speed_bench,
+    sglang,
+    speculators,
+    vllm,
+)
 from specopt.instances.sweeps.rows import Rows, Run
 from specopt.instances.sweeps.source import DraftLength, parse_source
-from specopt.instances.sweeps.spec_bundle import is_spec_bundle, read_spec_bundle
-from specopt.instances.sweeps.speculators import is_perf_results, perf_runs
-from specopt.instances.sweeps.table import REQUIRED, read_csv
-from specopt.instances.sweeps.vllm import is_summary, read_summary
+from specopt.instances.sweeps.spec_bundle import is_spec_bundle, spec_bundle_runs
+from specopt.instances.sweeps.table import REQUIRED, csv_runs
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, printable
 from specopt.models.reading import StrPath, opened
@@ -34,6 +38,15 @@ READERS = (
     (vllm.KEYS, lambda fields: [vllm.vllm_run(fields)]),
 )
 """Fields that identify the program that wrote a result, and the functions that read its results."""
+
+TABLES = (
+    (console.KEYS, console.console_runs),
+    (speculators.KEYS, speculators.perf_runs),
+    (vllm.KEYS, vllm.summary_runs),
+)
+"""Texts in the first line that identify the program that wrote a table, and the functions that read
+the table; other tables are read by `csv_runs`.
+"""
 
 _HEAD = 4096
 """Number of bytes read from the beginning of a file to recognise its format."""
@@ -91,32 +104,31 @@ def read_sweeps(
             raise InvalidInput(f"{path}: expected each file once")
         seen.add(path)
         _read(rows, path, length)
-    rows.settle()
     return rows.sweep(workload, model, draft)
 
 
 def _read(rows: Rows, path: str, given: DraftLength) -> None:
     rows.where = path
     try:
-        head = "" if os.path.isdir(path) else _head(path)
-        for mark, holds in OTHERS.items():
-            if mark in head:
-                raise InvalidInput(f"{path}: expected throughput, got {holds}")
         if os.path.isdir(path):
             runs: list[Run] = []
             for file in files_in(Path(path)):
                 place = f"{printable(str(file.relative_to(path)))}, "
-                runs += _runs(rows, json_documents(file), place)
+                runs += _runs(path, json_documents(file), place)
             rows.later(runs, given)
-        elif head.startswith(("{", "[")):
-            documents = json_documents(path)
-            if len(documents) == 1 and is_spec_bundle(documents[0]):
-                _says_it(rows, given)
-                read_spec_bundle(documents[0], rows)
-            else:
-                rows.later(_runs(rows, documents, ""), given)
-        else:
+            return
+        head = _head(path)
+        for mark, holds in OTHERS.items():
+            if mark in head:
+                raise InvalidInput(f"{path}: expected throughput, got {holds}")
+        if not head.startswith(("{", "[")):
             _read_table(rows, path, given)
+            return
+        documents = json_documents(path)
+        if len(documents) == 1 and is_spec_bundle(documents[0]):
+            rows.add(spec_bundle_runs(documents[0], rows), given)
+        else:
+            rows.later(_runs(path, documents, ""), given)
     except OSError as error:
         raise InvalidInput(f"{path}: cannot be read ({error.strerror or error})") from None
 
@@ -131,36 +143,24 @@ def _read_table(rows: Rows, path: str, given: DraftLength) -> None:
     with open_lines(path) as stream:
         lines = Lines(stream, path)
         first = lines.peek()[1]
-        if is_console(first):
-            rows.later(console_runs("".join(lines), path), given)
-        elif is_perf_results(first):
-            rows.later(perf_runs(lines, rows), given)
-        elif is_summary(first):
-            rows.later(read_summary(lines), given)
-        else:
-            _says_it(rows, given)
-            read_csv(lines, rows)
+        for keys, read in TABLES:
+            if all(key in first for key in keys):
+                rows.later(list(read(lines, rows)), given)
+                return
+        rows.add(csv_runs(lines, rows), given)
 
 
-def _says_it(rows: Rows, given: DraftLength) -> None:
-    if given is not ...:
-        got = "none" if given is None else given
-        raise InvalidInput(
-            f"{rows.where}: draft_length: the file already contains it; omit @{got} after its name"
-        )
-
-
-def _runs(rows: Rows, documents: list[object], place: str) -> list[Run]:
+def _runs(where: str, documents: list[object], place: str) -> list[Run]:
     """Return the runs in documents; each document is a run, a report of several runs, or a list."""
     listed = (one if isinstance(one, list) else [one] for one in documents)
     flat = [one for several in listed for one in several]
     found: list[Run] = []
     for number, document in enumerate(flat, start=1):
-        fields = Fields(rows.where, place if len(flat) == 1 else f"{place}run {number}, ", document)
+        fields = Fields(where, place if len(flat) == 1 else f"{place}run {number}, ", document)
         names = set(document) if isinstance(document, Mapping) else set()
         read = next((read for keys, read in READERS if keys <= names), None)
         if read is None:
-            raise InvalidInput(f"{rows.where}: {place}expected {KNOWN}; got {describe(document)}")
+            raise InvalidInput(f"{where}: {place}expected {KNOWN}; got {describe(document)}")
         found += read(fields)
     return found
 

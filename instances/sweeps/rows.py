@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import EllipsisType
 
 from specopt.instances.reading.fields import Fields
 from specopt.instances.sweeps.source import DraftLength
@@ -102,7 +103,26 @@ class Rows:
         self._assumed: Counter[tuple[str, str, str]] = Counter()
         self._unsettled: list[tuple[str, Sequence[Run], DraftLength]] = []
 
-    def add(self, run: Run, concurrency: int, draft_length: int | None) -> None:
+    def add(self, runs: Iterable[Run], given: DraftLength) -> None:
+        """Add the runs of a file that contains their loads and draft lengths.
+
+        Raises
+        ------
+        InvalidInput
+            If the caller specifies a draft length for these runs, or if a value is outside its
+            range.
+        """
+        if given is not ...:
+            got = "none" if given is None else given
+            raise InvalidInput(
+                f"{self.where}: draft_length: the file already contains it; omit @{got} after its"
+                " name"
+            )
+        for run in runs:
+            assert run.concurrency is not None and not isinstance(run.said, EllipsisType | str)
+            self._add(run, run.concurrency, run.said)
+
+    def _add(self, run: Run, concurrency: int, draft_length: int | None) -> None:
         """Add a run whose load and draft length are known.
 
         The run is omitted if its throughput is zero, or if both its throughput and the acceptance
@@ -141,7 +161,7 @@ class Rows:
         """
         self._unsettled.append((self.where, runs, given))
 
-    def settle(self) -> None:
+    def _settle(self) -> None:
         """Add the runs that `later` has kept.
 
         A run without counted drafts is treated as a run without speculation if another run of the
@@ -173,7 +193,7 @@ class Rows:
                 elif run.tokens_per_second:
                     shown = counted.get(run.origin) if given is ... else None
                     shown = where if run.origin[:2] in here else shown
-                    self.add(run, run.concurrency, self._settled(run, run.said, given, shown))
+                    self._add(run, run.concurrency, self._settled(run, run.said, given, shown))
                 else:  # a run with an acceptance length but without throughput has failed
                     self._drop("without throughput", run)
 
@@ -233,6 +253,7 @@ class Rows:
         InvalidInput
             If the model is ambiguous, if a name is unknown, or if no run is left.
         """
+        self._settle()
         found = _of_one("model", model, self._found)
         found = found if draft is None else _of_one("drafter", draft, found)
         runs = [one.outcome for one in found if isinstance(one.outcome, Measurement)]

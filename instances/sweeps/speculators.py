@@ -6,37 +6,32 @@ the measured rate times the latency (Little's law), rounded.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from specopt.instances.reading.fields import CsvFile
 from specopt.instances.reading.lines import Lines
 from specopt.instances.sweeps.rows import Rows, Run
 
-COLUMNS = ("rps_median", "latency_median_s", "output_tps_median")
+KEYS = ("rps_median", "latency_median_s", "output_tps_median")
+"""Columns by which a table is recognised."""
 
 
-def is_perf_results(first_line: str) -> bool:
-    """Return whether the first line of a table identifies it as `perf_results.csv`."""
-    return set(COLUMNS) <= set(first_line.strip().split(","))
-
-
-def perf_runs(lines: Lines, rows: Rows) -> list[Run]:
-    """Return the runs in the rows of a table.
+def perf_runs(lines: Lines, rows: Rows) -> Iterator[Run]:
+    """Yield the runs in the rows of a table.
 
     Raises
     ------
     InvalidInput
         If a row is malformed. The message contains the line and the column.
     """
-    table, runs = CsvFile(lines), []
-    table.need(*COLUMNS)
+    table = CsvFile(lines)
+    table.need(*KEYS)
     for row in table:
-        rate, latency, speed = (row.within(name, "a number > 0", 1e-9, 1e9) for name in COLUMNS)
+        rate, latency, speed = (row.within(name, "a number > 0", 1e-9, 1e9) for name in KEYS)
         rows.assume("at as many requests at a time as their rate times their latency")
-        runs.append(
-            Run(
-                fields=row,
-                tokens_per_second=speed,
-                concurrency=max(1, round(rate * latency)),
-                workload=row.text("subset"),
-            )
+        yield Run(
+            fields=row,
+            tokens_per_second=speed,
+            concurrency=max(1, round(rate * latency)),
+            workload=row.text("subset"),
         )
-    return runs

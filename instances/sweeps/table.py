@@ -7,6 +7,7 @@ known name, are rejected, because rows may differ in a value that was meant to b
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from difflib import get_close_matches
 
 from specopt.instances.reading.fields import CsvFile, Row
@@ -33,8 +34,8 @@ ALIASES = {"draft": "drafter", "method": "drafter", "median_tpot_ms": "p50_tpot_
 _STATISTIC = re.compile(r"(p\d+|median|std|min|max)_")
 
 
-def read_csv(lines: Lines, rows: Rows) -> None:
-    """Collect the runs in the rows of a table.
+def csv_runs(lines: Lines, rows: Rows) -> Iterator[Run]:
+    """Yield the runs in the rows of a table.
 
     The column `repeat` is ignored, because equal rows are treated as repetitions in any case.
 
@@ -63,28 +64,27 @@ def read_csv(lines: Lines, rows: Rows) -> None:
         )
     wanted = {*REQUIRED, *table.header} - set(extra)
     table.need(*sorted(wanted, key=known.index))
-    for row in table:
-        _add(rows, row)
+    yield from map(_run, table)
 
 
-def _add(rows: Rows, fields: Row) -> None:
-    """Add the run described by a row."""
+def _run(fields: Row) -> Run:
+    """Return the run described by a row."""
     also = {name: value for name in ALSO if (value := _number(fields, name)) is not None}
     unsaid = fields.text("draft_length").lower() == NO_SPECULATION
     mode, topk = written_cell(fields.text("mode")) or "fixed", fields.integer("topk")
     concurrency = fields.needed("concurrency")
     length = None if unsaid else fields.needed("draft_length", f"an integer, or {NO_SPECULATION}")
-    run = Run(
+    return Run(
         fields=fields,
         tokens_per_second=_number(fields, "output_tokens_per_second"),
         concurrency=concurrency,
+        said=length,
         acceptance_length=_number(fields, "mean_acceptance_length"),
         context_tokens=fields.integer("context_tokens") or 0,
         workload=written_cell(fields.text("workload")),
         setup=Setup(written_cell(fields.text("drafter")), mode, 1 if topk is None else topk),
         also=also,
     )
-    rows.add(run, concurrency, length)
 
 
 def _number(fields: Row, name: str) -> float | None:

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from specopt.instances.reading.fields import CsvFile, Fields
 from specopt.instances.reading.lines import Lines
-from specopt.instances.sweeps.rows import Run
+from specopt.instances.sweeps.rows import Rows, Run
 from specopt.instances.sweeps.source import NO_SPECULATION, DraftLength
 from specopt.models.sweep import ONLY, Setup
 
@@ -29,21 +29,13 @@ LATENCY = {
     "mean_ttft_ms": "mean_ttft_ms",
 }
 KEYS = {"output_throughput"}
-"""Fields by which a result is recognised."""
+"""Fields by which a result, or a table of results such as `summary.csv`, is recognised."""
 
 _LONGEST_PARAMETER = 10_000
 
 
-def is_summary(first_line: str) -> bool:
-    """Return whether the first line of a table shows that it contains results.
-
-    An example of such a table is the `summary.csv` of a sweep.
-    """
-    return "output_throughput" in first_line
-
-
-def read_summary(lines: Lines) -> list[Run]:
-    """Return the runs in the rows of a table.
+def summary_runs(lines: Lines, rows: Rows) -> Iterator[Run]:
+    """Yield the runs in the rows of a table.
 
     Raises
     ------
@@ -53,7 +45,7 @@ def read_summary(lines: Lines) -> list[Run]:
     """
     table = CsvFile(lines)
     table.header = [name.replace("-", "_") for name in table.header]
-    return [vllm_run(row) for row in table]
+    yield from map(vllm_run, table)
 
 
 def vllm_run(fields: Fields) -> Run:

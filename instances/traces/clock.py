@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta
 
-from specopt.models.errors import InvalidInput
-from specopt.models.fields import describe
+from specopt.models.arguments import one_of
 
 UNITS = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 """Units of numeric times, with the number of units per second."""
@@ -50,11 +49,7 @@ class Clock:
     """
 
     def __init__(self, unit: str) -> None:
-        if unit not in TIME_UNITS:
-            raise InvalidInput(
-                f"time_unit: expected one of {', '.join(TIME_UNITS)}, got {describe(unit)}"
-            )
-        self.unit = unit
+        self.unit = one_of("time_unit", unit, TIME_UNITS)
         self._per_second = UNITS.get(unit, 1.0)
         self._origin: int | None = None
         self._zoned = False

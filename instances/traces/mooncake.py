@@ -8,12 +8,13 @@ The ids of prefix blocks are not read.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from specopt.instances.reading.lines import Lines
 from specopt.instances.traces.clock import Clock
-from specopt.instances.traces.rows import Rows
+from specopt.instances.traces.rows import Row
 from specopt.instances.traces.table import TOKENS
 from specopt.models.fields import MAX_TOKENS
 from specopt.models.files import unique_keys
@@ -45,14 +46,19 @@ class JsonLines:
         """Fields by which a file is recognised."""
         return (*FIELDS, self.mark)
 
+    @property
+    def guessed_unit(self) -> str:
+        """Unit of the times if it is a guess; otherwise empty."""
+        return "" if self.mark else self.unit
+
     def recognises(self, first_line: str) -> bool:
         """Return whether the first line of a file shows that the file has this format."""
         row = _object(first_line) or {}
         mark = next((mark for mark in ("chat_id", "hash_ids") if mark in row), "")
         return set(FIELDS) <= set(row) and self.mark == mark
 
-    def read(self, lines: Lines, rows: Rows) -> None:
-        """Read the rows of a file until no more rows are needed.
+    def read(self, lines: Lines) -> Iterator[Row]:
+        """Yield the rows of a file.
 
         Raises
         ------
@@ -61,7 +67,6 @@ class JsonLines:
             contains the line and the field.
         """
         clock = Clock(self.unit)
-        rows.guessed_unit = "" if self.mark else self.unit
         for line in filter(str.strip, lines):
             row = _object(line)
             if row is None:
@@ -78,8 +83,7 @@ class JsonLines:
             for field in FIELDS[1:]:
                 if type(row[field]) is not int or not 0 <= row[field] <= MAX_TOKENS:
                     raise lines.refuse(lines.number, TOKENS, _shown(row[field]), field)
-            if not rows.add(seconds, row["input_length"], row["output_length"]):
-                return
+            yield seconds, row["input_length"], row["output_length"]
 
 
 MOONCAKE = JsonLines("mooncake", "ms", "hash_ids")

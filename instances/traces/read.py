@@ -7,9 +7,10 @@ from collections.abc import Mapping
 
 from specopt.instances.reading.lines import Lines, open_lines
 from specopt.instances.traces.mooncake import BAILIAN, MOONCAKE, UNMARKED, JsonLines
-from specopt.instances.traces.rows import Rows
+from specopt.instances.traces.rows import collected
 from specopt.instances.traces.table import AZURE, BURSTGPT, PLAIN_CSV, VIDUR, Table, plain_csv
-from specopt.instances.traces.trace import Trace
+from specopt.instances.traces.trace import Trace, check_window
+from specopt.models.arguments import one_of
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe
 from specopt.models.reading import StrPath
@@ -58,9 +59,7 @@ def read_trace(
         If the file cannot be read, is not a trace in this format, or ends before the last requested
         row. The message contains the line and the column of a malformed value.
     """
-    if format is not None and format not in FORMATS:
-        raise InvalidInput(f"format: expected one of {', '.join(FORMATS)}, got {describe(format)}")
-    chosen = None if format is None else FORMATS[format]
+    chosen = None if format is None else FORMATS[one_of("format", format, FORMATS)]
     if columns or time_unit is not None:
         if format not in (None, PLAIN_CSV.name):
             raise InvalidInput(
@@ -68,7 +67,7 @@ def read_trace(
                 f" {format}"
             )
         chosen = plain_csv(columns, time_unit)
-    collected = Rows(start, rows)
+    check_window(start, rows)
     with open_lines(path) as stream:
         where = os.fspath(path)
         lines = Lines(stream, where)
@@ -76,8 +75,15 @@ def read_trace(
         if not first:
             raise InvalidInput(f"{where}: expected a trace, got an empty file")
         chosen = chosen or _recognised(first, f"{where}: line {number}")
-        chosen.read(lines, collected)
-        return collected.trace(os.path.basename(where), where, chosen.name)
+        return collected(
+            chosen.read(lines),
+            start,
+            rows,
+            where,
+            source=os.path.basename(where),
+            format=chosen.name,
+            guessed_unit=chosen.guessed_unit,
+        )
 
 
 def _recognised(first: str, where: str) -> Format:

@@ -7,13 +7,13 @@ the user specifies. Columns are found by name, in any order.
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from specopt.instances.reading.fields import CsvFile, Row
 from specopt.instances.reading.lines import Lines
 from specopt.instances.traces.clock import DATE, Clock
-from specopt.instances.traces.rows import Rows
+from specopt.instances.traces.rows import Row as TraceRow
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
 
@@ -39,8 +39,8 @@ class Table:
         Name of the column that contains the number of response tokens.
     time_unit
         Unit of the times, one of `TIME_UNITS`.
-    is_guess
-        Whether the unit of the times is a guess.
+    guessed_unit
+        Unit of the times if it is a guess; otherwise empty.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Table:
     input: str
     output: str
     time_unit: str
-    is_guess: bool = False
+    guessed_unit: str = ""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -63,8 +63,8 @@ class Table:
             return False
         return set(self.columns) <= set(header)
 
-    def read(self, lines: Lines, rows: Rows) -> None:
-        """Read the rows of a file until no more rows are needed.
+    def read(self, lines: Lines) -> Iterator[TraceRow]:
+        """Yield the rows of a file.
 
         Raises
         ------
@@ -73,7 +73,6 @@ class Table:
             contains the line and the column.
         """
         clock = Clock(self.time_unit)
-        rows.guessed_unit = self.time_unit if self.is_guess else ""
         table = CsvFile(lines)
         table.need(*self.columns)
         for row in table:
@@ -81,8 +80,7 @@ class Table:
             seconds = clock.seconds(text)
             if seconds is None:
                 raise row.refuse(self.arrival, clock.expected, text)
-            if not rows.add(seconds, _tokens(row, self.input), _tokens(row, self.output)):
-                return
+            yield seconds, _tokens(row, self.input), _tokens(row, self.output)
 
 
 def _tokens(row: Row, name: str) -> int:
@@ -154,7 +152,7 @@ def plain_csv(columns: Mapping[str, str] | None = None, time_unit: str | None = 
             f"columns: expected {len(names)} different columns, got {', '.join(names.values())}"
         )
     is_guess = time_unit is None and not names["arrival"].endswith(("seconds", "_s"))
-    return Table(name="csv", time_unit=unit, is_guess=is_guess, **names)
+    return Table(name="csv", time_unit=unit, guessed_unit=unit if is_guess else "", **names)
 
 
 PLAIN_CSV = plain_csv()

@@ -49,9 +49,9 @@ class Trace:
         If a value is outside its domain, if arrivals decrease, or if columns differ in length.
     """
 
-    arrival_seconds: Annotated[Floats, Column(NonNegative, "row")]
-    input_tokens: Annotated[Ints, Column(TokenCount, "row")]
-    output_tokens: Annotated[Ints, Column(TokenCount, "row")]
+    arrival_seconds: Annotated[Floats, Column(NonNegative)]
+    input_tokens: Annotated[Ints, Column(TokenCount)]
+    output_tokens: Annotated[Ints, Column(TokenCount)]
     source: str | None = None
     format: str | None = None
     start: Count = 0

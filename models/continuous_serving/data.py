@@ -12,14 +12,16 @@ from msgspec import Meta
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import (
     Checked,
-    Column,
     Floats,
-    FloatsLike,
     Given,
     IntsLike,
     NonNegative,
     NonNegativeInt,
+    Objects,
+    OptionalNonNegatives,
     PositiveInt,
+    Positives,
+    TokenCounts,
     optional,
     required,
 )
@@ -30,9 +32,7 @@ from specopt.models.serving_data import (
     ServingData,
     ServingPlan,
     TaskRates,
-    TaskRatios,
     TaskShares,
-    TaskTokens,
 )
 
 
@@ -82,7 +82,7 @@ class ContinuousServingPlan(ServingPlan):
     """
 
     bandwidth_share: TaskShares = required()
-    phases: Given[tuple[Phase, ...], Sequence[Phase]] = required()
+    phases: Objects[Phase] = required()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -91,15 +91,13 @@ class ContinuousServingData(ServingData[ContinuousServingPlan]):
 
     plan_type = ContinuousServingPlan
 
-    input_tokens: TaskTokens = required()
-    output_tokens: TaskTokens = required()
-    snr: TaskRatios = required()
+    input_tokens: TokenCounts = required()
+    output_tokens: TokenCounts = required()
+    snr: Positives = required()
     acceptance_rate: TaskRates = optional()
     output_samples: Samples = optional()
 
-    arrival_seconds: Given[
-        Annotated[Floats, Column(NonNegative, "task")] | None, FloatsLike | None
-    ] = optional()
+    arrival_seconds: OptionalNonNegatives = optional()
     regroup_seconds: NonNegative = 0.0
     min_speculation_length: Annotated[int, Meta(ge=0, le=1)] = 1
     objective: Literal["makespan", "mean_latency"] = "makespan"

@@ -110,8 +110,7 @@ class ContinuousServingProblem(ContinuousServingData):
         """Return the makespan or the mean latency of a plan, in seconds, averaged over the samples
         of output lengths.
         """
-        self.expect_plan(plan)
-        self._refuse(self.defects(plan))
+        self.expect_fit(plan)
         arrival, ready = self.readiness(plan)
         makespan = self.objective == "makespan"
         of, since = (np.max, 0.0) if makespan else (np.mean, arrival)
@@ -151,7 +150,7 @@ class ContinuousServingProblem(ContinuousServingData):
     def violations(self, plan: ContinuousServingPlan) -> list[str]:
         """Return the violations of constraints (24a)-(24g)."""
         self.expect_plan(plan)
-        found = self.defects(plan)
+        found = self._defects(plan)
         if found:
             return found
         mechanism = self.mechanism_of(plan)

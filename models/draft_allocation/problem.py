@@ -9,22 +9,19 @@ weights are the gradient of a utility, or any other values of the clients' token
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from specopt.models.acceptance import expected_tokens
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import (
-    Column,
-    Floats,
-    FloatsLike,
-    Given,
-    HalfOpenUnit,
+    HalfOpenUnits,
     Ints,
-    IntsLike,
-    NonNegative,
+    NonNegatives,
+    OptionalTokenBudgets,
     TokenBudget,
+    TokenBudgets,
     optional,
     required,
 )
@@ -41,7 +38,7 @@ class DraftAllocationPlan(Plan):
         Number S_i of draft tokens of each client.
     """
 
-    draft_tokens: Given[Annotated[Ints, Column(TokenBudget, "client")], IntsLike] = required()
+    draft_tokens: TokenBudgets = required()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -76,14 +73,10 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
     sense: ClassVar[Sense] = "maximize"
     objective_label = "weighted tokens per round"
 
-    acceptance_rates: Given[Annotated[Floats, Column(HalfOpenUnit, "client")], FloatsLike] = (
-        required()
-    )
-    weights: Given[Annotated[Floats, Column(NonNegative, "client")], FloatsLike] = required()
+    acceptance_rates: HalfOpenUnits = required()
+    weights: NonNegatives = required()
     budget_tokens: TokenBudget
-    max_draft_tokens: Given[
-        Annotated[Ints, Column(TokenBudget, "client")] | None, IntsLike | None
-    ] = optional()
+    max_draft_tokens: OptionalTokenBudgets = optional()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -117,8 +110,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
         The terms of the evaluation separate the server's own tokens, sum_i w_i, from the accepted
         draft tokens, sum_i w_i (a_i + ... + a_i^S_i).
         """
-        self.expect_plan(plan)
-        self._refuse(self._defects(plan))
+        self.expect_fit(plan)
         w = self.weights
         a = self.acceptance_rates
         S = plan.draft_tokens

@@ -31,8 +31,11 @@ from specopt.models.fields import (
     Ints,
     IntsLike,
     NonNegative,
+    Objects,
+    OptionalNonNegatives,
     Positive,
-    Unit,
+    SomeObjects,
+    Units,
     describe,
     frozen,
     optional,
@@ -51,7 +54,6 @@ MAX_RESOLUTION = 100_000
 VocabularySize = Annotated[int, Meta(ge=2, le=MAX_TOKENS)]
 DraftLength = Annotated[int, Meta(ge=0, le=MAX_DRAFT_LENGTH)]
 Resolution = Annotated[int, Meta(ge=1, le=MAX_RESOLUTION)]
-Probability = Unit
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -74,13 +76,9 @@ class ChannelState(Checked):
     """
 
     uplink_bits_per_second: Positive
-    acceptance_rates: Given[Annotated[Floats, Column(Probability, "resolution")], FloatsLike] = (
-        required()
-    )
+    acceptance_rates: Units = required()
     downlink_bits_per_second: Positive | None = None
-    distribution_bits: Given[
-        Annotated[Floats, Column(NonNegative, "resolution")] | None, FloatsLike | None
-    ] = optional()
+    distribution_bits: OptionalNonNegatives = optional()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +107,7 @@ class DraftControlPlan(Plan):
         Draft length and resolution for each state.
     """
 
-    policy: Given[tuple[DraftChoice, ...], Sequence[DraftChoice]] = required()
+    policy: Objects[DraftChoice] = required()
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -176,10 +174,8 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         required()
     )
     draft_lengths: Given[tuple[DraftLength, DraftLength], IntsLike] = required()
-    resolutions: Given[Annotated[Ints, Column(Resolution, "resolution")], IntsLike] = required()
-    states: Given[
-        Annotated[tuple[ChannelState, ...], Meta(min_length=1)], Sequence[ChannelState]
-    ] = required()
+    resolutions: Given[Annotated[Ints, Column(Resolution)], IntsLike] = required()
+    states: SomeObjects[ChannelState] = required()
     transition: Given[TransitionMatrix, TransitionMatrix | Sequence[FloatsLike] | Floats] = (
         required()
     )
@@ -329,8 +325,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         The terms of the evaluation separate the server's own tokens, one per iteration, from the
         accepted draft tokens.
         """
-        self.expect_plan(plan)
-        self._refuse(self._defects(plan))
+        self.expect_fit(plan)
         shares = self.stationary_distribution.tolist()
         tokens = math.fsum(
             shares[s] * self.iteration_tokens(s, choice) for s, choice in enumerate(plan.policy)

@@ -29,6 +29,7 @@ from specopt.models.fields import (
     IntsLike,
     NonNegative,
     Positive,
+    SomeObjects,
     Unit,
     required,
 )
@@ -186,9 +187,7 @@ class DraftStoppingProblem(Problem):
     max_draft_tokens: DraftLimit
     draft_seconds_per_token: NonNegative
     round_seconds: Given[Positive | RoundSeconds, float | FloatsLike | RoundSeconds] = required()
-    rounds: Given[Annotated[tuple[RoundClass, ...], Meta(min_length=1)], Sequence[RoundClass]] = (
-        required()
-    )
+    rounds: SomeObjects[RoundClass] = required()
     scores: Scores
 
     def __post_init__(self) -> None:
@@ -250,8 +249,7 @@ class DraftStoppingProblem(Problem):
         The probability of each node, class and acceptance state is propagated from position to
         position.
         """
-        self.expect_plan(plan)
-        self._refuse(self.violations(plan))
+        self.expect_fit(plan)
         rates, scores = self.acceptance_rates, self.scores
         next_node = plan.next.rows
         ended = np.zeros(
@@ -306,6 +304,10 @@ class DraftStoppingProblem(Problem):
         out of order or too long paths.
         """
         self.expect_plan(plan)
+        return self._defects(plan)
+
+    def _defects(self, plan: DraftStoppingPlan) -> list[str]:
+        """Return the reasons why the plan is not an automaton for this problem."""
         rows, count = plan.next.rows, len(plan.next)
         if count and rows.shape[1] != self.scores.bins:
             return [

@@ -34,10 +34,12 @@ from specopt.models.fields import (
     Floats,
     FloatsLike,
     Given,
-    HalfOpenUnit,
+    HalfOpenUnits,
     Ints,
-    IntsLike,
     NonNegative,
+    NonNegatives,
+    OptionalNonNegatives,
+    OptionalTokenBudgets,
     Positive,
     TokenBudget,
     Truths,
@@ -65,9 +67,6 @@ rounding in sums and powers.
 """
 
 Fairness = Annotated[float, Meta(ge=0, le=MAX_FAIRNESS)]
-Amounts = Annotated[Floats, Column(NonNegative, "client")]
-AmountsField = Given[Amounts, FloatsLike]
-OptionalAmounts = Given[Amounts | None, FloatsLike | None]
 SCHEDULE_TOLERANCE = 1e-9
 """Relative tolerance for differences between a schedule and the declared values, and for violations
 of minimum rates.
@@ -345,8 +344,8 @@ class FairGoodputPlan(Plan):
         Allocations and their shares of rounds or of time.
     """
 
-    goodput: AmountsField = required()
-    mean_draft_tokens: AmountsField = required()
+    goodput: NonNegatives = required()
+    mean_draft_tokens: NonNegatives = required()
     schedule: Schedule
 
 
@@ -398,21 +397,15 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
     objective_label = "utility of the goodput"
     worth_label = "common rate with the same utility"
 
-    acceptance_rates: Given[Annotated[Floats, Column(HalfOpenUnit, "client")], FloatsLike] = (
-        required()
-    )
+    acceptance_rates: HalfOpenUnits = required()
     budget_tokens: TokenBudget
-    weights: Given[Annotated[Floats, Column(Positive, "client")] | None, FloatsLike | None] = (
-        optional()
-    )
+    weights: Given[Annotated[Floats, Column(Positive)] | None, FloatsLike | None] = optional()
     fairness: Fairness = 1.0
-    max_draft_tokens: Given[
-        Annotated[Ints, Column(TokenBudget, "client")] | None, IntsLike | None
-    ] = optional()
-    min_goodput: OptionalAmounts = optional()
+    max_draft_tokens: OptionalTokenBudgets = optional()
+    min_goodput: OptionalNonNegatives = optional()
     per: Literal["round", "second"] = "round"
-    draft_seconds_per_token: OptionalAmounts = optional()
-    network_seconds: OptionalAmounts = optional()
+    draft_seconds_per_token: OptionalNonNegatives = optional()
+    network_seconds: OptionalNonNegatives = optional()
     verify_overhead_seconds: NonNegative | None = None
     verify_seconds_per_token: NonNegative | None = None
 
@@ -572,8 +565,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     def evaluate(self, plan: FairGoodputPlan) -> Evaluation:
         """Return the utility of the goodput that the schedule attains."""
-        self.expect_plan(plan)
-        self._refuse(self._defects(plan))
+        self.expect_fit(plan)
         goodput, _ = self.realised(plan.schedule)
         if not (goodput > 0).all():
             raise InvalidInput("schedule: the shares must give every client a positive rate")

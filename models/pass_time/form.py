@@ -18,26 +18,30 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Amount, Floats, parse, read
 from specopt.models.pass_time.additive import COEFFICIENTS, VerificationTime
 
-TOKEN = "seconds_per_token"
+TOKEN, KV_BYTE = "seconds_per_token", "seconds_per_kv_byte"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Coefficients:
     """Coefficients of the features of a pass, with one row per piece. The coefficient of cached
     tokens is separate.
+
+    Parameters
+    ----------
+    coefficients
+        Coefficients without those of cached tokens, shape (pieces, features).
+    unit
+        Name of the field with the slope.
+    reading
+        Name of the field with the time to read the cache, or None if there is no such field.
+    seconds
+        Value of this field.
     """
 
     coefficients: Floats
     unit: str
-    per_cached_token: float | None = None
-    per_kv_byte: float | None = None
-
-    @property
-    def reading(self) -> str | None:
-        """Name of the field with the time to read the cache, or None if there is no such field."""
-        if self.per_cached_token is not None:
-            return "seconds_per_cached_token"
-        return None if self.per_kv_byte is None else "seconds_per_kv_byte"
+    reading: str | None = None
+    seconds: float = 0.0
 
     @property
     def kind(self) -> tuple[object, ...]:
@@ -54,14 +58,14 @@ class Coefficients:
         """
         if self.unit == "an estimator":
             return self.coefficients
-        each = self.per_cached_token or 0.0
-        if self.per_kv_byte is not None:
+        each = self.seconds
+        if self.reading == KV_BYTE:
             if decoder is None:
                 raise InvalidInput(
                     f"{where}.seconds_per_kv_byte: specify the model, whose cache determines the"
                     " bytes, or use seconds_per_cached_token"
                 )
-            each = self.per_kv_byte * decoder.kv_bytes_per_token
+            each *= decoder.kv_bytes_per_token
         return np.column_stack([self.coefficients, np.full(len(self.coefficients), each)])
 
 
@@ -79,23 +83,20 @@ def read_form(data: object, where: str) -> Coefficients:
             coefficients=np.array([[getattr(estimator, name) for name in COEFFICIENTS]]),
             unit="an estimator",
         )
-    reading: dict[str, float] = {}
+    reading: str | None = None
+    seconds = 0.0
     if isinstance(data, Mapping):
-        for name in ("seconds_per_cached_token", "seconds_per_kv_byte"):
-            if name in data:
-                reading[name] = number(f"{where}.{name}", data[name], 0, below=1e18)
-        if len(reading) == 2:
-            raise InvalidInput(
-                f"{where}: expected seconds_per_cached_token or seconds_per_kv_byte, got both"
-            )
-        data = {key: value for key, value in data.items() if key not in reading}
+        for name in ("seconds_per_cached_token", KV_BYTE):
+            if name not in data:
+                continue
+            if reading is not None:
+                raise InvalidInput(
+                    f"{where}: expected seconds_per_cached_token or seconds_per_kv_byte, got both"
+                )
+            reading, seconds = name, number(f"{where}.{name}", data[name], 0, below=1e18)
+        data = {key: value for key, value in data.items() if key != reading}
     rows, unit = read_lines(data, where)
-    return Coefficients(
-        coefficients=rows,
-        unit=unit,
-        per_cached_token=reading.get("seconds_per_cached_token"),
-        per_kv_byte=reading.get("seconds_per_kv_byte"),
-    )
+    return Coefficients(coefficients=rows, unit=unit, reading=reading, seconds=seconds)
 
 
 def read_lines(data: object, where: str) -> tuple[Floats, str]:

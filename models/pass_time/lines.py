@@ -8,22 +8,20 @@ dominates.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Any, ClassVar
 
 import numpy as np
-from msgspec import Meta
 
 from specopt.models.decoder import Decoder
 from specopt.models.errors import InvalidInput, Unsupported
 from specopt.models.fields import (
     Checked,
     Floats,
-    Given,
     Ints,
     NonNegative,
+    SomeObjects,
     refuse_denormal,
     required,
 )
@@ -44,11 +42,6 @@ class LinearRuntime(Checked):
 
     seconds_per_flop: NonNegative
     overhead_seconds: NonNegative
-
-    @staticmethod
-    def is_marked(data: Mapping[str, Any]) -> bool:
-        """Return whether JSON-like data has this form."""
-        return "pieces" not in data and "passes" not in data
 
     @property
     def pieces(self) -> tuple[LinearRuntime, ...]:
@@ -72,14 +65,9 @@ class PiecewiseRuntime(Checked):
         Linear runtimes, at least one.
     """
 
-    pieces: Given[
-        Annotated[tuple[LinearRuntime, ...], Meta(min_length=1)], Sequence[LinearRuntime]
-    ] = required()
+    mark: ClassVar[str] = "pieces"
 
-    @staticmethod
-    def is_marked(data: Mapping[str, Any]) -> bool:
-        """Return whether JSON-like data has this form."""
-        return "pieces" in data
+    pieces: SomeObjects[LinearRuntime] = required()
 
     def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
         """Return the durations of forward passes over a batch with `flops` operations per task, in
@@ -102,6 +90,8 @@ class TabledRuntime(Checked):
         increases.
     """
 
+    mark: ClassVar[str] = "passes"
+
     passes: PassTable
 
     def __post_init__(self) -> None:
@@ -113,11 +103,6 @@ class TabledRuntime(Checked):
                 " tokens increase; the relative distance to the closest monotone times is"
                 f" {self.grid.moved:.2g}"
             )
-
-    @staticmethod
-    def is_marked(data: Mapping[str, Any]) -> bool:
-        """Return whether JSON-like data has this form."""
-        return "passes" in data
 
     @cached_property
     def grid(self) -> MeasuredPasses:

@@ -17,10 +17,10 @@ from specopt.models.fields import (
     FloatsLike,
     Given,
     Immutable,
-    NonNegative,
     NonNegativeInt,
-    Positive,
+    OptionalNonNegatives,
     PositiveInt,
+    Positives,
     Truths,
     optional,
     required,
@@ -29,7 +29,7 @@ from specopt.models.pass_time.monotone import isotonic, majorant, minorant
 from specopt.models.pass_time.pass_time import PassTime, Which, interval
 
 AXES = ("batch", "new_tokens", "cached_tokens")
-Counts = Given[Annotated[np.ndarray, Column(PositiveInt, "points")], FloatsLike]
+Counts = Given[Annotated[np.ndarray, Column(PositiveInt)], FloatsLike]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,13 +54,11 @@ class PassTable(Checked):
 
     batch: Counts = required()
     new_tokens: Counts = required()
-    seconds: Given[Annotated[np.ndarray, Column(Positive, "points")], FloatsLike] = required()
+    seconds: Positives = required()
     cached_tokens: Given[
-        Annotated[np.ndarray, Column(NonNegativeInt, "points")] | None, FloatsLike | None
+        Annotated[np.ndarray, Column(NonNegativeInt)] | None, FloatsLike | None
     ] = optional()
-    spread: Given[
-        Annotated[np.ndarray, Column(NonNegative, "points")] | None, FloatsLike | None
-    ] = optional()
+    spread: OptionalNonNegatives = optional()
 
     @property
     def points(self) -> Floats:

@@ -4,25 +4,47 @@ numbers of sequences, new tokens and cached tokens.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any, Self
 
 import numpy as np
-from msgspec import defstruct, structs
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Amount, Custom, Floats, read, refuse_denormal
-from specopt.models.schema import described
+from specopt.models.fields import (
+    Checked,
+    Custom,
+    Floats,
+    NonNegative,
+    parse,
+    read,
+    refuse_denormal,
+)
+from specopt.models.schema import schema
 
-_WORDS = {
-    "overhead_seconds": "Seconds of any pass.",
-    "seconds_per_sequence": "Additional seconds per sequence.",
-    "seconds_per_token": "Additional seconds per new token.",
-    "seconds_per_cached_token": "Additional seconds per cached token.",
-}
-PIECE = tuple(_WORDS)
 
-_Piece: Any = defstruct("Piece", [(name, Amount) for name in PIECE], forbid_unknown_fields=True)
+@dataclass(frozen=True, kw_only=True)
+class Piece(Checked):
+    """An affine function of the numbers of sequences, new tokens and cached tokens.
+
+    Parameters
+    ----------
+    overhead_seconds
+        Seconds of any pass.
+    seconds_per_sequence
+        Additional seconds per sequence.
+    seconds_per_token
+        Additional seconds per new token.
+    seconds_per_cached_token
+        Additional seconds per cached token.
+    """
+
+    overhead_seconds: NonNegative
+    seconds_per_sequence: NonNegative
+    seconds_per_token: NonNegative
+    seconds_per_cached_token: NonNegative
+
+
+PIECE = tuple(Piece.__dataclass_fields__)
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,13 +64,12 @@ class PassPieces(Custom):
     @classmethod
     def parse(cls, data: object, where: str) -> Self:
         """Build the pieces from a list of objects."""
-        found = read(list[_Piece], data, where)
+        found = read(list[dict[str, Any]], data, where)
         if not found:
             raise InvalidInput(f"{where}: expected at least one piece, got none")
-        for place, one in enumerate(found):
-            for name in PIECE:
-                refuse_denormal(getattr(one, name), f"{where}[{place}].{name}")
-        return cls(np.array([structs.astuple(one) for one in found]))
+        pieces = tuple(parse(Piece, one, f"{where}[{at}]") for at, one in enumerate(found))
+        refuse_denormal(pieces, where)
+        return cls(np.array([astuple(piece) for piece in pieces]))
 
     def dump(self) -> list[dict[str, float]]:
         """Return the pieces as a list of objects."""
@@ -57,14 +78,7 @@ class PassPieces(Custom):
     @classmethod
     def schema(cls) -> dict[str, Any]:
         """Return the JSON Schema of the list of objects."""
-        number = {"type": "number", "minimum": 0}
-        piece = {
-            "type": "object",
-            "required": list(PIECE),
-            "additionalProperties": False,
-            "properties": {name: described(number, name, words) for name, words in _WORDS.items()},
-        }
-        return {"type": "array", "minItems": 1, "items": piece}
+        return {"type": "array", "minItems": 1, "items": schema(Piece)}
 
     def at(self, sequences: float, new_tokens: float, cached_tokens: float) -> float:
         """Return the duration of a pass, in seconds.

@@ -70,40 +70,32 @@ def pass_time(data: object, where: str, *, decoder: Decoder | None, all_logits: 
     if not isinstance(data, Mapping):
         raise InvalidInput(f"{where}: expected a runtime, got {describe(data)}")
     rest = {key: value for key, value in data.items() if key not in ("captured_batches", "beyond")}
-    if "table" in rest:
+    sizes = _sizes(data, where)
+    if "table" not in rest:
+        found: PassTime = _fitted(rest, where, decoder, all_logits)
+    else:
         table = parse(PassTable, rest["table"], f"{where}.table")
         only_fields(rest, ("form", "table", "warnings", "source"), where)
-        return _measured(table, data, where)
-    found = _fitted(rest, where, decoder, all_logits)
-    sizes = _sizes(data, where)
+        larger = table.batch > (np.inf if sizes is None else sizes[-1])
+        if larger.all():
+            raise InvalidInput(
+                f"{where}.captured_batches: the table contains no passes of captured sizes; add"
+                " some"
+            )
+        found = MeasuredPasses.from_table(_rows(table, ~larger), f"{where}.table")
+        if sizes is not None and larger.any():
+            if "beyond" in data:
+                raise InvalidInput(
+                    f"{where}.beyond: omit this factor, because the table has batches beyond"
+                    f" {sizes[-1]:g}, the largest captured batch"
+                )
+            outside = MeasuredPasses.from_table(_rows(table, larger), f"{where}.table")
+            return Staircase(sizes, found, outside, start=float(table.batch[larger].min()))
     if sizes is None:
         return found
     return Staircase(
         sizes, found, found, number(f"{where}.beyond", data.get("beyond", 1.0), 1, below=1e6)
     )
-
-
-def _measured(table: PassTable, data: Mapping[str, Any], where: str) -> PassTime:
-    sizes = _sizes(data, where)
-    if sizes is None:
-        return MeasuredPasses.from_table(table, f"{where}.table")
-    larger = table.batch > sizes[-1]
-    if larger.all():
-        raise InvalidInput(
-            f"{where}.captured_batches: the table contains no passes of captured sizes; add some"
-        )
-    within = MeasuredPasses.from_table(_rows(table, ~larger), f"{where}.table")
-    if not larger.any():
-        return Staircase(
-            sizes, within, within, number(f"{where}.beyond", data.get("beyond", 1.0), 1, below=1e6)
-        )
-    if "beyond" in data:
-        raise InvalidInput(
-            f"{where}.beyond: omit this factor, because the table has batches beyond"
-            f" {sizes[-1]:g}, the largest captured batch"
-        )
-    outside = MeasuredPasses.from_table(_rows(table, larger), f"{where}.table")
-    return Staircase(sizes, within, outside, start=float(table.batch[larger].min()))
 
 
 def _rows(table: PassTable, of: np.ndarray) -> PassTable:
@@ -137,13 +129,14 @@ def _fitted(
 ) -> PassTime:
     key = next((name for name in ("runtime", "estimator") if name in data), None)
     form = read_form(data if key is None else data[key], where if key is None else f"{where}.{key}")
-    if key is not None and isinstance(data.get("model"), Mapping):
-        decoder = parse(Decoder, data["model"], f"{where}.model")  # type: ignore[arg-type]
+    file = {} if key is None else data  # fields that a fit writes next to the coefficients
+    if isinstance(file.get("model"), Mapping):
+        decoder = parse(Decoder, file["model"], f"{where}.model")  # type: ignore[arg-type]
     work, notes = _work(form, where, decoder, all_logits)
     coefficients: dict[Which, Floats] = {"fitted": form.with_reading(decoder, where)}
     limits: tuple[Which, Which] = ("lower", "upper")
     for name in limits:
-        limit = None if key is None else data.get(name)
+        limit = file.get(name)
         if limit is None:
             coefficients[name] = coefficients["fitted"]
             continue
@@ -163,12 +156,12 @@ def _fitted(
         raise InvalidInput(
             f"{where}: expected coefficients of at most {MAX_COEFFICIENT:g}, got {largest:g}"
         )
-    misfit = None if key is None else data.get("misfit")
+    misfit = file.get("misfit")
     counted = form.unit == "seconds_per_flop" and isinstance(
         work, Tokens
     )  # operations are counted as tokens, so the measured range is not known
-    ranges = None if key is None or counted else data.get("range")
-    contexts = [] if key is None else data.get("contexts", [])
+    ranges = None if counted else file.get("range")
+    contexts = file.get("contexts", [])
     if not isinstance(contexts, list):
         raise InvalidInput(
             f"{where}.contexts: expected a list of cached tokens, got {describe(contexts)}"

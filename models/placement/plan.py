@@ -4,14 +4,21 @@ them. A *unit* is one machine.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Checked, Given, PositiveInt, check, empty, required
+from specopt.models.fields import (
+    Checked,
+    Objects,
+    PositiveInt,
+    SomeObjects,
+    check,
+    empty,
+    required,
+)
 from specopt.models.problem import Plan
 
 Place = Literal["none", "beside", "device", "pool"]
@@ -97,7 +104,7 @@ class UnitGroup:
 
     verifier: str
     units: PositiveInt
-    clients: Given[Annotated[tuple[Served, ...], Meta(min_length=1)], Sequence[Served]] = required()
+    clients: SomeObjects[Served] = required()
     beside: Beside | None = None
 
     def __post_init__(self) -> None:
@@ -146,5 +153,5 @@ class PlacementPlan(Plan):
         Groups of drafting units used by these clients.
     """
 
-    groups: Given[tuple[UnitGroup, ...], Sequence[UnitGroup]] = required()
-    draft_groups: Given[tuple[DraftGroup, ...], Sequence[DraftGroup]] = empty()
+    groups: Objects[UnitGroup] = required()
+    draft_groups: Objects[DraftGroup] = empty()

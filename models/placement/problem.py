@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal
@@ -25,8 +25,10 @@ from specopt.models.fields import (
     HalfOpenUnit,
     NonNegative,
     NonNegativeInt,
+    Objects,
     Positive,
     PositiveInt,
+    SomeObjects,
     check,
     empty,
     optional,
@@ -327,16 +329,12 @@ class PlacementProblem(Problem):
     sense: ClassVar[Sense] = "maximize"
     objective_label = "objective"
 
-    verifiers: Given[Annotated[tuple[Verifier, ...], Meta(min_length=1)], Sequence[Verifier]] = (
-        required()
-    )
-    drafters: Given[tuple[Drafter, ...], Sequence[Drafter]] = required()
-    classes: Given[
-        Annotated[tuple[ClientClass, ...], Meta(min_length=1)], Sequence[ClientClass]
-    ] = required()
+    verifiers: SomeObjects[Verifier] = required()
+    drafters: Objects[Drafter] = required()
+    classes: SomeObjects[ClientClass] = required()
     max_draft_tokens: Annotated[int, Meta(ge=1, le=1000)]
     objective: Objective
-    draft_pools: Given[tuple[DraftPool, ...], Sequence[DraftPool]] = empty()
+    draft_pools: Objects[DraftPool] = empty()
     bits_per_draft_token: NonNegative = 17.0
     overlap: bool = True
 
@@ -384,38 +382,31 @@ class PlacementProblem(Problem):
         self._check_objective()
 
     def _check_objective(self) -> None:
-        def need(field: str, known: Iterable[bool], expected: str) -> None:
-            for index, fine in enumerate(known):
-                if not fine:
-                    raise InvalidInput(
-                        f"{field.replace('[]', f'[{index}]')}: expected {expected} (objective "
-                        f"{self.objective!r})"
-                    )
-
-        if self.objective in ("capacity", "cost", "energy"):
-            need(
-                "classes[].min_tokens_per_second",
-                (c.min_tokens_per_second > 0.0 for c in self.classes),
-                "> 0",
-            )
-        if self.objective == "cost":
-            need(
-                "verifiers[].price_per_second",
-                (v.price_per_second > 0.0 for v in self.verifiers),
-                "> 0",
-            )
-        if self.objective == "energy":
-            need("verifiers[].busy_watts", (v.watts[1] > 0.0 for v in self.verifiers), "> 0")
-            need(
-                "classes[].device_watts",
-                (
-                    c.device_watts is not None
-                    or c.device_seconds_per_token is None
-                    or not c.device_seconds_per_token.values
-                    for c in self.classes
-                ),
+        minimum = [one.min_tokens_per_second > 0.0 for one in self.classes]
+        priced = [one.price_per_second > 0.0 for one in self.verifiers]
+        powered = [one.watts[1] > 0.0 for one in self.verifiers]
+        measured = [
+            one.device_watts is not None
+            or one.device_seconds_per_token is None
+            or not one.device_seconds_per_token.values
+            for one in self.classes
+        ]
+        for objectives, field, known, expected in (
+            ("capacity cost energy", "classes[{}].min_tokens_per_second", minimum, "> 0"),
+            ("cost", "verifiers[{}].price_per_second", priced, "> 0"),
+            ("energy", "verifiers[{}].busy_watts", powered, "> 0"),
+            (
+                "energy",
+                "classes[{}].device_watts",
+                measured,
                 "watts where a device may draft",
-            )
+            ),
+        ):
+            if self.objective in objectives.split() and not all(known):
+                raise InvalidInput(
+                    f"{field.format(known.index(False))}: expected {expected} (objective"
+                    f" {self.objective!r})"
+                )
 
     # ------------------------------------------------------------------ objective
 
@@ -582,8 +573,7 @@ class PlacementProblem(Problem):
 
     def evaluate(self, plan: PlacementPlan) -> Evaluation:
         """Return the objective of a plan, and details about how each class is served."""
-        self.expect_plan(plan)
-        self._refuse(self._defects(plan))
+        self.expect_fit(plan)
         return _evaluation(self, plan, [self.unit(plan, group) for group in plan.groups])
 
     def violations(self, plan: PlacementPlan) -> list[str]:

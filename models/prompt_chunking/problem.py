@@ -13,20 +13,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import (
-    Column,
-    Given,
-    Ints,
-    IntsLike,
     NonNegative,
     Positive,
     PositiveInt,
     TokenCount,
+    TokenCounts,
     required,
 )
 from specopt.models.pass_time import CloudDelay
@@ -51,7 +48,7 @@ class PromptChunkingPlan(Plan):
         length.
     """
 
-    chunks: Given[Annotated[Ints, Column(TokenCount, "chunk")], IntsLike] = required()
+    chunks: TokenCounts = required()
 
 
 @dataclass(frozen=True)
@@ -259,7 +256,6 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         The terms of the evaluation follow the last chunk: the end of its upload, its time in the
         cloud (including latency and waiting), its download (including latency), and the head.
         """
-        self.expect_plan(plan)
         for chunk in self._events(plan):
             last = chunk
         uploaded = last.upload[1]
@@ -290,23 +286,14 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
                 ready = max(f[q - 1], f[q])
                 f[q] = ready + chunk.busy
                 stages.append((ready, f[q]))
-            times.append(
-                ChunkTimes(
-                    chunk.tokens,
-                    chunk.local,
-                    chunk.upload,
-                    chunk.arrive,
-                    tuple(stages),
-                    chunk.download,
-                )
-            )
+            times.append(ChunkTimes(*chunk[:4], tuple(stages), chunk.download))
         return times
 
     def _events(self, plan: PromptChunkingPlan) -> Iterator[_ChunkEvents]:
         """Yield the times of each chunk, computed directly from the event model. The stages after
         the first one are processed together.
         """
-        self._refuse(self._defects(plan))
+        self.expect_fit(plan)
         A = self.bytes_per_token
         P = self.pipeline_length
         mu = self.background_tokens

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import numpy as np
 from msgspec import Meta
 
+from specopt.models.acceptance import bisected
 from specopt.models.arguments import integer, number
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import (
@@ -24,8 +25,11 @@ from specopt.models.fields import (
     NonNegative,
     Positive,
     PositiveInt,
+    Positives,
     TokenCount,
+    TokenCounts,
     Unit,
+    Units,
     check,
     optional,
     required,
@@ -129,7 +133,7 @@ class PromptWorkload(Workload):
     downlink_bytes_per_second: Given[
         Annotated[Floats, Column(Positive, "downlink", 2)], FloatsLike
     ] = required()
-    draft_seconds: Given[Annotated[Floats, Column(Positive, "device")], FloatsLike] = required()
+    draft_seconds: Positives = required()
     cloud_delay: CloudDelay
     pipeline_length: PositiveInt = 4
     most_prompt_tokens: TokenCount = 4096
@@ -167,9 +171,6 @@ class PromptWorkload(Workload):
         return np.clip(np.rint(raw), 1, self.most_prompt_tokens).astype(np.int64)
 
 
-RoundTokens = Given[Annotated[Ints, Column(TokenCount, "round")], IntsLike]
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rounds:
     """The rounds of decoding: a probability distribution over types of rounds, each with numbers of
@@ -195,13 +196,11 @@ class Rounds:
         If a value is outside its domain, or if the probabilities do not sum to 1.
     """
 
-    drafted: Given[Annotated[Ints, Column(Annotated[int, Meta(ge=0)], "round")], IntsLike] = (
-        required()
-    )
-    sent: RoundTokens = required()
-    gained: RoundTokens = required()
-    probabilities: Given[Annotated[Floats, Column(Unit, "round")], FloatsLike] = required()
-    hit: Given[Annotated[Floats, Column(Unit, "round")] | None, FloatsLike | None] = optional()
+    drafted: Given[Annotated[Ints, Column(Annotated[int, Meta(ge=0)])], IntsLike] = required()
+    sent: TokenCounts = required()
+    gained: TokenCounts = required()
+    probabilities: Units = required()
+    hit: Given[Annotated[Floats, Column(Unit)] | None, FloatsLike | None] = optional()
 
     def __post_init__(self) -> None:
         check(self)
@@ -244,18 +243,18 @@ class Rounds:
                 f" {mean_gained}"
             )
         gains = np.arange(1, max_gained + 1)
-        low, high = 0.0, 1.0
-        for _ in range(100):
-            rate = 0.5 * (low + high)
+
+        def shares(rate: float) -> Floats:
             powers = rate ** (gains - 1.0)
-            found = np.asarray(powers / powers.sum(), np.float64)
-            low, high = (rate, high) if float(found @ gains) < mean_gained else (low, rate)
+            return np.asarray(powers / powers.sum(), np.float64)
+
+        rate = bisected(lambda rate: float(shares(rate) @ gains) < mean_gained)
         count = len(gains)
         return cls(
             drafted=np.zeros(count, int),
             sent=np.full(count, sent),
             gained=gains,
-            probabilities=found,
+            probabilities=shares(rate),
         )
 
     @classmethod
@@ -296,12 +295,10 @@ class Rounds:
         stop = number("stop", stop, above=0, below=1)
         candidates = number("candidates", candidates, 0, 1)
         max_drafted = integer("max_drafted", max_drafted, 1, 1000)
-        low, high = 0.0, 1.0
-        for _ in range(60):
-            rate = 0.5 * (low + high)
-            short = _threshold(rate, stop, max_drafted, candidates).mean_gained < mean_gained
-            low, high = (rate, high) if short else (low, rate)
-        found = _threshold(high, stop, max_drafted, candidates)
+        rate = bisected(
+            lambda rate: _threshold(rate, stop, max_drafted, candidates).mean_gained < mean_gained
+        )
+        found = _threshold(rate, stop, max_drafted, candidates)
         if abs(found.mean_gained - mean_gained) > 1e-6:
             most = f"{found.mean_gained:.3g}"
             raise InvalidInput(

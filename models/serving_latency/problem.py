@@ -27,16 +27,23 @@ import numpy as np
 
 from specopt.models.acceptance import all_decoding_steps, slowest_rounds
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats, Given, Ints, IntsLike, optional, required
+from specopt.models.fields import (
+    Floats,
+    Given,
+    Ints,
+    IntsLike,
+    Positives,
+    TokenCounts,
+    optional,
+    required,
+)
 from specopt.models.problem import Evaluation, exceeds
 from specopt.models.serving_data import (
     Samples,
     ServingData,
     ServingPlan,
     TaskRates,
-    TaskRatios,
     TaskShares,
-    TaskTokens,
     stage_ends,
     too_much,
 )
@@ -145,9 +152,9 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
     kind = "serving-latency"
     plan_type = ServingLatencyPlan
 
-    input_tokens: TaskTokens = required()
-    output_tokens: TaskTokens = required()
-    snr: TaskRatios = required()
+    input_tokens: TokenCounts = required()
+    output_tokens: TokenCounts = required()
+    snr: Positives = required()
     acceptance_rate: TaskRates = optional()
     output_samples: Samples = optional()
 
@@ -189,8 +196,7 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
         """Return the latency T_inf + T_com of a plan (Eq. 23), in seconds, averaged over the
         samples of output lengths.
         """
-        self.expect_plan(plan)
-        self._refuse(self.defects(plan))
+        self.expect_fit(plan)
         communication = float(
             self.uploads(self.mechanism_of(plan), plan.bandwidth_share).max()
         )  # Eq. 16
@@ -203,7 +209,7 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
     def violations(self, plan: ServingLatencyPlan) -> list[str]:
         """Return the violations of constraints (24a)-(24g)."""
         self.expect_plan(plan)
-        found = self.defects(plan)
+        found = self._defects(plan)
         if found:
             return found
         found = self.share_and_length_violations(plan, float(plan.bandwidth_share.sum()))

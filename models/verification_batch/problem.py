@@ -30,8 +30,8 @@ from specopt.models.fields import (
 from specopt.models.pass_time import VerificationTime
 from specopt.models.problem import Evaluation, Plan, Problem, exceeds
 
-Amounts = Given[Annotated[Floats, Column(NonNegative, "request", 0)], FloatsLike]
-Counts = Given[Annotated[Ints, Column(NonNegativeInt, "request", 0)], IntsLike]
+Amounts = Given[Annotated[Floats, Column(NonNegative, minimum_size=0)], FloatsLike]
+Counts = Given[Annotated[Ints, Column(NonNegativeInt, minimum_size=0)], IntsLike]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -44,7 +44,7 @@ class VerificationBatchPlan(Plan):
         Indices of the requests; may be empty.
     """
 
-    batch: Given[Annotated[Ints, Column(NonNegativeInt, "batch", 0)], IntsLike] = required()
+    batch: Counts = required()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -109,7 +109,9 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
     new_tokens: Counts = required()
     cached_tokens: Counts = required()
     request_memory_bytes: Amounts = required()
-    deadline_seconds: Given[Annotated[Floats, Column(float, "request", 0)], FloatsLike] = required()
+    deadline_seconds: Given[Annotated[Floats, Column(float, minimum_size=0)], FloatsLike] = (
+        required()
+    )
     estimator: VerificationTime
     guard_seconds: NonNegative = 0.0
 
@@ -143,8 +145,7 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         The terms of the evaluation separate cold requests, which have no cached tokens, from warm
         requests.
         """
-        self.expect_plan(plan)
-        self._refuse(self._defects(plan))
+        self.expect_fit(plan)
         cold, warm = 0.0, 0.0
         for request in plan.batch.tolist():
             if self.cached_tokens[request] == 0:

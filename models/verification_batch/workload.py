@@ -17,7 +17,9 @@ from specopt.models.fields import (
     FloatsLike,
     Given,
     NonNegative,
+    NonNegatives,
     Positive,
+    Positives,
     TokenCount,
     Unit,
     check,
@@ -142,8 +144,8 @@ class VerificationWorkload(Workload):
 
     kind = "verification-batch-workload"
 
-    class_speeds: Given[Annotated[Floats, Column(Positive, "class")], FloatsLike] = required()
-    class_shares: Given[Annotated[Floats, Column(NonNegative, "class")], FloatsLike] = required()
+    class_speeds: Positives = required()
+    class_shares: NonNegatives = required()
     estimator: VerificationTime
     acceptance_rates: Given[Annotated[Floats, Column(Unit, "window")], FloatsLike] = required()
     prompt_median_tokens: Positive

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import pytest
@@ -60,22 +60,14 @@ class Plain:
 
     size: Positive
 
-    @classmethod
-    def is_marked(cls, data: Any) -> bool:
-        """By its field."""
-        return "size" in data
-
 
 @dataclass(frozen=True)
 class Named:
     """The other."""
 
-    name: str
+    mark: ClassVar[str] = "name"
 
-    @classmethod
-    def is_marked(cls, data: Any) -> bool:
-        """By its field."""
-        return "name" in data
+    name: str
 
 
 @dataclass(frozen=True, kw_only=True)

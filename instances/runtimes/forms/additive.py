@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from specopt.instances.runtimes.forms.form import Form, with_ones
@@ -56,7 +54,3 @@ class Additive(Form):
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
         """Return the names of the coefficients."""
         return COEFFICIENTS
-
-    def to_json(self, coefficients: Floats, slope: Slope) -> dict[str, Any]:
-        """Return the coefficients as an estimator of `verification-batch`."""
-        return dict(zip(COEFFICIENTS, coefficients.tolist(), strict=True))

@@ -53,9 +53,9 @@ class Form(ABC):
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
         """Return the names of the coefficients, in order."""
 
-    @abstractmethod
     def to_json(self, coefficients: Floats, slope: Slope) -> dict[str, Any]:
         """Return the coefficients in the form that problems accept."""
+        return dict(zip(self.coefficient_names(slope), coefficients.ravel().tolist(), strict=True))
 
     def input_names(self, slope: Slope) -> tuple[str, ...]:
         """Return the names of the inputs."""

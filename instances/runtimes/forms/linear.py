@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from specopt.instances.runtimes.forms.form import Form
 from specopt.instances.runtimes.work import Slope
 from specopt.models.fields import Floats
@@ -29,7 +27,3 @@ class Linear(Form):
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
         """Return the names of the coefficients."""
         return slope, "overhead_seconds"
-
-    def to_json(self, coefficients: Floats, slope: Slope) -> dict[str, Any]:
-        """Return the coefficients as a linear runtime."""
-        return dict(zip(self.coefficient_names(slope), coefficients[0].tolist(), strict=True))
