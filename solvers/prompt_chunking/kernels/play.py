@@ -60,23 +60,6 @@ def advance(prompt, chunks, tokens, after, up, state, out):
 
 
 @inlined
-def follow(prompt, chunks, last, before, after, up, down, state):
-    """Return when a chunk is uploaded and downloaded, if it follows uploads until `up` and
-    downloads until `down`, and write the state after it.
-
-    `before` and `after` are the numbers of tokens before and after the chunk, `chunks` is the
-    number of chunks up to its end, and `last` tells whether it is the last chunk.
-    """
-    up, free = advance(prompt, chunks, after - before, after, up, state, state)
-    down = max(free + prompt.latency, down)
-    if not prompt.last:
-        down += (after - before) * prompt.down_token
-    elif last:
-        down += prompt.down_token
-    return up, down
-
-
-@inlined
 def play(prompt, bounds, chunks, state):
     """Return the time to first token of the plan bounds[0..chunks]; O(chunks P).
 
@@ -92,6 +75,12 @@ def play(prompt, bounds, chunks, state):
         if prompt.stop[0]:
             return math.inf
         after = prompt.position[bounds[k + 1]]
-        up, down = follow(prompt, k + 1, k == chunks - 1, before, after, up, down, state)
+        x = after - before
         before = after
+        up, free = advance(prompt, k + 1, x, after, up, state, state)
+        down = max(free + prompt.latency, down)
+        if not prompt.last:
+            down += x * prompt.down_token
+        elif k == chunks - 1:
+            down += prompt.down_token
     return down + prompt.head

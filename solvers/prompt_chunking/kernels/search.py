@@ -13,7 +13,6 @@ from specopt.solvers.prompt_chunking.kernels.play import (
     Prompt,  # noqa: F401  (named in a signature)
     Work,  # noqa: F401  (named in a signature)
     advance,
-    follow,
     play,
 )
 
@@ -115,9 +114,17 @@ def replay(start, chunks, prompt, bounds, value, is_better, work):
                 work.left[0] = 0
                 return value
             after = prompt.position[bounds[k + 1]]
-            up, down = follow(prompt, k + 1, k == chunks - 1, before, after, up, down, state)
-            end = down if prompt.last else down + (N - after) * prompt.down_token
+            x = after - before
             before = after
+            up, free = advance(prompt, k + 1, x, after, up, state, state)
+            down = max(free + prompt.latency, down)
+            end = down
+            if not prompt.last:
+                down += x * prompt.down_token
+                end = down + (N - after) * prompt.down_token
+            elif k == chunks - 1:
+                down += prompt.down_token
+                end = down
             if keeps:
                 states[k + 1, 0] = up
                 for q in range(1, P + 1):
