@@ -18,7 +18,7 @@ TOLERANCE = 1e-9
 """Relative tolerance of constraints, as defined by the file format."""
 
 
-def room(limit: Any, readings: Any = 0.0, digits: float = 0.0) -> Any:
+def room(limit: Any, readings: Any = 0.0, digits: Any = 0.0) -> Any:
     """Return the largest amount that a limit admits, up to rounding errors of the computation.
 
     Parameters

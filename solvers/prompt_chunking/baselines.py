@@ -17,13 +17,9 @@ from specopt.solvers.prompt_chunking.method import (
     PromptChunkingMethod,
     call,
     certify,
-    plan_of,
     prepare_and_bound,
 )
 from specopt.solvers.prompt_chunking.prepare import Prepared, work_space
-
-STAGES_PER_CHECK = 4_000_000
-"""Number of stages that are played between two looks at the clock, about 10 ms."""
 
 
 def equal_chunks(problem: PromptChunkingProblem, tokens: int) -> Ints:
@@ -43,19 +39,9 @@ def equal_chunks(problem: PromptChunkingProblem, tokens: int) -> Ints:
 
 def best_equal_chunks(problem: PromptChunkingProblem, prepared: Prepared, budget: Budget) -> Ints:
     """Return the best equal chunks; ties go to the larger size. O(P N log N)."""
-    kernels = budget.load("prompt_chunking.families")
-    least, best = -(-prepared.cells // prepared.most), np.zeros(1, np.int64)
-    work = max(1, STAGES_PER_CHECK // problem.pipeline_length)
-    size, chosen, chosen_seconds = prepared.cells, None, np.inf
-    while size >= least:
-        size = call(budget, kernels.best_equal, size, least, work, prepared.prompt, best)
-        chunks = equal_chunks(problem, int(best[0]) * (problem.grid_tokens or 1))
-        seconds = problem.evaluate(plan_of(chunks)).objective
-        if chosen is None or seconds < chosen_seconds:
-            chosen, chosen_seconds = chunks, seconds
-        budget.check()
-    assert chosen is not None, "the whole prompt is always tried"
-    return chosen
+    kernels, least = budget.load("prompt_chunking.families"), -(-prepared.cells // prepared.most)
+    size = call(budget, kernels.best_equal, least, prepared.prompt)
+    return equal_chunks(problem, size * (problem.grid_tokens or 1))
 
 
 @dataclass(frozen=True)

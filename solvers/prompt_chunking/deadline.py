@@ -11,7 +11,6 @@ from typing import Annotated
 import numpy as np
 from msgspec import Meta
 
-from specopt.models.errors import OutOfTime
 from specopt.models.fields import Ints, PositiveInt
 from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 from specopt.solvers.budget import Budget
@@ -63,14 +62,10 @@ def search(prepared: Prepared, effort: int, budget: Budget) -> Ints:
                 out[: count + 1] = current[: count + 1]
         if value <= budget.bound * (1.0 + kernels.PROVEN):
             return prepared.chunks(out[: chunks + 1])
-    try:
-        go_on = kernels.search
-    except OutOfTime:
-        if chunks:
-            budget.offer(plan_of(prepared.chunks(out[: chunks + 1])))
-        raise
+    if chunks:
+        budget.offer(plan_of(prepared.chunks(out[: chunks + 1])))
     rest = chunks, most, effort, spent, value, budget.bound, prompt, work, out
-    chunks = call(budget, go_on, *rest, partial=True)
+    chunks = call(budget, kernels.search, *rest, partial=True)
     return prepared.chunks(out[: chunks + 1] if chunks else out[:0])
 
 

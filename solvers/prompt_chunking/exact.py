@@ -234,18 +234,18 @@ class Search:
     def label(self, deadline: float, *, capped: bool) -> Ints | None:
         """Run one pass of labels for a deadline; see `meet`."""
         prepared, kernels = self.prepared, self.kernels
-        position = prepared.position
+        rows = prepared.cells + 1
         self.passes += 1
         most = prepared.most if capped else prepared.cells
         counted = capped or self.counts
-        slack = SLIP / 2 * deadline / len(position)
+        slack = SLIP / 2 * deadline / rows
         size, columns = min(FIRST_LABELS, self.max_labels), prepared.prompt.stages + 1
         bytes_per_label = 8 * columns + kernels.Link.itemsize
         self.budget.hold("labels times pipeline_length", size * bytes_per_label)
         labels = kernels.Labels(
             np.zeros((size, columns)),
             np.zeros(size, kernels.Link),
-            np.full(len(position), -1, np.int64),
+            np.full(rows, -1, np.int64),
         )
         labels.links[0] = (-1, -1, 0, 0)
         labels.heads[0] = 0
@@ -277,7 +277,7 @@ class Search:
         while label >= 0:
             ends.append(int(labels.links["end"][label]))
             label = int(labels.links["parent"][label])
-        return np.diff(position[ends[::-1]])
+        return prepared.chunks(np.array(ends[::-1]))
 
     def tick(self) -> None:
         """Report progress, and stop if time or work is exhausted."""

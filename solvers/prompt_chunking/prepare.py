@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.models.fields import Floats, Ints
+from specopt.models.fields import Ints
 from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 
 SECONDS_PER_TOKEN = 1e-7
@@ -16,35 +16,31 @@ SECONDS_PER_TOKEN = 1e-7
 
 @dataclass(frozen=True)
 class Prepared:
-    """Arrays of a problem.
+    """A problem as the kernels need it.
 
     Parameters
     ----------
-    position
-        Number of tokens before each place where a chunk may end, from 0 to N, shape (M + 1,).
-    stage
-        Stage time g(mu + x) / P of a chunk of x tokens, in seconds, shape (N + 1,).
     prompt
-        Record of both arrays and all other parameters, for the kernels.
+        Record of the parameters, of the number of tokens before each place where a chunk may end,
+        shape (M + 1,), and of the stage time g(mu + x) / P of a chunk of x tokens, shape (N + 1,).
     most
         Maximum number of chunks of any plan.
     """
 
-    position: Ints
-    stage: Floats
     prompt: Any
     most: int
 
     @property
     def cells(self) -> int:
         """Number M of places where a chunk may end."""
-        return len(self.position) - 1
+        return len(self.prompt.position) - 1
 
     def chunks(self, bounds: Ints) -> Ints:
         """Return the tokens of each chunk, given the indices of all boundaries including start and
         end.
         """
-        return np.diff(self.position[bounds])
+        tokens: Ints = self.prompt.position[bounds]
+        return np.diff(tokens)
 
 
 def prepare(problem: PromptChunkingProblem) -> Prepared:
@@ -57,13 +53,12 @@ def prepare(problem: PromptChunkingProblem) -> Prepared:
     delay = np.interp(tokens, g.tokens, g.seconds)
     beyond = np.searchsorted(tokens, g.tokens[-1])
     delay[beyond:] = g.seconds[-2] + g.slopes[-1] * (tokens[beyond:] - g.tokens[-2])
-    delay /= P
-    position, stage = np.arange(0, N + grid, grid, dtype=np.int64), delay
+    position = np.arange(0, N + grid, grid, dtype=np.int64)
     position[-1] = N
     wait = g.at(mu) / P
     prompt = Prompt(
         position,
-        stage,
+        delay / P,
         up_token=problem.bytes_per_token / problem.uplink_bytes_per_second,
         down_token=problem.bytes_per_token / problem.downlink_bytes_per_second,
         message=problem.message_overhead_seconds,
@@ -77,7 +72,7 @@ def prepare(problem: PromptChunkingProblem) -> Prepared:
         last=problem.download == "last",
         stop=np.zeros(1, np.uint8),
     )
-    return Prepared(position, stage, prompt, problem.chunk_limit)
+    return Prepared(prompt, problem.chunk_limit)
 
 
 def work_space(prepared: Prepared, most: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,12 +31,10 @@ class Price:
     most: tuple[float, ...]
     source: str
 
-    def at(self, sizes: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return the minimum, typical and maximum share lost at the given batch sizes."""
-        known = np.log(self.loads)
-        return tuple(
-            np.interp(np.log(sizes), known, of) for of in (self.least, self.usual, self.most)
-        )  # type: ignore[return-value]
+    def at(self, sizes: Sequence[int]) -> Floats:
+        """Return the minimum, typical and maximum share lost at the given batch sizes, as rows."""
+        shares = self.least, self.usual, self.most
+        return np.array([np.interp(np.log(sizes), np.log(self.loads), of) for of in shares])
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -101,8 +101,7 @@ class SpeculationTable:
         }
 
 
-@dataclass(frozen=True, eq=False)
-class Speedups:
+class Speedups(NamedTuple):
     """Goodput relative to no speculation, with lower and upper limits, each of shape (B, K + 1)."""
 
     fitted: Floats
@@ -198,30 +197,24 @@ def speculation_table(
     judged = np.where(able & (relative >= 1.0 if robust else True), relative, NEVER)
     ranges = fewest_ranges(judged, loss)
     lost = 1.0 - judged / judged.max(axis=1, keepdims=True)
-    found = SpeculationTable(
-        ranges=tuple(ranges),
-        speedup=_means(worth.fitted, ranges),
-        speedup_limits=(
-            tuple(zip(_means(worth.low, ranges), _means(worth.high, ranges), strict=True))
-            if has_limits
-            else None
-        ),
-        loss=tuple(float(lost[low - 1 : high, choice].max()) for low, high, choice in ranges),
+    rows: list[tuple[Range, float, tuple[float, float], float]] = []
+    for low, high, choice in ranges:
+        at = slice(low - 1, high), choice
+        fitted, least, most = (float(of[at].mean()) for of in worth)
+        rows.append(((low, high, choice), fitted, (least, most), float(lost[at].max())))
+    if reason := _against(worth, ranges, robust):
+        notes.append(reason)
+        rows = [((1, requests, None), 1.0, (1.0, 1.0), 0.0)]
+    drafted, speedup, limits, losses = zip(*rows, strict=True)
+    return SpeculationTable(
+        ranges=drafted,
+        speedup=speedup,
+        speedup_limits=limits if has_limits else None,
+        loss=losses,
         most_drafts=drafts,
         robust=robust,
         relative=relative,
         notes=tuple(notes),
-    )
-    reason = _against(worth, found)
-    if not reason:
-        return found
-    return replace(
-        found,
-        ranges=((1, requests, None),),
-        speedup=(1.0,),
-        speedup_limits=((1.0, 1.0),) if has_limits else None,
-        loss=(0.0,),
-        notes=(*found.notes, reason),
     )
 
 
@@ -244,15 +237,11 @@ def break_even(runtimes: Runtimes, requests: int, drafts: int, multiple: int = 1
     return high
 
 
-def _means(values: Floats, ranges: list[tuple[int, int, int]]) -> tuple[float, ...]:
-    return tuple(float(values[low - 1 : high, choice].mean()) for low, high, choice in ranges)
-
-
-def _against(worth: Speedups, found: SpeculationTable) -> str:
+def _against(worth: Speedups, ranges: list[tuple[int, int, int]], robust: bool) -> str:
     """Return the reason why speculation should not be enabled; empty if it should be enabled."""
-    speculates = any(drafts for *_, drafts in found.ranges)
-    if not found.robust:
-        logs = [np.log(worth.fitted[low - 1 : high, k or 0]) for low, high, k in found.ranges]
+    speculates = any(drafts for *_, drafts in ranges)
+    if not robust:
+        logs = [np.log(worth.fitted[low - 1 : high, k]) for low, high, k in ranges]
         mean = float(np.exp(np.concatenate(logs).mean()))
         if mean > 1.0 and speculates:
             return ""

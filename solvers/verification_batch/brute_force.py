@@ -29,5 +29,5 @@ class BruteForceBatch(VerificationBatchMethod):
         return Outcome(
             plan=plan_of(batch),
             bound=objective,
-            stats={"subsets": seen, "hopeless": prepared.hopeless},
+            stats={"subsets": seen},
         )

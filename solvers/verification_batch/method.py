@@ -46,7 +46,9 @@ class VerificationBatchMethod(Method):
         """Offer a first plan, then search."""
         prepared = Prepared(problem)
         offer_first_plan(prepared, budget)
-        return self.search(prepared, budget)
+        found = self.search(prepared, budget)
+        found.stats["hopeless"] = prepared.hopeless
+        return found
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Solve within a budget that already has a first plan."""
@@ -94,12 +96,11 @@ def certify(prepared: Prepared, batch: Sequence[int], budget: Budget, **stats: A
     plan = plan_of(batch)
     objective = budget.offer(plan)
     budget.check()
-    bound, _, _ = prepared.bounds(budget, objective)
-    limit = max(objective, float(bound.max(initial=0.0)))
-    budget.improve_bound(limit)
-    return Outcome(plan=plan, bound=budget.bound, stats={**stats, "hopeless": prepared.hopeless})
+    prepared.bounds(budget, objective)
+    return Outcome(plan=plan, bound=budget.bound, stats=stats)
 
 
-def enough(objective: float, gap: float) -> float:
-    """Return the bound at or below which a plan with this objective counts as proven."""
-    return objective * (1.0 + max(SLACK, gap))
+def enough(budget: Budget) -> float:
+    """Return the bound at or below which the best plan counts as proven."""
+    assert budget.objective is not None
+    return budget.objective * (1.0 + max(SLACK, budget.gap))

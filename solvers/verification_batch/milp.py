@@ -47,7 +47,7 @@ class MilpBatch(ByProgram, VerificationBatchMethod):
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """State the program, solve it, and round its solution."""
-        stats: dict[str, Any] = {"nodes": 0, "programs": 0, "hopeless": prepared.hopeless}
+        stats: dict[str, Any] = {"nodes": 0, "programs": 0}
         if len(prepared.items) == 0:
             return Outcome(plan=budget.incumbent, bound=0.0, stats=stats)
         program = formulate(prepared.problem)

@@ -5,6 +5,7 @@ enumeration of all subsets.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -13,7 +14,12 @@ import numpy as np
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.verification_batch.method import VerificationBatchMethod, enough, plan_of
+from specopt.solvers.verification_batch.method import (
+    SLACK,
+    VerificationBatchMethod,
+    enough,
+    plan_of,
+)
 from specopt.solvers.verification_batch.prepare import MOST, SURE, Prepared
 from specopt.solvers.verification_batch.sweep import sweep
 
@@ -44,24 +50,17 @@ class Pareto(VerificationBatchMethod):
 
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Start from the sweep, bound the thresholds, then extend the labels."""
-        objective = budget.offer(plan_of(sweep(prepared, budget)))
+        budget.offer(plan_of(sweep(prepared, budget)))
         budget.check()
-        bound, per_second, per_byte = prepared.bounds(budget, enough(objective, budget.gap))
-        budget.improve_bound(max(objective, float(bound.max(initial=0.0))))
-        alive = bound > enough(objective, budget.gap)
-        search = Labels(
-            prepared, np.flatnonzero(alive), per_second, per_byte, enough(objective, budget.gap)
-        )
+        bound, *prices = prepared.bounds(budget, enough(budget))
+        alive = np.flatnonzero(bound > enough(budget))
+        search = Labels(prepared, alive, prices, enough(budget))
         if search.run(budget):
             budget.improve_bound(search.bound)
         return Outcome(
             plan=budget.incumbent,
             bound=budget.bound,
-            stats={
-                "thresholds": int(alive.sum()),
-                "labels": search.seen,
-                "hopeless": prepared.hopeless,
-            },
+            stats={"thresholds": len(alive), "labels": search.seen},
         )
 
 
@@ -72,23 +71,23 @@ MAX_REQUESTS = 16
 class Labels:
     """A pass that extends labels over the items of the thresholds that a bound does not rule out.
 
-    Only the thresholds in `alive` are searched, each at its own prices. Batches with a value of at
-    most `enough` are ignored. The search stops early after more than `most` labels.
+    Only the thresholds in `alive` are searched, each at its own prices of time and memory. Batches
+    with a value of at most `enough` are ignored. The search stops early after more than `most`
+    labels.
     """
 
     def __init__(
         self,
         prepared: Prepared,
         alive: Ints,
-        per_second: Floats,
-        per_byte: Floats,
+        prices: Iterable[Floats],
         enough: float,
         most: float = math.inf,
     ) -> None:
         self.prepared = prepared
         self.ends = prepared.ends[alive]
         self.starts = np.where(alive > 0, prepared.ends[alive - 1], 0)
-        self.prices = per_second[alive], per_byte[alive]
+        self.prices = [price[alive] for price in prices]
         self.enough = enough
         self.refused = 0.0
         self.seen = 0
@@ -109,7 +108,8 @@ class Labels:
         if complete and self.refused > self.enough:
             if self.prepared.problem.requests <= MAX_REQUESTS:
                 best, _ = best_subset(self.prepared, budget)
-                self.enough, self.refused = enough(budget.offer(plan_of(best)), budget.gap), 0.0
+                budget.offer(plan_of(best))
+                self.enough, self.refused = enough(budget), 0.0
             else:
                 self._pass(budget, SURE)
         return complete
@@ -123,26 +123,16 @@ class Labels:
         limits = rooms[self.ends - 1]
         a, b = self.prices
         gains = values[:, None] - a * seconds[:, None] - b * memory[:, None]
-        forced = [
-            min(0.0, float(gains[i:j, k].max()))
-            for k, (i, j) in enumerate(zip(self.starts, self.ends, strict=True))
-        ]
-        gains = np.where(
-            (np.arange(len(values))[:, None] < self.ends) & (seconds[:, None] <= limits),
-            np.maximum(gains, 0.0),
-            0.0,
-        )
-        rest = np.vstack([np.cumsum(gains[::-1], axis=0)[::-1], np.zeros(len(a))])
-        for k, start in enumerate(
-            self.starts
-        ):  # a batch of the threshold contains at least one of its own items
-            rest[: start + 1, k] += forced[k]
+        able = (np.arange(len(values))[:, None] < self.ends) & (seconds[:, None] <= limits)
+        paying = np.where(able, np.maximum(gains, 0.0), 0.0)
+        rest = np.vstack([np.cumsum(paying[::-1], axis=0)[::-1], np.zeros(len(a))])
+        # a batch of the threshold contains at least one of its own items
+        for k, (start, end) in enumerate(zip(self.starts, self.ends, strict=True)):
+            rest[: start + 1, k] += min(0.0, float(gains[start:end, k].max()))
         items = kernels.Items(
             values, seconds, memory if binding else np.zeros_like(memory), rooms, memory_room
         )
-        thresholds = np.empty(len(a), kernels.Threshold)
-        thresholds["end"], thresholds["D"] = self.ends, limits
-        thresholds["per_second"], thresholds["per_byte"] = self.prices
+        thresholds = np.array([*zip(self.ends, limits, a, b, strict=True)], kernels.Threshold)
         labels, count, base = np.zeros(1, kernels.BatchLabel), 1, 1
         history: list[tuple[int, Ints]] = []  # first node, and the parents of each item's new nodes
         for item in range(last):
@@ -157,9 +147,10 @@ class Labels:
             if best > self.enough:
                 batch = self._trace(found, history)
                 if self.prepared.admits(batch):
-                    self.enough = enough(budget.offer(plan_of(batch)), budget.gap)
+                    budget.offer(plan_of(batch))
+                    self.enough = enough(budget)
                 else:
-                    self.refused = max(self.refused, enough(best, 0.0))
+                    self.refused = max(self.refused, best * (1.0 + SLACK))
             self.seen += count
             if count == 0:
                 return True

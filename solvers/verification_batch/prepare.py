@@ -58,33 +58,27 @@ class Prepared:
         return self.problem.estimator.weights(self.problem.new_tokens, self.problem.cached_tokens)
 
     @cached_property
-    def rooms(self) -> tuple[Floats, Floats]:
+    def rooms(self) -> Floats:
         """The smaller and the larger room for the weights of a batch that contains each request:
-        d_i - t_k - c.
+        d_i - t_k - c, shape (2, n).
         """
         problem = self.problem
         digit = np.spacing(np.abs(problem.deadline_seconds)) + np.spacing(abs(problem.now_seconds))
         with np.errstate(over="ignore"):
             left = problem.deadline_seconds - problem.now_seconds
-            less, more = (
-                room(left, digit, digits) - problem.estimator.overhead_seconds
-                for digits in self._digits
-            )
-        return less, more
+            found = room(left, digit, self._digits[:, None]) - problem.estimator.overhead_seconds
+        return np.asarray(found)
 
     @cached_property
-    def memory_rooms(self) -> tuple[float, float]:
+    def memory_rooms(self) -> list[float]:
         """The smaller and the larger room in memory."""
-        less, more = (
-            float(room(self.problem.memory_bytes, digits=digits)) for digits in self._digits
-        )
-        return less, more
+        found: list[float] = room(self.problem.memory_bytes, digits=self._digits).tolist()
+        return found
 
     @property
-    def _digits(self) -> tuple[float, float]:
+    def _digits(self) -> Floats:
         """Number of last digits by which a sum over a batch may be off, downwards and upwards."""
-        digits = self.problem.requests + 8.0
-        return -digits, digits
+        return (self.problem.requests + 8.0) * np.array([-1.0, 1.0])
 
     @cached_property
     def hopeless(self) -> list[int]:
@@ -167,11 +161,9 @@ class Prepared:
                 break
         return batch
 
-    def bounds(
-        self, budget: Budget, enough: float, levels: float = math.inf
-    ) -> tuple[Floats, Floats, Floats]:
-        """Return a bound for every threshold, with its prices of time and memory. The bounds are
-        tight only above `enough`.
+    def bounds(self, budget: Budget, enough: float, levels: float = math.inf) -> Floats:
+        """Return a bound for every threshold, with its prices of time and memory, and improve the
+        bound of the budget. The bounds are tight only above `enough`.
 
         Neighbouring thresholds share a bound. A shared bound above `enough` is refined level by
         level, until each threshold has its own bound or the requested number of levels is reached.
@@ -209,7 +201,7 @@ class Prepared:
             size //= PARTS
             first = (first[own[0] > enough, None] + size * np.arange(PARTS)).ravel()
             first = first[first < count]
-        return found[0], found[1], found[2]
+        return found
 
     def call(
         self, budget: Budget, kernel: Callable[..., T], *arguments: Any, partial: bool = False

@@ -92,53 +92,36 @@ class Threshold(VerificationBatchMethod):
         few = prepared.problem.requests <= FEW_REQUESTS
         budget.offer_warm_start()
         if not few:  # bounds need to be tight only above the value of a good batch
-            self._polish(prepared, prepared.bounds(budget, self._enough(budget), 1), 1, budget)
-        bound, per_second, per_byte = found = prepared.bounds(budget, self._enough(budget))
+            self._polish(prepared, prepared.bounds(budget, enough(budget), 1), 1, budget)
+        bound, *prices = found = prepared.bounds(budget, enough(budget))
         assert budget.objective is not None
-        stats: dict[str, Any] = {
-            "thresholds": 0,
-            "largest_program": 0,
-            "hopeless": prepared.hopeless,
-        }
-        limit = max(budget.objective, float(bound.max(initial=0.0)))
-        budget.improve_bound(limit)
+        stats: dict[str, Any] = {"thresholds": 0, "largest_program": 0}
         if not few:
             self._polish(prepared, found, self.polished - 1, budget)
-        alive = np.flatnonzero(bound > self._enough(budget))
-        search = Labels(
-            prepared, alive, per_second, per_byte, self._enough(budget), self.few_labels
-        )
+        alive = np.flatnonzero(bound > enough(budget))
+        search = Labels(prepared, alive, prices, enough(budget), self.few_labels)
         if prepared.problem.requests < MANY_REQUESTS and search.run(budget):
             stats |= {"thresholds": len(alive), "labels": search.seen}
-            budget.improve_bound(min(limit, search.bound))
+            budget.improve_bound(search.bound)
             return Outcome(plan=budget.incumbent, bound=budget.bound, stats=stats)
         # A good batch of one threshold rules out others, so all are first solved roughly.
         limits = bound.copy()
         for gap in (ROUGH, 0.0) if len(alive) > 1 else (0.0,):
             for k in np.argsort(-limits, kind="stable").tolist():
-                if limits[k] <= self._enough(budget):
+                if limits[k] <= enough(budget):
                     break
                 budget.improve_bound(max(budget.objective, float(limits.max())))
                 budget.check()
                 stats["thresholds"] += 1
-                prices = float(per_second[k]), float(per_byte[k])
-                size, most = self._solve(prepared, k, *prices, float(bound[k]), gap, budget)
+                size, most = self._solve(prepared, k, found, gap, budget)
                 limits[k] = min(limits[k], most)
                 stats["largest_program"] = max(stats["largest_program"], size)
-        limit = max(budget.objective, float(limits.max(initial=0.0)))
-        budget.improve_bound(limit)
+        budget.improve_bound(max(budget.objective, float(limits.max(initial=0.0))))
         if not budget.is_proven(self.tolerance):
             budget.check()  # HiGHS was stopped in one of the programs
-        return Outcome(plan=budget.incumbent, bound=limit, stats=stats)
+        return Outcome(plan=budget.incumbent, bound=budget.bound, stats=stats)
 
-    @staticmethod
-    def _enough(budget: Budget) -> float:
-        assert budget.objective is not None
-        return enough(budget.objective, budget.gap)
-
-    def _polish(
-        self, prepared: Prepared, found: tuple[Floats, ...], most: int, budget: Budget
-    ) -> None:
+    def _polish(self, prepared: Prepared, found: Floats, most: int, budget: Budget) -> None:
         """Offer good batches of the thresholds with the best bounds.
 
         Prices decide on most requests, the best subset of the requests next to the prices is
@@ -147,12 +130,11 @@ class Threshold(VerificationBatchMethod):
         """
         kernels = budget.load("verification_batch.sweep")
         items = kernels.Items(*prepared.columns_within(SURE))
-        bound, per_second, per_byte = found
-        for k in np.argsort(-bound, kind="stable")[:most].tolist():
-            if bound[k] <= self._enough(budget):
+        for k in np.argsort(-found[0], kind="stable")[:most].tolist():
+            bound, *prices = found[:, k].tolist()
+            if bound <= enough(budget):
                 break
             taken, end = np.zeros(len(items.value), np.bool_), int(prepared.ends[k])
-            prices = float(per_second[k]), float(per_byte[k])
             arguments = end, self.core, items, float(items.room[end - 1]), *prices, taken
             if prepared.problem.requests < MANY_REQUESTS:
                 value = prepared.call(budget, kernels.polish, *arguments, partial=True)
@@ -166,16 +148,17 @@ class Threshold(VerificationBatchMethod):
         self,
         prepared: Prepared,
         k: int,
-        per_second: float,
-        per_byte: float,
-        bound: float,
+        found: Floats,
         gap: float,
         budget: Budget,
     ) -> tuple[int, float]:
         """Offer the best batch of a threshold if it is better than the best known. Return the size
         of its program and a bound on the batches of the threshold.
+
+        `found` contains the bound and the prices of each threshold.
         """
         assert budget.objective is not None
+        bound, per_second, per_byte = found[:, k].tolist()
         end = int(prepared.ends[k])
         *columns, memory_room = prepared.columns
         values, seconds, memory, rooms = (column[:end] for column in columns)
@@ -194,7 +177,7 @@ class Threshold(VerificationBatchMethod):
             able & (np.abs(reduced) <= spare) & (seconds <= room) & (memory <= space)
         )
         if room < 0 or space < 0:
-            return len(left), self._enough(budget)  # the requests of any better batch do not fit
+            return len(left), enough(budget)  # the requests of any better batch do not fit
         table = values[left], seconds[left], memory[left], room, space
         if len(left) <= MEETING:
             budget.spend(SECONDS_PER_NODE * 2.0 ** (0.5 * len(left) - 8.0))
@@ -210,14 +193,8 @@ class Threshold(VerificationBatchMethod):
             )  # upper bound on what HiGHS may overlook
             if most is not None:
                 most = min(bound, math.fsum([*values[inside], most]))
-            return len(left), max(most or 0.0, self._enough(budget)) + missed
-        search = Labels(
-            prepared,
-            np.array([k]),
-            np.full(k + 1, per_second),
-            np.full(k + 1, per_byte),
-            budget.objective,
-        )
+            return len(left), max(most or 0.0, enough(budget)) + missed
+        search = Labels(prepared, np.array([k]), found[1:], budget.objective)
         if not search.run(budget):
             raise MemoryError("the labels of one threshold are too many")
         return len(left), search.bound

@@ -116,7 +116,6 @@ NO_LIMITS = {
         "TOKENS_PER_CHECK",
         "ALLOCATIONS_PER_CHECK",
         "SUBSETS_PER_CHECK",
-        "STAGES_PER_CHECK",
         "_TRIES",
         "WORK",
         "_NODES",

@@ -15,21 +15,18 @@ ends.
 """
 
 
-@kernel("i8(i8, i8, i8, Prompt, i8[::1])")
-def best_equal(largest, least, work, prompt, out):
-    """Try equal chunks of `largest` cells and fewer, down to `least`; return the next size to try,
-    the best in out[0].
+@kernel("i8(i8, Prompt)")
+def best_equal(least, prompt):
+    """Return the best size of equal chunks, of at least `least` cells; O(P M log M).
 
-    The last chunk has the remaining cells; ties go to the larger size. `work` is the approximate
-    number of chunks that are simulated before the function returns.
+    The last chunk has the remaining cells; ties go to the larger size.
     """
     M = prompt.position.size - 1
     state = np.empty(prompt.stages + 1)
-    bounds = np.empty(M // max(least, 1) + 2, np.int64)
+    bounds = np.empty(M // least + 2, np.int64)
     best = math.inf
-    found = largest
-    size = largest
-    while size >= least and work > 0:
+    found = M
+    for size in range(M, least - 1, -1):
         chunks = -(-M // size)
         for k in range(chunks):
             bounds[k] = k * size
@@ -38,10 +35,7 @@ def best_equal(largest, least, work, prompt, out):
         if value < best:
             best = value
             found = size
-        work -= chunks
-        size -= 1
-    out[0] = found
-    return size
+    return found
 
 
 @kernel("i8(i8, Prompt, i8[::1])")

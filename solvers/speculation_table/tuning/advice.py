@@ -13,14 +13,11 @@ import numpy as np
 from specopt.models.sweep import Condition, Point
 from specopt.solvers.speculation_table.schedule import Schedule
 from specopt.solvers.speculation_table.tuning.answers import Answers, Ranges
-from specopt.solvers.speculation_table.tuning.grid import Case, geometric_mean, grid_of, name_of
-from specopt.solvers.speculation_table.tuning.predictions import Predictor
+from specopt.solvers.speculation_table.tuning.grid import geometric_mean, grid_of, name_of
 from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
 
-def break_even(
-    predictor: Predictor, answers: Answers, cases: Sequence[Case]
-) -> Iterator[dict[str, Any]]:
+def break_even(answers: Answers) -> Iterator[dict[str, Any]]:
     """Yield the break-even acceptance length for each load and each measured draft length.
 
     Above this value, the draft length pays off, provided that steps take as long as measured. If
@@ -32,41 +29,34 @@ def break_even(
         row = grid.row(c)
         for k in 1 + np.flatnonzero(grid.measured[row, 2:] & grid.measured[row, 0]):
             factor = float(grid.mean[row, 0] / grid.mean[row, k + 1])
-            points = (Point(Condition(c, *case[:2]), int(k)) for case in cases)
-            runs = (one for point in points for one in predictor.runs[point])
+            points = (Point(Condition(c, *case[:2]), int(k)) for case in answers.cases)
+            runs = (one for point in points for one in answers.predictor.runs[point])
             known = float(np.mean([one.acceptance_length or np.nan for one in runs]))
             pays = {"factor": factor} if np.isnan(known) else {"acceptance_length": known * factor}
             yield {"concurrency": c, "draft_length": int(k), **pays}
 
 
-def advice(
-    predictor: Predictor,
-    answers: Answers,
-    cases: Sequence[Case],
-    tuning: Tuning,
-    every: Sequence[Ranges],
-    worth: Sequence[float],
-) -> Iterator[str]:
+def advice(tuning: Tuning, every: Sequence[Ranges], worth: Sequence[float]) -> Iterator[str]:
     """Yield notes on a choice.
 
     The notes report the cost of a table, the loads at which the choice is slower than the
     alternatives, promising lengths that were not measured, and the effect of the context.
     """
-    goal, grid, schedule = answers.goal, answers.grid, tuning.schedule
+    goal, grid = tuning.goal, tuning.grid
     if goal.tpot_seconds is not None and not tuning.carries:
         yield (
             f"no option meets the target of {1000 * goal.tpot_seconds:g} ms per output token at"
             f" {grid.sizes[0]} requests or more"
         )
     if len(every[-1]) > 1 and len(every) > 1:
-        yield _flip(predictor, answers, every, worth)
+        yield _flip(tuning, every, worth)
     speeds = {c: tuning.speedup(c) for c in tuning.concurrencies}
     base = "the best constant length" if tuning.relative else "no speculation"
     slow = [f"{c} ({speed:.2f}x)" for c, speed in speeds.items() if speed < 1.0 - goal.loss]
     if slow:
         yield f"slower than {base} at {', '.join(slow)} requests"
     first = tuning.concurrencies[0]
-    fastest = float(np.nanmax([*answers.value[grid.row(first)], 1.0]))
+    fastest = float(np.nanmax([*tuning.value[grid.row(first)], 1.0]))
     slower = speeds[first] < fastest * (1.0 - goal.loss)
     if goal.tpot_seconds is not None and not goal.robust and slower:
         yield (
@@ -82,8 +72,8 @@ def advice(
             f" waits, and {c} requests get {waiting:,.4g} tokens per second, compared with"
             f" {none:,.4g} without speculation"
         )
-    elif goal.robust and not schedule.speculates:
-        holds = int(np.cumprod(answers.value[:, 1:] > 0.0, axis=0).sum(axis=0).max())
+    elif goal.robust and not tuning.schedule.speculates:
+        holds = int(np.cumprod(tuning.value[:, 1:] > 0.0, axis=0).sum(axis=0).max())
         known_safe = (
             f"drafts are safe up to {grid.sizes[holds - 1]} requests at a time; beyond that,"
             if holds
@@ -96,31 +86,29 @@ def advice(
     if goal.tpot_seconds is not None and tuning.carries:
         most = max(range(len(every)), key=lambda i: worth[i])
         name = name_of(every[most])
-        if name != tuning.name and worth[most] > tuning.score:
+        if name != tuning.name and worth[most] > tuning.gain:
             fewer = next(one.concurrency for one in tuning.capacity if one.draft_length == name)
             yield (
                 f"capacity is largest with {_words(tuning.name)}: {tuning.carries} requests;"
                 f" throughput is largest with {_words(name)}: {worth[most]:.3f}x of {base},"
-                f" compared with {tuning.score:.3f}x, but at most {fewer} requests"
+                f" compared with {tuning.gain:.3f}x, but at most {fewer} requests"
             )
-    yield from _unmeasured(predictor, answers, cases, tuning)
-    yield from _contexts(predictor, answers, cases, schedule)
+    yield from _unmeasured(tuning)
+    yield from _contexts(tuning)
 
 
 def _words(name: int | str) -> str:
     return {"table": "a table", "none": "no speculation"}.get(str(name), f"{name} drafts")
 
 
-def _unmeasured(
-    predictor: Predictor, answers: Answers, cases: Sequence[Case], tuning: Tuning
-) -> Iterator[str]:
+def _unmeasured(tuning: Tuning) -> Iterator[str]:
     """Yield notes on draft lengths that should be measured.
 
     These are the best unmeasured length and, if the longest measured length is chosen, the next
     longer length.
     """
+    predictor, goal, loads = tuning.predictor, tuning.goal, tuning.concurrencies
     measured = [length for length in predictor.sweep.draft_lengths if length]
-    goal, loads = answers.goal, tuning.concurrencies
     longest, chosen = measured[-1], tuning.schedule.mean_speedup() or 1.0
     lengths = [k for k in range(1, longest) if k not in measured]
     longer = (goal.max_length or longest + 1) > longest and predictor.is_sequential
@@ -128,7 +116,7 @@ def _unmeasured(
         lengths.append(longest + 1)
     if not lengths or (goal.draft_lengths and set(goal.draft_lengths) <= set(measured)):
         return
-    grid = grid_of(predictor, cases, loads, (0, *lengths), goal.prices.idle)
+    grid = grid_of(predictor, tuning.cases, loads, (0, *lengths), goal.prices.idle)
     weights = goal.shares(loads)
     speedups = grid.mean / grid.mean[:, :1], grid.least, grid.most
     found = {k: [geometric_mean(of[:, k + 1], weights) for of in speedups] for k in lengths}
@@ -147,13 +135,11 @@ def _unmeasured(
         yield f"K = {one}, which was chosen, was not measured: measure it"
 
 
-def _flip(
-    predictor: Predictor, answers: Answers, every: Sequence[Ranges], worth: Sequence[float]
-) -> str:
+def _flip(answers: Answers, every: Sequence[Ranges], worth: Sequence[float]) -> str:
     """Return a note on the cost at which a table is as good as the best answer without a table."""
-    prices, grid = answers.goal.prices, answers.grid
+    prices, sweep = answers.goal.prices, answers.predictor.sweep
     table, other = every[-1], max(range(len(every) - 1), key=lambda i: worth[i])
-    free = replace(answers, kept=(np.ones(len(grid.sizes)),) * 3).score(table)
+    free = replace(answers, kept=np.ones_like(answers.kept)).score(table)
     flat = 1.0 - worth[other] / free
     constant = every[other][0][2]
     name = "no speculation" if constant is None else f"{constant} drafts everywhere"
@@ -169,11 +155,11 @@ def _flip(
     )
     drafts, last = Schedule(ranges=table).at, table[-1][1]
     idle = np.array([c <= last and drafts(c) == 0 for c in answers.concurrencies])
-    known = 0 in predictor.sweep.draft_lengths or predictor.sweep.zero_is_none
+    known = 0 in sweep.draft_lengths or sweep.zero_is_none
     if flat > 0 and idle.any() and not known:
         weights = answers.goal.shares(answers.concurrencies)
         share = np.average(idle, weights=weights)
-        usual = prices.idle.at(np.array(answers.concurrencies, float))[1]
+        usual = prices.idle.at(answers.concurrencies)[1]
         gain = np.log(worth[-1] / worth[other]) - np.average(
             idle * np.log1p(-usual), weights=weights
         )
@@ -185,16 +171,14 @@ def _flip(
     return text
 
 
-def _contexts(
-    predictor: Predictor, answers: Answers, cases: Sequence[Case], schedule: Schedule
-) -> Iterator[str]:
+def _contexts(tuning: Tuning) -> Iterator[str]:
     """Yield a note if drafts pay off at one context but not at another."""
-    contexts = sorted({case[1] for case in cases})
+    predictor, cases, schedule = tuning.predictor, tuning.cases, tuning.schedule
     measured = [length for length in predictor.sweep.draft_lengths if length]
-    if len(contexts) < 2 or answers.goal.context_tokens is not None:
+    if len({case[1] for case in cases}) < 2 or tuning.goal.context_tokens is not None:
         return
     single = max(measured, key=lambda length: schedule.mean_speedup(length) or 0.0)
-    for c in answers.concurrencies:
+    for c in tuning.concurrencies:
         drafts = schedule.at(c) or single
         points = [
             Point(Condition(c, case[0], case[1]), k)
@@ -204,7 +188,7 @@ def _contexts(
         speeds = predictor.predict(points).mean
         ratios = dict(zip((case[1] for case in cases), speeds[::2] / speeds[1::2], strict=True))
         low, high = min(ratios, key=ratios.__getitem__), max(ratios, key=ratios.__getitem__)
-        if ratios[low] < 1.0 - answers.goal.loss and ratios[high] > 1.0 + answers.goal.loss:
+        if ratios[low] < 1.0 - tuning.goal.loss and ratios[high] > 1.0 + tuning.goal.loss:
             yield (
                 f"contexts are weighted equally, but the best choice depends on them: at {c}"
                 f" requests, {drafts} drafts have a speed-up of {ratios[low]:.2f}x with {low:,}"

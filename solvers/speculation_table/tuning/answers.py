@@ -4,6 +4,7 @@ draft length, and a table.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,25 +12,53 @@ import numpy as np
 from specopt.models.fields import Floats
 from specopt.solvers.speculation_table.ranges import fewest_ranges
 from specopt.solvers.speculation_table.schedule import Range, Schedule
-from specopt.solvers.speculation_table.tuning.capacity import Capacity, Latency
 from specopt.solvers.speculation_table.tuning.goal import Goal
-from specopt.solvers.speculation_table.tuning.grid import Grid, column_of, name_of
+from specopt.solvers.speculation_table.tuning.grid import Case, Grid
+from specopt.solvers.speculation_table.tuning.predictions import Predictor
 
 Ranges = tuple[Range, ...]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Answers:
-    """The possible configurations of an engine: no speculation, a constant length, or a table."""
+    """The possible configurations of an engine: no speculation, a constant length, or a table.
 
-    grid: Grid
+    Parameters
+    ----------
+    predictor
+        Predictor of the throughput.
+    cases
+        Workloads and contexts to serve.
+    goal
+        Goal of the choice.
+    concurrencies
+        Loads on which the choice is based.
+    grid
+        Throughput of all options.
+    value
+        Speed-up by batch size with 0, 1, ... drafts, at its lower limit if `robust`; 0 if the
+        length must not be used.
+    kept
+        Minimum, typical and maximum share of the throughput that remains after the cost of a table,
+        by batch size of the grid.
+    """
+
+    predictor: Predictor
+    cases: Sequence[Case]
     goal: Goal
     concurrencies: tuple[int, ...]
-    # Speed-up by batch size with 0, 1, ... drafts, at its lower limit if `robust`; 0 if the length
-    # must not be used.
+    grid: Grid
     value: Floats
-    kept: tuple[Floats, Floats, Floats]
-    relative: bool
+    kept: Floats
+
+    @property
+    def relative(self) -> bool:
+        """Whether speed-ups are relative to the best constant length instead of no speculation."""
+        return self.predictor.sweep.relative is not None
+
+    def remaining(self, ranges: Ranges) -> Floats:
+        """Return `kept` for a table, and ones for other answers, which have no such cost."""
+        return self.kept if len(ranges) > 1 else np.ones_like(self.kept)
 
     def all(self) -> list[Ranges]:
         """Return the ranges of every answer: no speculation, constant lengths, and the table.
@@ -46,8 +75,7 @@ class Answers:
         found += [((1, sizes[holds[k] - 1], k),) for k in known if holds[k] >= least]
         if self.goal.single:
             return found
-        left = self.kept[0] if self.goal.robust else self.kept[1]
-        value = self._between_measured() * left[:, None]
+        value = self._between_measured() * self.kept[1 - self.goal.robust][:, None]
         if self.goal.robust:
             value[value < 1.0] = 0.0
         value[:, : self.goal.prices.shortest] = 0.0
@@ -81,7 +109,7 @@ class Answers:
                 value[row, np.arange(value.shape[1]) != usual] = 0.0
         return value
 
-    def schedule(self, ranges: Ranges, *, judged: bool = False) -> Schedule:
+    def scheduled(self, ranges: Ranges, *, judged: bool = False) -> Schedule:
         """Return the schedule for some ranges, with speed-ups that include costs and waiting.
 
         If `judged` is True, the speed-ups are the values by which answers are compared.
@@ -92,8 +120,7 @@ class Answers:
             if judged
             else grid.mean[:, 1:] / grid.mean[:, :1]
         )
-        if len(ranges) > 1:
-            worth = worth * (self.kept[0] if judged and self.goal.robust else self.kept[1])[:, None]
+        worth = worth * self.remaining(ranges)[1 - (judged and self.goal.robust)][:, None]
         # Lengths that were not measured are not answers, unless they are part of the ranges.
         taken = np.isin(np.arange(worth.shape[1]), [k for *_, k in ranges if k is not None])
         known = grid.measured[:, 1:].any(axis=0) | taken
@@ -110,21 +137,4 @@ class Answers:
 
     def score(self, ranges: Ranges) -> float:
         """Return the geometric mean speed-up by which answers are compared."""
-        return self.schedule(ranges, judged=True).mean_speedup() or 0.0
-
-    def capacity(self, ranges: Ranges, times: Latency) -> Capacity:
-        """Return the number of requests that an answer serves within the target and the memory."""
-        grid, schedule, name = self.grid, Schedule(ranges=ranges), name_of(ranges)
-        sizes, rows = np.array(grid.sizes), np.arange(len(grid.sizes))
-        columns = np.array([column_of(schedule.at(size)) for size in grid.sizes])
-        able = (sizes <= ranges[-1][1]) & ~times.late[rows, columns]
-        longest = (self.goal.tpot_seconds or np.inf) * (1 + 1e-12)
-        base = sizes * times.share[rows, columns]
-        speeds = np.stack([of[rows, columns] for of in (grid.low, grid.mean, grid.high)])
-        if len(ranges) > 1:
-            speeds *= self.kept
-        counts = np.cumprod(able & (base / speeds <= longest), axis=1).sum(axis=1).tolist()
-        low, most, high = (grid.sizes[count - 1] if count else 0 for count in counts)
-        full = self.goal.room is not None and most >= self.goal.room[name != "none"]
-        speed = float(speeds[1, counts[1] - 1]) if most else 0.0
-        return Capacity(name, most, low, high, counts[1] == len(sizes) and not full, speed)
+        return self.scheduled(ranges, judged=True).mean_speedup() or 0.0

@@ -16,29 +16,11 @@ import numpy as np
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats, Truths
 from specopt.models.sweep import TPOT, Condition, Measurement, Point
-from specopt.solvers.speculation_table.tuning.grid import Case, Grid, length_of
-from specopt.solvers.speculation_table.tuning.predictions import Predictor
+from specopt.solvers.speculation_table.schedule import Schedule
+from specopt.solvers.speculation_table.tuning.answers import Answers, Ranges
+from specopt.solvers.speculation_table.tuning.grid import column_of, length_of, name_of
 
 _BUSY = 0.8  # minimum share of requests in service; below it, requests are queueing
-
-
-@dataclass(frozen=True, eq=False)
-class Latency:
-    """The times per output token by batch size and option.
-
-    Parameters
-    ----------
-    share
-        Time per output token relative to the ratio of concurrency to throughput.
-    late
-        Flag that is True if requests queue or wait too long for the first token.
-    notes
-        Notes for the reader.
-    """
-
-    share: Floats
-    late: Truths
-    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -53,15 +35,8 @@ class Capacity:
     tokens_per_second: float
 
 
-def latency(
-    predictor: Predictor,
-    cases: Sequence[Case],
-    grid: Grid,
-    columns: Sequence[int],
-    statistic: str,
-    ttft_seconds: float | None,
-) -> Latency:
-    """Return the times per output token of options, for a statistic such as the mean or "p99".
+def capacities(answers: Answers, every: Sequence[Ranges]) -> tuple[list[Capacity], list[str]]:
+    """Return the capacity of every answer within the target and the memory, and notes on it.
 
     Raises
     ------
@@ -69,7 +44,38 @@ def latency(
         If a required column is missing for some option: the column of the percentile, or the time
         to the first token if it has a limit.
     """
-    runs = predictor.runs
+    columns = sorted({column_of(k) for ranges in every for *_, k in ranges})
+    share, late, notes = _latency(answers, columns)
+    grid, room = answers.grid, answers.goal.room
+    sizes, rows = np.array(grid.sizes), np.arange(len(grid.sizes))
+    longest = (answers.goal.tpot_seconds or np.inf) * (1 + 1e-12)
+    if room is not None:
+        for column in columns:
+            late[:, column] |= sizes > room[column > 0]
+    found = []
+    for ranges in every:
+        schedule, name = Schedule(ranges=ranges), name_of(ranges)
+        taken = rows, np.array([column_of(schedule.at(size)) for size in grid.sizes])
+        able = (sizes <= ranges[-1][1]) & ~late[taken]
+        speeds = np.stack([of[taken] for of in (grid.low, grid.mean, grid.high)])
+        speeds *= answers.remaining(ranges)
+        able = able & (sizes * share[taken] / speeds <= longest)
+        counts = np.cumprod(able, axis=1).sum(axis=1).tolist()
+        low, most, high = (grid.sizes[count - 1] if count else 0 for count in counts)
+        full = room is not None and most >= room[name != "none"]
+        speed = float(speeds[1, counts[1] - 1]) if most else 0.0
+        at_least = counts[1] == len(sizes) and not full
+        found.append(Capacity(name, most, low, high, at_least, speed))
+    return found, notes if answers.goal.tpot_seconds is not None else []
+
+
+def _latency(answers: Answers, columns: Sequence[int]) -> tuple[Floats, Truths, list[str]]:
+    """Return the times per output token by batch size and option, relative to the ratio of
+    concurrency to throughput; whether requests queue or wait too long for the first token; and
+    notes.
+    """
+    runs, cases, grid = answers.predictor.runs, answers.cases, answers.grid
+    statistic, ttft_seconds = answers.goal.tpot_of, answers.goal.ttft_seconds
     share, late = np.ones_like(grid.mean), np.zeros(grid.mean.shape, bool)
     sizes, queueing, bounds = np.array(grid.sizes), [], []
     weights = np.array([case[2] for case in cases])
@@ -120,7 +126,7 @@ def latency(
         notes.append(
             "times to the first token are interpolated between measured loads, without limits"
         )
-    return Latency(share, late, tuple(notes))
+    return share, late, notes
 
 
 def _seconds(runs: Sequence[Measurement], statistic: str) -> tuple[float, float, float, float]:

@@ -13,9 +13,9 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import Floats
 from specopt.solvers.speculation_table.tuning.advice import advice, break_even
 from specopt.solvers.speculation_table.tuning.answers import Answers
-from specopt.solvers.speculation_table.tuning.capacity import Capacity, latency
+from specopt.solvers.speculation_table.tuning.capacity import Capacity, capacities
 from specopt.solvers.speculation_table.tuning.goal import Goal, cases_of
-from specopt.solvers.speculation_table.tuning.grid import Case, Grid, column_of, grid_of
+from specopt.solvers.speculation_table.tuning.grid import Grid, grid_of
 from specopt.solvers.speculation_table.tuning.predictions import Predictor
 from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
@@ -84,57 +84,43 @@ def decide(predictor: Predictor, goal: Goal) -> Tuning:
     shortest = 1 if 0 in sweep.draft_lengths or sweep.zero_is_none else known[0]
     taken = known if goal.tpot_seconds is not None else range(shortest, known[-1] + 1)
     value = _value(grid, goal, taken, (measured[0], measured[-1]))
-    cheap, usual, dear = (1.0 - share for share in goal.prices.table.at(np.array(sizes)))
     answers = Answers(
-        grid=grid,
+        predictor=predictor,
+        cases=cases,
         goal=goal,
         concurrencies=concurrencies,
+        grid=grid,
         value=value,
-        kept=(dear, usual, cheap),
-        relative=sweep.relative is not None,
+        kept=1.0 - goal.prices.table.at(sizes)[::-1],
     )
-    return _chosen(predictor, answers, cases, notes)
+    return _chosen(answers, notes)
 
 
-def _chosen(
-    predictor: Predictor, answers: Answers, cases: Sequence[Case], notes: list[str]
-) -> Tuning:
+def _chosen(answers: Answers, notes: list[str]) -> Tuning:
     """Return the best answer (configuration of the engine), with notes."""
-    goal, grid = answers.goal, answers.grid
-    every = answers.all()
+    goal, every = answers.goal, answers.all()
     if not every:
         raise InvalidInput(
             "sweep: neither a draft length nor running without speculation was measured at every"
             " load; measure one of them at every load"
         )
-    capacity: tuple[Capacity, ...] = ()
-    if goal.tpot_seconds is not None or goal.room is not None:
-        columns = sorted({column_of(k) for ranges in every for *_, k in ranges})
-        times = latency(predictor, cases, grid, columns, goal.tpot_of, goal.ttft_seconds)
-        notes += times.notes if goal.tpot_seconds is not None else ()
-        if goal.room is not None:
-            for column in columns:
-                times.late[:, column] |= np.array(grid.sizes) > goal.room[column > 0]
-        capacity = tuple(answers.capacity(ranges, times) for ranges in every)
+    carried, capacity = goal.tpot_seconds is not None, list[Capacity]()
+    if carried or goal.room is not None:
+        capacity, more = capacities(answers, every)
+        notes += more
     worth = [answers.score(ranges) for ranges in every]
-    carried = goal.tpot_seconds is not None
     best = max(
         range(len(every)),
         key=lambda i: (carried and capacity[i].concurrency, worth[i], -len(every[i])),
     )
     tuning = Tuning(
-        schedule=answers.schedule(every[best]),
-        grid=grid,
-        concurrencies=answers.concurrencies,
-        goal=goal,
-        notes=(),
-        kept=answers.kept if len(every[best]) > 1 else (np.ones(len(grid.sizes)),) * 3,
-        score=worth[best],
-        relative=answers.relative,
+        **vars(answers),
+        schedule=answers.scheduled(every[best]),
+        gain=worth[best],
         capacity=capacity,
-        break_even=tuple(break_even(predictor, answers, cases)),
+        break_even=[*break_even(answers)],
     )
-    return replace(tuning, notes=(*notes, *advice(predictor, answers, cases, tuning, every, worth)))
+    return replace(tuning, notes=(*notes, *advice(tuning, every, worth)))
 
 
 def _lengths(known: Sequence[int], goal: Goal) -> tuple[int, ...]:

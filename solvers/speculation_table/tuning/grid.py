@@ -126,7 +126,7 @@ def grid_of(
             array[:, 1] = array[:, 0]
         least[:, 1] = most[:, 1] = 1.0
     elif not idle and predictor.sweep.relative is None:
-        cheap, usual, dear = idle_price.at(np.array(sizes))
+        cheap, usual, dear = idle_price.at(sizes)
         for array, lost in ((low, dear), (mean, usual), (high, cheap)):
             array[:, 1] = (1.0 - lost) * array[:, 0]
         least[:, 1], most[:, 1] = 1.0 - dear, 1.0 - cheap

@@ -185,7 +185,7 @@ class Options:
             if len(mine) < len(shared):
                 continue
             for answer in [self.tunings[setup], *mine]:
-                several = [replace(one, schedule=answer.schedule, kept=answer.kept) for one in mine]
+                several = [replace(one, schedule=answer.schedule) for one in mine]
                 own = np.array([self._speeds(one) for one in several])
                 both = np.log((shares @ (1 / shared)) / (shares @ (1 / np.maximum(own, shared))))
                 better = [
@@ -213,7 +213,7 @@ class Options:
                         every.append(replace(own, setup=setup))
             for own in every:
                 if own.setup == best.setup:
-                    shared = replace(own, schedule=best.schedule, kept=best.kept)
+                    shared = replace(own, schedule=best.schedule)
                     found[name] = self._speeds(shared), every
         return found
 

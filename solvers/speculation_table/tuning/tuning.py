@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from specopt.models.fields import Floats
 from specopt.models.sweep import ONLY, Setup
 from specopt.solvers.speculation_table.schedule import Range, Schedule
+from specopt.solvers.speculation_table.tuning.answers import Answers
 from specopt.solvers.speculation_table.tuning.capacity import Capacity
-from specopt.solvers.speculation_table.tuning.goal import Goal
 from specopt.solvers.speculation_table.tuning.grid import (
-    Grid,
     column_of,
     geometric_mean,
     length_of,
@@ -23,31 +22,22 @@ from specopt.solvers.speculation_table.tuning.grid import (
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Tuning:
-    """A chosen schedule with the predictions on which it is based.
+class Tuning(Answers):
+    """A chosen schedule with the answers among which it was chosen.
+
+    The parameters are those of `Answers` and the following ones.
 
     Parameters
     ----------
     schedule
         Draft length for each batch size.
-    grid
-        Throughput of all options.
-    concurrencies
-        Loads on which the choice is based.
-    goal
-        Goal of the choice.
     notes
         Notes for the reader.
     setup
         Drafter and mode.
-    kept
-        Minimum, typical and maximum share of the throughput that remains after the cost of a table,
-        by batch size of the grid.
-    score
+    gain
         Geometric mean of the speed-ups by which the choice was made, including costs. With
         `robust`, the lower limits of the speed-ups are averaged.
-    relative
-        Whether speed-ups are relative to the best constant length instead of no speculation.
     capacity
         Capacity of every option; empty if there is neither a latency target nor a memory limit.
     break_even
@@ -56,16 +46,11 @@ class Tuning:
     """
 
     schedule: Schedule
-    grid: Grid
-    concurrencies: tuple[int, ...]
-    goal: Goal
-    notes: tuple[str, ...]
-    kept: tuple[Floats, Floats, Floats]
-    score: float
+    gain: float
+    capacity: Sequence[Capacity]
+    break_even: Sequence[dict[str, Any]]
+    notes: tuple[str, ...] = ()
     setup: Setup = ONLY
-    relative: bool = False
-    capacity: tuple[Capacity, ...] = ()
-    break_even: tuple[dict[str, Any], ...] = ()
 
     @property
     def regret_bound(self) -> float:
@@ -111,7 +96,8 @@ class Tuning:
         Costs and waiting are included.
         """
         row = self.row(concurrency)
-        speed = self.grid.mean[row, self.option(concurrency)] * self.kept[1][row]
+        speed = self.grid.mean[row, self.option(concurrency)]
+        speed *= self.remaining(self.schedule.ranges)[1, row]
         return float(speed / self.grid.mean[self.grid.row(concurrency), 0])
 
     @cached_property
@@ -146,7 +132,7 @@ class Tuning:
     def worth(self, drafted: Range) -> tuple[float, float, float]:
         """Return the mean speed-up of a range over its batch sizes, with lower and upper limits."""
         low, high, _ = drafted
-        grid, (dear, usual, cheap) = self.grid, self.kept
+        grid, (dear, usual, cheap) = self.grid, self.remaining(self.schedule.ranges)
         inside = [k for k, size in enumerate(grid.sizes) if low <= size <= high] or [0]
         taken = inside, self.option(low)
         return (

@@ -12,9 +12,6 @@ DIGIT = 2.3e-16
 of their sums.
 """
 
-FEW = 10
-"""Number of bisections below which `dual` skips the mix with memory alone."""
-
 Items = record(
     "Items",
     value="f8[::1]",  # by decreasing room
@@ -94,34 +91,32 @@ def prices(items, order, end, D, per_second, per_byte):
 
 
 @helper
-def dual(items, by_time, start, end, D, passes, order):
-    """Return an approximately smallest Lagrangian bound of a threshold, with its prices, by
-    bisection on the mix of time and memory.
+def dual(items, by_time, by_memory, start, end, D, passes, enough, order):
+    """Return an approximately smallest Lagrangian bound of a threshold, with its prices, from time
+    alone, memory alone, and bisection on the mix of both. Stop at a bound of at most `enough`.
 
-    by_time: items, at least those below `end`, by decreasing value per second; order: scratch.
+    by_time, by_memory: items, at least those below `end`, by decreasing value per second and per
+    byte; order: scratch.
     """
     scale_t, scale_memory = ratio(1.0, D), ratio(1.0, items.memory_room)
     if not scale_t < np.inf:
-        scale_t = 0.0
+        scale_t = 1.0
     if not scale_memory < np.inf:
-        scale_memory = 0.0
+        scale_memory = 1.0
     best, best_t, best_memory = np.inf, 0.0, 0.0
     low, high = 0.0, 1.0
     for trial in range(passes + 2):
         mix = 0.0 if trial == 0 else (1.0 if trial == 1 else 0.5 * (low + high))
         a, b = (1.0 - mix) * scale_t, mix * scale_memory
-        if trial == 1 and passes < FEW:
-            continue
-        if trial > 0:
+        if trial > 1:
             by_density(items, end, a, b, order)
-        per_second, per_byte, too_much = prices(
-            items, order[:end] if trial > 0 else by_time, end, D, a, b
-        )
+        inside = by_time if trial == 0 else (by_memory if trial == 1 else order[:end])
+        per_second, per_byte, too_much = prices(items, inside, end, D, a, b)
         bound = lagrangian(items, start, end, D, per_second, per_byte)
         if bound < best:
             best, best_t, best_memory = bound, per_second, per_byte
-        if trial == 0 and not too_much:
-            break  # memory does not bind: the relaxation needs time alone
+        if best <= enough or (trial == 0 and not too_much):
+            break  # the bound is low enough, or memory does not bind
         if trial > 1:
             if too_much:
                 low = mix
@@ -136,8 +131,8 @@ def bound_blocks(starts, ends, items, enough, passes, bound, per_second, per_byt
     tight only above `enough`.
 
     A block is the range of the items whose rooms are those of its thresholds. A batch contains at
-    least one of these items, and fits the largest of their rooms. Cheap bounds are tried first: the
-    prices of the previous block, then time alone, memory alone, and mixes.
+    least one of these items, and fits the largest of their rooms. The prices of the previous block
+    are tried first.
     """
     size = len(items.value)
     orders = np.empty((3, size), np.int64)
@@ -149,20 +144,9 @@ def bound_blocks(starts, ends, items, enough, passes, bound, per_second, per_byt
         if stop[0]:
             return
         start, end, D = starts[j], ends[j], items.room[starts[j]]
-        bound[j] = np.inf
-        too_much = True
-        for attempt in range(4):
-            a, b = last_t, last_memory
-            if attempt == 1 or attempt == 2:
-                other = by_time if attempt == 1 else by_memory
-                a, b, above = prices(items, other, end, D, 2.0 - attempt, attempt - 1.0)
-                too_much = above if attempt == 1 else too_much
-            if attempt < 3:
-                found = lagrangian(items, start, end, D, a, b)
-            else:
-                found, a, b = dual(items, by_time, start, end, D, passes, order)
-            if attempt == 0 or found < bound[j]:
-                bound[j], per_second[j], per_byte[j] = found, a, b
-            if bound[j] <= enough or not too_much:
-                break
-        last_t, last_memory = per_second[j], per_byte[j]
+        found = lagrangian(items, start, end, D, last_t, last_memory)
+        if found > enough:
+            less, t, memory = dual(items, by_time, by_memory, start, end, D, passes, enough, order)
+            if less < found:
+                found, last_t, last_memory = less, t, memory
+        bound[j], per_second[j], per_byte[j] = found, last_t, last_memory

@@ -266,7 +266,9 @@ def sweep(ends, items, best, stop):
             continue
         end, D = ends[j], d[ends[j] - 1]
         if binding:
-            _, per_second, per_byte = dual(items, by_time, 0, end, D, MIXES, order)
+            _, per_second, per_byte = dual(
+                items, by_time, by_memory, 0, end, D, MIXES, -math.inf, order
+            )
         else:
             per_second, per_byte, _ = prices(items, by_time, end, D, 1.0, 0.0)
         for k in range(thresholds):

@@ -47,7 +47,7 @@ def test_tables_bracket_every_plan(problem: PromptChunkingProblem, data: st.Data
         assert tables.fewest[before] <= len(chunks) - k
         state = naive.after_chunk(plain, state, after - before, after == ends[-1])
     assert (tables.floor[-1] <= np.array(state[1:-1]) + 1e-12).all()
-    (before, after), up = prepared.position[-2:].tolist(), tables.ceiling[-2].tolist()
+    (before, after), up = prepared.prompt.position[-2:].tolist(), tables.ceiling[-2].tolist()
     if up[0] > -math.inf:  # one chunk alone can follow: from its latest state it ends just in time
         state = naive.after_chunk(plain, (-math.inf, *up, -math.inf), after - before, True)
         assert state[-1] + plain.get("head_seconds", 0.0) == pytest.approx(
