@@ -179,7 +179,11 @@ class ServingScheduler(Online):
         if key in self._tasks:
             raise InvalidInput(f"key: {describe(key)} is in use; choose another key")
         tokens = float(integer("input_tokens", input_tokens, 1, MAX_TOKENS))
-        rate = self._usual_rate() if acceptance_rate is None else acceptance_rate
+        rate: Any = self.deployment.acceptance_rate or 0.0
+        if acceptance_rate is not None:
+            rate = acceptance_rate
+        elif not isinstance(rate, float):
+            rate = float(rate.values.mean())
         task = Task(tokens, tokens, number("acceptance_rate", rate, 0, below=1))
         learned = self._learned._replace(joined=self._learned.joined + 1)
         self._tasks[key] = task
@@ -305,11 +309,3 @@ class ServingScheduler(Online):
         scheduler._learned = found.learned
         scheduler._restore_totals(found.totals)
         return scheduler
-
-    # ------------------------------------------------------------------ inside
-
-    def _usual_rate(self) -> float:
-        rate = self.deployment.acceptance_rate
-        if rate is None:
-            return 0.0
-        return rate if isinstance(rate, float) else float(rate.values.mean())

@@ -249,7 +249,8 @@ class VerificationScheduler(Online):
     def pending(self) -> tuple[Key, ...]:
         """Keys of the waiting requests, in order of arrival."""
         rows = self._rows
-        return rows.keys_at(np.flatnonzero(rows.status[: rows.count] == _WAITS))
+        places = np.flatnonzero(rows.status[: rows.count] == _WAITS)
+        return tuple([rows.keys[place] for place in places.tolist()])
 
     @property
     def running(self) -> tuple[Key, ...]:
@@ -475,7 +476,7 @@ class VerificationScheduler(Online):
         taken = kernels().choose(now, rule, pending, rows.room, rows.batch)
         places = rows.batch[:taken].copy()
         status[places] = _RUNS
-        keys = rows.keys_at(places)
+        keys = tuple([rows.keys[place] for place in places.tolist()])
         seconds, until, work = 0.0, math.inf, self._work
         drop: tuple[Key, ...] = ()
         prefixes = self._prefixes
@@ -768,10 +769,6 @@ class _Rows:
     def places(self, keys: Iterable[Key]) -> Ints:
         """Return the row indices of requests."""
         return np.array([self.place_of[key] for key in keys], np.int64)
-
-    def keys_at(self, places: Ints) -> tuple[Key, ...]:
-        """Return the keys of the requests in some rows."""
-        return tuple([self.keys[place] for place in places.tolist()])
 
     def append(self, key: Key, serial: int, values: Sequence[float], status: int) -> None:
         """Append a row, whose serial number must be the largest so far."""
