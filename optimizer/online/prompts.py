@@ -347,7 +347,8 @@ class PromptMonitor(Online):
         found = _State.read(state)
         seconds = np.zeros(len(found.tokens)) if found.seconds is None else np.array(found.seconds)
         g = CloudDelay(tokens=np.array(found.tokens), seconds=seconds)
-        monitor = cls(g, **cls._settings_in(found), **found.given)
+        settings: Any = cls._settings_in(found)
+        monitor = cls(g, **settings | found.given)
         if len(found.errors) != len(g.tokens):
             raise InvalidInput(
                 f"errors: expected {len(g.tokens)} entries, one per knot, got"
