@@ -62,9 +62,28 @@ class Engine:
         """
         found, own = self.config(schedule, version), self.setup(setup)
         if found is None:
-            return None, (leave_out(self.option, schedule),)
+            single = schedule.best_single()
+            reached = (
+                f": the best draft length, {single[0]}, reaches {single[1]:.3f}x of no speculation"
+                if single
+                else ""
+            )
+            note = (
+                f"leave {self.option} out{reached}; an engine set up to speculate with 0 drafts is"
+                " slower than one that is not"
+            )
+            return None, (note,)
         if own is None or (setup.mode != "fixed" and len(schedule.ranges) > 1):
-            return None, (by_hand(self.name, schedule, setup),)
+            lengths = ", ".join(
+                f"{drafts} at batch sizes {low} to {high}" for low, high, drafts in schedule.ranges
+            )
+            trees = f", top-k {setup.topk}" if setup.topk > 1 else ""
+            note = (
+                f"no configuration of {self.name} is written for this option; set by hand what was"
+                f" measured: drafter {setup.drafter or 'as measured'}, mode {setup.mode}{trees},"
+                f" draft length {lengths}"
+            )
+            return None, (note,)
         config = {key: value for key, value in (found | own).items() if value is not None}
         return config, self.notes(schedule, version, config)
 
@@ -73,31 +92,6 @@ def method(setup: Setup, known: Sequence[str]) -> str | None:
     """Return the longest method name with which a drafter's name begins, or None."""
     name = setup.drafter.lower().replace("-", "_")
     return max((one for one in known if name.startswith(one.lower())), key=len, default=None)
-
-
-def leave_out(option: str, schedule: Schedule) -> str:
-    """Return a note that speculation does not pay off, with the best speed-up reached."""
-    single = schedule.best_single()
-    reached = (
-        f": the best draft length, {single[0]}, reaches {single[1]:.3f}x of no speculation"
-        if single
-        else ""
-    )
-    return (
-        f"leave {option} out{reached}; an engine set up to speculate with 0 drafts is slower than"
-        " one that is not"
-    )
-
-
-def by_hand(engine: str, schedule: Schedule, setup: Setup) -> str:
-    """Return a note with the settings that cannot be written as a configuration of the engine."""
-    lengths = (f"{drafts} at batch sizes {low} to {high}" for low, high, drafts in schedule.ranges)
-    trees = f", top-k {setup.topk}" if setup.topk > 1 else ""
-    return (
-        f"no configuration of {engine} is written for this option; set by hand what was measured:"
-        f" drafter {setup.drafter or 'as measured'}, mode {setup.mode}{trees}, draft length"
-        f" {', '.join(lengths)}"
-    )
 
 
 def tail(schedule: Schedule) -> str:

@@ -115,7 +115,18 @@ def serving(
         except OSError as error:
             raise ServerFailed(f"drive: cannot start {words[0]!r}: {error.strerror}") from None
         try:
-            _wait(server, client, start_seconds)
+            deadline = time.monotonic() + start_seconds
+            while server.poll() is None:
+                with contextlib.suppress(ServerFailed):
+                    client.models()
+                    break
+                if time.monotonic() > deadline:
+                    raise ServerFailed(
+                        f"no answer at {client.endpoint} within {start_seconds:g} s of its start"
+                    )
+                time.sleep(_POLL)
+            else:
+                raise ServerFailed(f"ended with status {server.returncode} before it answered")
             yield
         except ServerFailed as error:
             log.seek(0)
@@ -124,20 +135,6 @@ def serving(
             raise ServerFailed(f"{name}: {error}{last}") from None
         finally:
             _end(server)
-
-
-def _wait(server: subprocess.Popen[bytes], client: Client, start_seconds: float) -> None:
-    deadline = time.monotonic() + start_seconds
-    while server.poll() is None:
-        with contextlib.suppress(ServerFailed):
-            client.models()
-            return
-        if time.monotonic() > deadline:
-            raise ServerFailed(
-                f"no answer at {client.endpoint} within {start_seconds:g} s of its start"
-            )
-        time.sleep(_POLL)
-    raise ServerFailed(f"ended with status {server.returncode} before it answered")
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:

@@ -6,6 +6,7 @@ when it is called.
 
 from __future__ import annotations
 
+import dataclasses
 import datetime
 import time
 from collections.abc import Sequence
@@ -287,9 +288,7 @@ def _row(
         "device": timer.device_name,
         "dtype": dtype,
         "phase": work.phase,
-        "batch": work.batch,
-        "new_tokens": work.new_tokens,
-        "cached_tokens": work.cached_tokens,
+        **dataclasses.asdict(work),
         "logit_positions": work.logit_positions,
         "flops_per_task": flops,
         "batch_flops": work.batch * flops,

@@ -71,7 +71,6 @@ class TorchDecoder:
         self.device, self.dtype = device, dtype
         self._random = torch.Generator(device=device)
         self._random.manual_seed(seed)
-        self._tensors: list[Tensor] = []
         self.embedding = self._matrix(shape.vocabulary, shape.hidden)
         self.head = self.embedding if shape.tied else self._matrix(shape.vocabulary, shape.hidden)
         self.positions = (
@@ -213,14 +212,10 @@ class TorchDecoder:
         return self._matrix(rows, columns), self._vector(rows, 0.0) if has_bias else None
 
     def _matrix(self, rows: int, columns: int) -> Tensor:
-        found = self._normal((rows, columns)).mul_(WEIGHT_SPREAD)
-        self._tensors.append(found)
-        return found
+        return self._normal((rows, columns)).mul_(WEIGHT_SPREAD)
 
     def _vector(self, size: int, value: float) -> Tensor:
-        found = torch.full((size,), value, device=self.device, dtype=self.dtype)
-        self._tensors.append(found)
-        return found
+        return torch.full((size,), value, device=self.device, dtype=self.dtype)
 
     def _normal(self, size: tuple[int, ...]) -> Tensor:
         return torch.empty(size, device=self.device, dtype=self.dtype).normal_(

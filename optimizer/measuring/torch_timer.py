@@ -6,7 +6,7 @@ This module requires torch.
 from __future__ import annotations
 
 import math
-import time
+import timeit
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -118,7 +118,7 @@ class TorchTimer:
                 one()
             self._cold = False
             if self.kind == "cpu":
-                return _on_cpu(one, repeats)
+                return timeit.repeat(one, number=1, repeat=repeats)
             return _on_gpu(_captured(one) if self.launch == "graph" else one, repeats)
 
 
@@ -149,15 +149,6 @@ def _on_gpu(one: Any, repeats: int) -> list[float]:
         end.record()
         end.synchronize()
         found.append(float(start.elapsed_time(end)) * 1e-3)
-    return found
-
-
-def _on_cpu(one: Any, repeats: int) -> list[float]:
-    found = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        one()
-        found.append(time.perf_counter() - start)
     return found
 
 

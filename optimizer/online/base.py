@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import wraps
-from typing import Any, ClassVar, Concatenate, Generic, Literal, ParamSpec, Self, TypeVar
+from typing import Any, ClassVar, Generic, Literal, Self, TypeVar
 
 import msgspec
 import numpy as np
@@ -21,9 +22,8 @@ from specopt.models.arguments import Key, key_of
 from specopt.models.errors import InvalidInput, SpecoptError
 from specopt.models.fields import SMALLEST, Amount, Floats, describe, read
 
-P = ParamSpec("P")
 T = TypeVar("T")
-O = TypeVar("O", bound="Online")  # noqa: E741
+Method = TypeVar("Method", bound=Callable[..., Any])
 
 Unbounded = Amount | Literal["inf"]
 """A duration that may be infinite, which JSON cannot represent as a number."""
@@ -62,38 +62,64 @@ class SavedTotals(Saved, kw_only=True):
     """Values of the counters, by name."""
 
 
-class Setting(Generic[T]):
-    """A public attribute whose assignment calls the method `_change` of the object.
+class Fixed(Generic[T]):
+    """A public attribute whose value is passed to the constructor and cannot be changed.
 
-    The value is stored under the name of the attribute with a leading underscore.
+    Parameters
+    ----------
+    check
+        Function of the name and a value that checks the value and returns it.
     """
+
+    def __init__(self, check: Callable[[str, Any], T]) -> None:
+        self.check = check
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
     def __get__(self, one: Online | None, owner: type) -> T:
-        value: T = self if one is None else getattr(one, f"_{self._name}")  # type: ignore[assignment]  # of the class
+        value: T = self if one is None else one._settings[self._name]  # type: ignore[assignment]  # of the class
         return value
 
     def __set__(self, one: Online, value: Any) -> None:
+        raise AttributeError(
+            f"{self._name} of a {type(one).__name__} cannot be changed; make a new one from its"
+            " state"
+        )
+
+
+class Setting(Fixed[T]):
+    """A public attribute that can be changed; an assignment first calls the method `_change`."""
+
+    def __set__(self, one: Online, value: Any) -> None:
         with one._lock:
+            value = self.check(self._name, value)
             one._change(self._name, value)
+            one._settings[self._name] = value
 
 
 class Online(ABC):
     """Base class of the online objects; the method `_saved` returns the state of an object.
 
     The slots prevent assignments to attributes that do not exist.
+
+    Parameters
+    ----------
+    settings
+        Values of the attributes that are declared as `Fixed` or `Setting`, by name.
     """
 
-    __slots__ = ("__weakref__", "_lock", "_totals")
+    __slots__ = ("__weakref__", "_lock", "_settings", "_totals")
     _KIND: ClassVar[str]
     _METRICS: ClassVar[dict[str, str]]
     """Descriptions of the reported metrics, by name; the names of counters end in ``_total``."""
 
-    def __init__(self) -> None:
+    def __init__(self, **settings: Any) -> None:
         self._lock = threading.RLock()
         self._totals = {name: 0.0 for name in self._METRICS if name.endswith("_total")}
+        self._settings = {
+            name: getattr(type(self), name).check(name, value) for name, value in settings.items()
+        }
 
     def metrics(self, **labels: str) -> str:
         """Return counters and gauges in the text format of Prometheus.
@@ -129,15 +155,20 @@ class Online(ABC):
 
     def _restore_totals(self, totals: Mapping[str, float]) -> None:
         """Restore the counters from a state."""
-        known = self._totals.keys()
-        expect(totals.keys() <= known, "totals", f"some of {', '.join(known)}", totals)
+        if not totals.keys() <= self._totals.keys():
+            raise InvalidInput(
+                f"totals: expected some of {', '.join(self._totals)}, got {describe(totals)}"
+            )
         self._totals |= totals
 
-    def _change(self, name: str, value: Any) -> None:
-        """Change a setting, or raise an exception if it cannot be changed."""
-        raise AttributeError(
-            f"{name} of a {type(self).__name__} cannot be changed; make a new one from its state"
-        )
+    @classmethod
+    def _settings_in(cls, state: Saved) -> dict[str, Any]:
+        """Return the settings in a state, by name."""
+        fields = msgspec.structs.asdict(state)
+        return {name: fields[name] for name in fields if isinstance(getattr(cls, name, 0), Fixed)}
+
+    def _change(self, name: str, value: Any) -> None:  # noqa: B027  (settings may have no effects)
+        """Adapt the object to a new value of a setting, or raise an exception to reject it."""
 
     def state(self) -> dict[str, Any]:
         """Return the state as data that can be stored as strict JSON.
@@ -145,43 +176,39 @@ class Online(ABC):
         The state does not contain the problem that is passed to the constructor.
         """
         with self._lock:
-            state: dict[str, Any] = msgspec.to_builtins(self._saved())
+            saved = self._saved()
+            saved.totals = self._totals
+            state: dict[str, Any] = msgspec.to_builtins(saved)
         return state
 
     @abstractmethod
-    def _saved(self) -> Saved:
-        """Return the state as an instance of its declared class."""
+    def _saved(self) -> SavedTotals:
+        """Return the state without the counters as an instance of its declared class."""
 
 
 def _escaped(text: str) -> str:
     return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
 
 
-def locked(method: Callable[Concatenate[O, P], T]) -> Callable[Concatenate[O, P], T]:
+def locked(method: Method) -> Method:
     """Decorate a method so that it holds the lock of its object."""
 
     @wraps(method)
-    def held(self: O, *args: P.args, **kwargs: P.kwargs) -> T:
+    def held(self: Online, *args: Any, **kwargs: Any) -> Any:
         with self._lock:
             return method(self, *args, **kwargs)
 
-    return held  # type: ignore[return-value]  # the wrapper keeps the name of the first argument
+    return held  # type: ignore[return-value]  # it has the signature of the method
 
 
-def restoring(method: Callable[P, T]) -> Callable[P, T]:
+@contextmanager
+def restoring() -> Iterator[None]:
     """Decorate `from_state` so that error messages name the invalid part of the state."""
-
-    @wraps(method)
-    def named(*args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return method(*args, **kwargs)
-        except InvalidInput as error:
-            message = str(error)
-            raise InvalidInput(
-                message if message.startswith("state") else f"state.{message}"
-            ) from None
-
-    return named
+    try:
+        yield
+    except InvalidInput as error:
+        message = str(error)
+        raise InvalidInput(message if message.startswith("state") else f"state.{message}") from None
 
 
 def distinct(name: str, keys: list[Key]) -> list[Key]:
@@ -190,12 +217,6 @@ def distinct(name: str, keys: list[Key]) -> list[Key]:
     if len(set(found)) < len(found):
         raise InvalidInput(f"{name}: expected different keys, got {describe(keys)}")
     return found
-
-
-def expect(good: bool, name: str, expected: str, value: object) -> None:
-    """Raise an exception unless a part of a state is consistent with the other parts."""
-    if not good:
-        raise InvalidInput(f"{name}: expected {expected}, got {describe(value)}")
 
 
 def normal(values: Floats) -> Floats:

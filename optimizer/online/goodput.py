@@ -20,9 +20,9 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from types import ModuleType
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, get_args
+from typing import Annotated, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 from msgspec import Meta
@@ -43,7 +43,7 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fair_goodput.problem import MAX_FAIRNESS, FairGoodputProblem
 from specopt.models.fields import MAX_TOKENS, Count, Floats, Ints, Number, describe, parse
 from specopt.online import base
-from specopt.online.base import Online, Saved, SavedTotals, Setting, locked
+from specopt.online.base import Fixed, Online, Saved, SavedTotals, Setting, locked
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.kernels import columns as col
 from specopt.solvers.fair_goodput.policies import (
@@ -91,18 +91,12 @@ _KEPT = [col.GOODPUT, col.PROMISE, col.DRAFT_SECONDS, col.NETWORK_SECONDS, col.P
 """
 
 
-class _Round(NamedTuple):
+class _Round(Saved):
     """The drafts of a round, by client.
 
     ABSENT marks the clients that did not take part in the round or have already reported.
     """
 
-    clients: tuple[Key, ...]
-    drafts: Ints
-    reported: bool = False
-
-
-class _SavedRound(Saved):
     number: Count
     clients: list[Key]
     drafts: list[Annotated[int, Meta(ge=_LEFT, le=MAX_TOKENS)]]
@@ -121,8 +115,13 @@ class _State(SavedTotals):
     clients: list[Key]
     facts: list[list[Number]]
     counts: list[list[Count]]
-    rounds: list[_SavedRound]
+    rounds: list[_Round]
     last_round: Annotated[int, Meta(ge=-1, le=2**53)]
+
+
+def _policy(name: str, value: Any) -> Any:
+    """Return a policy that is given by name or with options."""
+    return as_policy(value, {"robust": Robust, "gradient": Gradient}, Robust, Gradient)
 
 
 class GoodputScheduler(Online):
@@ -164,21 +163,15 @@ class GoodputScheduler(Online):
     """
 
     __slots__ = (
-        "_budget",
         "_clients",
         "_counts",
         "_discounts",
         "_facts",
-        "_fairness",
         "_last_round",
         "_options",
-        "_per",
-        "_policy",
         "_round_seconds",
         "_rounds",
         "_timed_rounds",
-        "_verify_overhead_seconds",
-        "_verify_seconds_per_token",
     )
     _KIND = "goodput"
     _METRICS: ClassVar = {
@@ -194,11 +187,12 @@ class GoodputScheduler(Online):
         "late_total": "Reports after the allocation of a later round.",
         "evicted_total": "Rounds that were given up before all clients had reported.",
     }
-    policy = Setting[Robust | Gradient]()
-    fairness = Setting[float]()
-    per = Setting[_Per]()
-    verify_overhead_seconds = Setting[float]()
-    verify_seconds_per_token = Setting[float]()
+    policy = Setting[Robust | Gradient](_policy)
+    fairness = Fixed(partial(number, low=0.0, high=MAX_FAIRNESS))
+    per = Fixed[_Per](partial(one_of, choices=get_args(_Per)))
+    verify_overhead_seconds = Fixed(partial(number, low=0.0, high=LARGEST))
+    verify_seconds_per_token = Fixed(partial(number, low=0.0, high=LARGEST))
+    budget_tokens = Setting(partial(integer, low=0, high=MAX_TOKENS))
 
     def __init__(
         self,
@@ -212,26 +206,23 @@ class GoodputScheduler(Online):
         verify_seconds_per_token: float = 0.0,
         **columns: Sequence[float] | Floats | Ints | None,
     ) -> None:
-        super().__init__()
-        chosen = self._policy = _checked_policy(policy)
-        self._fairness = number("fairness", fairness, 0.0, MAX_FAIRNESS)
-        self._per = one_of("per", per, get_args(_Per))
-        self._verify_overhead_seconds = number(
-            "verify_overhead_seconds", verify_overhead_seconds, 0.0, LARGEST
+        super().__init__(
+            policy=policy,
+            fairness=fairness,
+            per=per,
+            verify_overhead_seconds=verify_overhead_seconds,
+            verify_seconds_per_token=verify_seconds_per_token,
+            budget_tokens=budget_tokens,
         )
-        self._verify_seconds_per_token = number(
-            "verify_seconds_per_token", verify_seconds_per_token, 0.0, LARGEST
-        )
-        self._options = options_of(chosen, self._fairness)
-        self._discounts = discounts_of(chosen)
+        self._options = options_of(self.policy, self.fairness)
+        self._discounts = discounts_of(self.policy)
         self._clients: tuple[Key, ...] = ()
-        self._facts: Floats = first_facts(chosen, [], None)
+        self._facts: Floats = first_facts(self.policy, [], None)
         self._counts: Ints = first_counts([])
         self._timed_rounds = 0
         self._rounds: dict[int, _Round] = {}
         self._last_round = -1
         self._round_seconds = 1.0
-        self.budget_tokens = budget_tokens
         if isinstance(clients, (int, np.integer)):
             clients = range(integer("clients", clients, 0, MAX_TOKENS))
         names: list[Key] = sequence("clients", clients)
@@ -256,44 +247,29 @@ class GoodputScheduler(Online):
         return self._clients
 
     @property
-    def budget_tokens(self) -> int:
-        """Number of draft tokens C per round."""
-        return self._budget
-
-    @budget_tokens.setter
-    def budget_tokens(self, value: int) -> None:
-        """Change the budget for subsequent rounds."""
-        with self._lock:
-            budget = integer("budget_tokens", value, 0, MAX_TOKENS)
-            self._restart(self._facts, self._counts, self._clients)
-            self._budget = budget
-
-    @property
     def weights(self) -> Floats:
         """Weights of the clients, in the order of `clients`."""
         return self._facts[:, col.WEIGHT].copy()
 
     @weights.setter
+    @locked
     def weights(self, values: Sequence[float] | Floats) -> None:
         """Change the weights for subsequent rounds."""
-        with self._lock:
-            facts = self._facts.copy()
-            given = sequence("weights", values, len(self._clients))
-            facts[:, col.WEIGHT] = [
-                positive(f"weights[{place}]", one) for place, one in enumerate(given)
-            ]
-            self._restart(facts, self._counts, self._clients)
+        facts = self._facts.copy()
+        given = sequence("weights", values, len(self._clients))
+        facts[:, col.WEIGHT] = [
+            positive(f"weights[{place}]", one) for place, one in enumerate(given)
+        ]
+        self._restart(facts, self._counts, self._clients)
 
     def _change(self, name: str, value: Any) -> None:
-        if name != "policy":
-            super()._change(name, value)
-        policy = _checked_policy(value)
-        facts = first_facts(policy, self._facts[:, col.WEIGHT], self._facts[:, col.ESTIMATE])
-        facts[:, _KEPT] = self._facts[:, _KEPT]  # all other facts of the old policy are discarded
-        options = options_of(policy, self._fairness)
-        discounts = discounts_of(policy)
+        facts, options, discounts = self._facts, self._options, self._discounts
+        if name == "policy":
+            facts = first_facts(value, facts[:, col.WEIGHT], facts[:, col.ESTIMATE])
+            facts[:, _KEPT] = self._facts[:, _KEPT]  # all other facts are discarded
+            options, discounts = options_of(value, self.fairness), discounts_of(value)
         self._restart(facts, self._counts, self._clients)
-        self._policy, self._options, self._discounts = policy, options, discounts
+        self._options, self._discounts = options, discounts
 
     def _gauges(self) -> dict[str, float]:
         return {"waiting": len(self._rounds), "clients": len(self._clients)}
@@ -386,8 +362,11 @@ class GoodputScheduler(Online):
         place = self._clients.index(client)
         rounds = {}
         for each, one in self._rounds.items():
-            gone = np.array([key == client for key in one.clients], np.bool_)
-            rounds[each] = one._replace(drafts=np.where(gone, _LEFT, one.drafts))
+            drafts = [
+                _LEFT if key == client else count
+                for key, count in zip(one.clients, one.drafts, strict=True)
+            ]
+            rounds[each] = _Round(each, one.clients, drafts, one.reported)
         self._restart(
             np.delete(self._facts, place, axis=0),
             np.delete(self._counts, place, axis=0),
@@ -413,9 +392,7 @@ class GoodputScheduler(Online):
     def warm_up(self) -> None:
         """Load and compile the kernels, so that subsequent calls are fast."""
         twin = self.from_state(self.state())
-        if twin.clients:
-            twin.observe([0] * len(twin.allocate()))
-        _kernels()
+        twin.observe([0] * len(twin.allocate()))
 
     @locked
     def allocate(self, clients: Iterable[Key] | None = None) -> Ints:
@@ -443,10 +420,12 @@ class GoodputScheduler(Online):
             facts, drafts, seconds, timed = self._best_per_second(drafts)
         else:
             _kernels().allocate(
-                self.policy.code, self._options, facts, self._counts, self._budget, drafts
+                self.policy.code, self._options, facts, self._counts, self.budget_tokens, drafts
             )
         number = self._last_round + 1
-        opened = _Round(self._clients, np.where(absent, col.ABSENT, drafts))
+        opened = _Round(
+            number, list(self._clients), np.where(absent, col.ABSENT, drafts).tolist(), False
+        )
         rounds = self._rounds | {number: opened}
         given_up = rounds.pop(number - _OPEN_ROUNDS, None)
         totals = self._counted(rounds=1, evicted=given_up is not None)
@@ -466,7 +445,7 @@ class GoodputScheduler(Online):
         learned = self._facts.copy()
         learned[:, [col.WEIGHT, col.PROMISE]] = 0.0
         _kernels().allocate(
-            self.policy.code, self._options, learned, self._counts, self._budget, drafts
+            self.policy.code, self._options, learned, self._counts, self.budget_tokens, drafts
         )
         learned[:] = self._facts
         facts, due = self._facts[ready], drafts[ready]
@@ -475,7 +454,7 @@ class GoodputScheduler(Online):
         ).tolist()
         one = FairGoodputProblem(
             acceptance_rates=base.normal(np.minimum(facts[:, col.ESTIMATE], col.MOST)),
-            budget_tokens=self._budget,
+            budget_tokens=self.budget_tokens,
             max_draft_tokens=np.where(
                 self._counts[ready, col.SILENT] < col.PATIENCE, self._counts[ready, col.CAP], due
             ),
@@ -492,7 +471,7 @@ class GoodputScheduler(Online):
         )
         prices = np.exp(logs - logs.max())
         best = np.maximum(best_sum(one, prices, Budget(one))[1], due)
-        while best.sum() > self._budget:  # required drafts replace the least valuable drafts
+        while best.sum() > self.budget_tokens:  # required drafts replace the least valuable drafts
             last = np.where(best > due, prices * facts[:, col.ESTIMATE] ** best, math.inf)
             best[last.argmin()] -= 1
         timed = self._timed_rounds + 1
@@ -549,7 +528,7 @@ class GoodputScheduler(Online):
                 f"round: expected a round with missing reports, got {describe(round)}"
             )
         current = self._rounds[number]
-        roster, drafts = current.clients, current.drafts
+        roster, drafts = tuple(current.clients), np.array(current.drafts, np.int64)
         known = drafts.copy()
         if isinstance(accepted, Mapping):
             known[drafts >= 0] = col.ABSENT if current.reported else col.UNHEARD
@@ -561,15 +540,13 @@ class GoodputScheduler(Online):
                     )
                 known[place] = drafts[place]
         taken = _column("accepted", accepted, accepted, roster, "iu")
-        counted = (
-            np.minimum(taken + 1, drafts)
-            if tested is None
-            else _column("tested", tested, accepted, roster, "iu")
-        )
-        wrong = _kernels().first_wrong(known, taken, counted)
-        if wrong >= 0:
-            raise _defect(roster[wrong], drafts[wrong], taken[wrong], counted[wrong])
+        most = np.minimum(taken + 1, drafts)
+        counted = most if tested is None else _column("tested", tested, accepted, roster, "iu")
         heard = known >= 0
+        wrong = np.flatnonzero(heard & ((taken < 0) | (taken > counted) | (counted > most)))
+        if len(wrong):
+            place = int(wrong[0])
+            raise _defect(roster[place], drafts[place], taken[place], counted[place])
         hits, evidence = taken.astype(np.float64), counted.astype(np.float64)
         if acceptance_ratios is not None:
             ratios = _column("acceptance_ratios", acceptance_ratios, accepted, roster, "iuf")
@@ -583,14 +560,13 @@ class GoodputScheduler(Online):
                 )
             evidence = np.maximum(drafts, 0).astype(np.float64)
             hits = ratios * evidence
-        left = np.where(heard, col.ABSENT, drafts)
+        left = np.where(heard, col.ABSENT, drafts).tolist()
         rounds = self._rounds.copy()
         del rounds[number]
-        if (left >= 0).any():
-            rounds[number] = _Round(roster, left, True)
+        if max(left, default=-1) >= 0:
+            rounds[number] = _Round(number, current.clients, left, True)
         if roster != self._clients:
-            places = [roster.index(key) if key in roster else -1 for key in self._clients]
-            rows = np.array(places, np.int64)
+            rows = [roster.index(key) if key in roster else -1 for key in self._clients]
             # Clients that were not in the round use the appended last entry.
             known = np.append(known, col.ABSENT)[rows]
             taken, hits, evidence = (
@@ -598,12 +574,12 @@ class GoodputScheduler(Online):
             )
         facts, counts = self._facts.copy(), self._counts.copy()
         there = known >= 0
-        predicted = facts[there, col.ESTIMATE] * evidence[there]
+        right, tried = hits[there], evidence[there]
         totals = self._counted(
-            served=float(hits[there].sum()),
-            tested=float(evidence[there].sum()),
-            error=float(np.abs(hits[there] - predicted).sum()),
-            late=bool(there.any()) and number < self._last_round,
+            served=float(right.sum()),
+            tested=float(tried.sum()),
+            error=float(np.abs(right - facts[there, col.ESTIMATE] * tried).sum()),
+            late=number < self._last_round and bool(there.any()),
         )
         _kernels().observe(
             self.policy.code,
@@ -621,34 +597,20 @@ class GoodputScheduler(Online):
     # ------------------------------------------------------------------ state
 
     def _saved(self) -> _State:
-        rounds = [
-            _SavedRound(
-                number=number,
-                clients=[*one.clients],
-                drafts=one.drafts.tolist(),
-                reported=one.reported,
-            )
-            for number, one in self._rounds.items()
-        ]
         return _State(
-            totals=self._totals,
-            policy={"name": self.policy.name, **dataclasses.asdict(self.policy)},
-            fairness=self.fairness,
-            per=self.per,
-            verify_overhead_seconds=self.verify_overhead_seconds,
-            verify_seconds_per_token=self.verify_seconds_per_token,
+            **self._settings
+            | {"policy": {"name": self.policy.name, **dataclasses.asdict(self.policy)}},
             round_seconds=self._round_seconds,
             timed_rounds=self._timed_rounds,
-            budget_tokens=self._budget,
             clients=[*self._clients],
             facts=self._facts.tolist(),
             counts=self._counts.tolist(),
-            rounds=rounds,
+            rounds=list(self._rounds.values()),
             last_round=self._last_round,
         )
 
     @classmethod
-    @base.restoring
+    @base.restoring()
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Restore a scheduler from a state.
 
@@ -659,26 +621,18 @@ class GoodputScheduler(Online):
         """
         found = _State.read(state)
         options = dict(found.policy)
-        policy: Any = parse(type(_checked_policy(options.pop("name", None))), options, "policy")
-        per: Any = found.per
-        scheduler = cls(
-            0,
-            found.budget_tokens,
-            policy,
-            fairness=found.fairness,
-            per=per,
-            verify_overhead_seconds=found.verify_overhead_seconds,
-            verify_seconds_per_token=found.verify_seconds_per_token,
-        )
+        policy: Any = parse(type(_policy("policy", options.pop("name", None))), options, "policy")
+        scheduler = cls(0, **cls._settings_in(found) | {"policy": policy})
         clients = tuple(base.distinct("clients", found.clients))
         width = scheduler._facts.shape[1]
         for name, rows, size in (
             ("facts", found.facts, width),
             ("counts", found.counts, col.COUNTS),
         ):
-            sizes = [len(row) for row in rows]
-            expected = f"one row of {size} numbers per client"
-            base.expect(sizes == [size] * len(clients), name, expected, rows)
+            if [len(row) for row in rows] != [size] * len(clients):
+                raise InvalidInput(
+                    f"{name}: expected one row of {size} numbers per client, got {describe(rows)}"
+                )
         facts = np.array(found.facts, np.float64).reshape(-1, width)
         counts = np.array(found.counts, np.int64).reshape(-1, col.COUNTS)
         low, high = np.zeros(width), np.full(width, math.inf)
@@ -688,43 +642,36 @@ class GoodputScheduler(Online):
             beliefs = range(col.MEMORIES + 2 * len(scheduler._discounts), width)
             # Sums of probabilities have rounding errors.
             high[[col.BY_PLACE, *range(col.RATES, col.MEMORIES), *beliefs]] = 1.0 + 1e-9
-        for row, values in enumerate(facts):
-            for column in np.flatnonzero(~((low <= values) & (values <= high))):
-                range_of = f"a number from {low[column]} to {high[column]}"
-                base.expect(False, f"facts[{row}][{column}]", range_of, float(values[column]))
-        caps = counts[:, col.CAP]
-        most = f"caps of at most {MAX_TOKENS}"
-        base.expect(caps.max(initial=0) <= MAX_TOKENS, "counts", most, found.counts)
+        wrong = np.argwhere(~((low <= facts) & (facts <= high)))
+        if len(wrong):
+            row, column = wrong[0].tolist()
+            raise InvalidInput(
+                f"facts[{row}][{column}]: expected a number from {low[column]} to {high[column]},"
+                f" got {describe(found.facts[row][column])}"
+            )
+        if counts[:, col.CAP].max(initial=0) > MAX_TOKENS:
+            raise InvalidInput(
+                f"counts: expected caps of at most {MAX_TOKENS}, got {describe(found.counts)}"
+            )
         scheduler._check_seconds(facts)
         for index, one in enumerate(found.rounds):
             where = f"rounds[{index}]"
-            base.expect(
-                len(one.drafts) == len(one.clients),
-                f"{where}.drafts",
-                "one entry per client",
-                one.drafts,
-            )
+            if len(one.drafts) != len(one.clients):
+                raise InvalidInput(
+                    f"{where}.drafts: expected one entry per client, got {describe(one.drafts)}"
+                )
             late = found.last_round - _OPEN_ROUNDS < one.number <= found.last_round
-            base.expect(
-                late and one.number not in scheduler._rounds,
-                f"{where}.number",
-                "another round",
-                one.number,
-            )
-            scheduler._rounds[one.number] = _Round(
-                tuple(base.distinct(f"{where}.clients", one.clients)),
-                np.array(one.drafts, np.int64),
-                one.reported,
-            )
+            if not late or one.number in scheduler._rounds:
+                raise InvalidInput(
+                    f"{where}.number: expected another round, got {describe(one.number)}"
+                )
+            base.distinct(f"{where}.clients", one.clients)
+            scheduler._rounds[one.number] = one
         scheduler._clients, scheduler._facts, scheduler._counts = clients, facts, counts
         scheduler._round_seconds, scheduler._timed_rounds = found.round_seconds, found.timed_rounds
         scheduler._last_round = found.last_round
         scheduler._restore_totals(found.totals)
         return scheduler
-
-
-def _checked_policy(policy: OnlinePolicy | str) -> Any:
-    return as_policy(policy, {"robust": Robust, "gradient": Gradient}, Robust, Gradient)
 
 
 @cache

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import compress
 from types import ModuleType
 from typing import Annotated, Self
 
@@ -13,8 +14,9 @@ import numpy as np
 from msgspec import Meta
 
 from specopt.models.arguments import LARGEST, Key
-from specopt.models.fields import Amount, Floats, Number
-from specopt.online.base import Saved, distinct, expect
+from specopt.models.errors import InvalidInput
+from specopt.models.fields import Amount, Floats, Number, describe
+from specopt.online.base import Saved, distinct
 
 _SIZE, _CACHED, _DUE, _WINDOW, _AWAY, _SPEED, _AHEAD = range(7)  # rows of `Prefixes._columns`
 _RECENT_BATCHES = 50
@@ -31,18 +33,10 @@ class SavedPrefixes(Saved):
 
 
 class Prefixes:
-    """A prefix cache for responses that are identified by keys, with the model of the simulator.
+    """A prefix cache for responses that are identified by keys, with the model of the simulator."""
 
-    Parameters
-    ----------
-    room_bytes
-        Size of the cache, in bytes.
-    """
-
-    def __init__(self, room_bytes: float) -> None:
-        self.room_bytes = room_bytes
+    def __init__(self) -> None:
         self._places: dict[Key, int] = {}
-        self._keys: list[Key] = []
         self._columns: Floats = np.zeros((7, 0))
         self._batches, self._batch_seconds = 0, 0.0
 
@@ -53,12 +47,14 @@ class Prefixes:
         return float(self._columns[_AHEAD, self._places[key]]) if key in self._places else 0.0
 
     def served(
-        self, keys: Sequence[Key], rows: Floats, seconds: float
+        self, room_bytes: float, keys: Sequence[Key], rows: Floats, seconds: float
     ) -> tuple[tuple[Key, ...], Self]:
         """Return the responses whose prefixes are evicted for a batch, and the cache after it.
 
         Parameters
         ----------
+        room_bytes
+            Size of the cache, in bytes.
         keys
             Keys of the requests in the batch; their own prefixes are not evicted.
         rows
@@ -67,12 +63,9 @@ class Prefixes:
         seconds
             Duration of the batch, in seconds.
         """
-        after = type(self)(self.room_bytes)
+        after = type(self)()
         new = [key for key in keys if key not in self._places]
-        after._keys = self._keys + new
-        after._places = self._places | {
-            key: place for place, key in enumerate(new, len(self._keys))
-        }
+        after._places = _places([*self._places, *new])
         used = after._columns = np.hstack([self._columns, np.zeros((7, len(new)))])
         places = [after._places[key] for key in keys]
         used[[_SIZE, _DUE, _WINDOW, _AWAY, _SPEED], np.array(places)[:, None]] = rows
@@ -80,7 +73,7 @@ class Prefixes:
         first = -used[_DUE]
         first[places] = np.inf
         before = used[_CACHED].copy()
-        kernels().evict(self.room_bytes, used[_CACHED], first)
+        kernels().evict(room_bytes, used[_CACHED], first)
         # The prefixes of the batch are in use, and stay even if they exceed the cache.
         used[_CACHED, places] = used[_SIZE, places]
         after._batches = min(self._batches + 1, _RECENT_BATCHES)
@@ -93,7 +86,7 @@ class Prefixes:
         order = np.argsort((speed.view(np.uint32) >> 16).astype(np.uint16), kind="stable")
         used[_AHEAD] = 0.0
         kernels().run_ahead(
-            self.room_bytes,
+            room_bytes,
             after._batch_seconds,
             used[_SIZE],
             used[_WINDOW],
@@ -101,23 +94,22 @@ class Prefixes:
             order[used[_WINDOW, order] > 0.0],
             used[_AHEAD],
         )
-        return tuple(after._keys[place] for place in np.flatnonzero(used[_CACHED] < before)), after
+        drop = (used[_CACHED] < before).tolist()
+        return tuple(compress(after._places, drop)), after
 
     def forget(self, key: Key) -> None:
         """Remove the prefix of a response that has ended."""
         place = self._places.get(key)
         if place is None:
             return
-        columns = self._columns.copy()
-        columns[:, place] = columns[:, -1]
-        last = self._keys[-1]
-        self._keys[place], self._places[last], self._columns = last, place, columns[:, :-1]
-        del self._keys[-1], self._places[key]
+        keys, columns = list(self._places), self._columns.copy()
+        keys[place], columns[:, place] = keys[-1], columns[:, -1]
+        self._places, self._columns = _places(keys[:-1]), columns[:, :-1]
 
     def state(self) -> SavedPrefixes:
         """Return the state of the cache."""
         return SavedPrefixes(
-            keys=self._keys.copy(),
+            keys=list(self._places),
             columns=self._columns.tolist(),
             batches=self._batches,
             batch_seconds=self._batch_seconds,
@@ -125,20 +117,23 @@ class Prefixes:
 
     def restore(self, state: SavedPrefixes, shift_seconds: float) -> None:
         """Restore the cache from a state, with all times shifted by `shift_seconds`."""
-        self._keys = distinct("prefixes.keys", state.keys)
-        self._places = {key: place for place, key in enumerate(self._keys)}
+        self._places = _places(distinct("prefixes.keys", state.keys))
+        count = len(self._places)
         for row, values in enumerate(state.columns):
-            count = len(self._keys)
-            good = row in (_DUE, _AWAY) or min(values, default=0.0) >= 0.0
-            expect(
-                good and len(values) == count,
-                f"prefixes.columns[{row}]",
-                f"{count} numbers in their domain",
-                values,
-            )
+            negative = row not in (_DUE, _AWAY) and min(values, default=0.0) < 0.0
+            if negative or len(values) != count:
+                raise InvalidInput(
+                    f"prefixes.columns[{row}]: expected {count} numbers in their domain, got"
+                    f" {describe(values)}"
+                )
         self._columns = np.array(state.columns, np.float64)
         self._columns[_DUE] += shift_seconds
         self._batches, self._batch_seconds = state.batches, state.batch_seconds
+
+
+def _places(keys: Sequence[Key]) -> dict[Key, int]:
+    """Return the column indices of responses."""
+    return dict(zip(keys, range(len(keys)), strict=True))
 
 
 @cache

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from functools import partial
 from statistics import fmean
 from typing import Any, ClassVar, Literal, Self, get_args
 
@@ -25,16 +26,15 @@ import numpy as np
 from specopt.models.arguments import LARGEST, Key, key_of, number, one_of
 from specopt.models.device_speculation import parallel_steps
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import SMALLEST, Amount, Floats, refuse_denormal
+from specopt.models.fields import SMALLEST, Amount, Floats, describe, refuse_denormal
 from specopt.models.pass_time import CloudDelay
 from specopt.models.prompt_chunking.problem import PromptChunkingProblem
 from specopt.online.average import Average
 from specopt.online.base import (
+    Fixed,
     Online,
     SavedTotals,
-    Setting,
     distinct,
-    expect,
     locked,
     normal,
     restoring,
@@ -100,10 +100,7 @@ class PromptMonitor(Online):
         "_devices",
         "_errors",
         "_given",
-        "_outlier_limit",
-        "_pinned",
         "_seconds",
-        "_smoothing",
         "_tokens",
     )
     _KIND = "prompts"
@@ -113,9 +110,11 @@ class PromptMonitor(Online):
         "batch_seconds_total": "Time of the observed batches.",
         "batch_error_seconds_total": "Absolute error of the times that g predicted for them.",
     }
-    smoothing = Setting[float]()
-    pinned = Setting[_Pinned]()
-    outlier_limit = Setting[float]()
+    smoothing = Fixed(partial(number, low=0.0, below=1))
+    pinned = Fixed[_Pinned](partial(one_of, choices=get_args(_Pinned)))
+    outlier_limit = Fixed(
+        lambda name, value: math.inf if value is None else number(name, value, 1.0)
+    )
 
     def __init__(
         self,
@@ -128,12 +127,7 @@ class PromptMonitor(Online):
         downlink_bytes_per_second: float | None = None,
         draft_seconds: float | None = None,
     ) -> None:
-        super().__init__()
-        self._smoothing = number("smoothing", smoothing, 0, below=1)
-        self._pinned = one_of("pinned", pinned, get_args(_Pinned))
-        self._outlier_limit = math.inf
-        if outlier_limit is not None:
-            self._outlier_limit = number("outlier_limit", outlier_limit, 1.0)
+        super().__init__(smoothing=smoothing, pinned=pinned, outlier_limit=outlier_limit)
         self._given = _measured(uplink_bytes_per_second, downlink_bytes_per_second, draft_seconds)
         if cloud_delay is not None:
             refuse_denormal(cloud_delay, "cloud_delay")
@@ -244,10 +238,10 @@ class PromptMonitor(Online):
         return CloudDelay(tokens=self._tokens, seconds=self._seconds)
 
     @property
+    @locked
     def devices(self) -> tuple[Key, ...]:
         """Keys of the devices with observations."""
-        with self._lock:
-            return tuple(self._devices)
+        return tuple(self._devices)
 
     @locked
     def device(self, device: Key, name: _Field) -> float:
@@ -271,6 +265,7 @@ class PromptMonitor(Online):
             raise InvalidInput(f"{name}: unknown; observe a device first, or give an initial value")
         return fmean(others)
 
+    @locked
     def problem(
         self,
         device: Key,
@@ -296,17 +291,16 @@ class PromptMonitor(Online):
         InvalidInput
             If the delays of the cloud or the links are unknown, or a field is outside its domain.
         """
-        with self._lock:
-            return PromptChunkingProblem(
-                prompt_tokens=prompt_tokens,
-                bytes_per_token=bytes_per_token,
-                uplink_bytes_per_second=self.device(device, "uplink_bytes_per_second"),
-                downlink_bytes_per_second=self.device(device, "downlink_bytes_per_second"),
-                cloud_delay=self.cloud_delay,
-                background_tokens=self.background_tokens,
-                pipeline_length=pipeline_length,
-                **fields,
-            )
+        return PromptChunkingProblem(
+            prompt_tokens=prompt_tokens,
+            bytes_per_token=bytes_per_token,
+            uplink_bytes_per_second=self.device(device, "uplink_bytes_per_second"),
+            downlink_bytes_per_second=self.device(device, "downlink_bytes_per_second"),
+            cloud_delay=self.cloud_delay,
+            background_tokens=self.background_tokens,
+            pipeline_length=pipeline_length,
+            **fields,
+        )
 
     @locked
     def parallel_steps(self, device: Key, draft_tokens: int, *, bytes_per_token: float) -> int:
@@ -330,10 +324,8 @@ class PromptMonitor(Online):
 
     def _saved(self) -> _State:
         return _State(
-            totals=self._totals,
-            smoothing=self.smoothing,
-            pinned=self.pinned,
-            outlier_limit=None if math.isinf(self.outlier_limit) else self.outlier_limit,
+            **self._settings
+            | {"outlier_limit": None if math.isinf(self.outlier_limit) else self.outlier_limit},
             given=self._given,
             tokens=self._tokens.tolist(),
             seconds=None if self._seconds is None else self._seconds.tolist(),
@@ -343,7 +335,7 @@ class PromptMonitor(Online):
         )
 
     @classmethod
-    @restoring
+    @restoring()
     def from_state(cls, state: Mapping[str, Any]) -> Self:
         """Restore a monitor from a state.
 
@@ -355,22 +347,21 @@ class PromptMonitor(Online):
         found = _State.read(state)
         seconds = np.zeros(len(found.tokens)) if found.seconds is None else np.array(found.seconds)
         g = CloudDelay(tokens=np.array(found.tokens), seconds=seconds)
-        monitor = cls(
-            g,
-            smoothing=found.smoothing,
-            pinned=found.pinned,
-            outlier_limit=found.outlier_limit,
-            **found.given,
-        )
-        knots = len(g.tokens)
-        expected = f"{knots} entries, one per knot"
-        expect(len(found.errors) == knots, "errors", expected, found.errors)
+        settings: Any = cls._settings_in(found)
+        monitor = cls(g, **settings | found.given)
+        if len(found.errors) != len(g.tokens):
+            raise InvalidInput(
+                f"errors: expected {len(g.tokens)} entries, one per knot, got"
+                f" {describe(found.errors)}"
+            )
         keys = distinct("devices", [key for key, _ in found.devices])
         known = [
             one.value for _, averages in found.devices for one in averages.values() if one.seen
         ]
-        good = min(known, default=1.0) >= SMALLEST
-        expect(good, "devices", "positive averages of observations", known)
+        if min(known, default=1.0) < SMALLEST:
+            raise InvalidInput(
+                f"devices: expected positive averages of observations, got {describe(known)}"
+            )
         monitor._seconds = None if found.seconds is None else g.seconds
         monitor._batches, monitor._errors = found.batches, found.errors
         monitor._restore_totals(found.totals)
@@ -388,10 +379,8 @@ class PromptMonitor(Online):
         The weight exceeds 1 beyond the last knot.
         """
         knots = self._tokens
-        if tokens <= knots[0]:
-            return 0, 0.0
-        left = min(int(np.searchsorted(knots, tokens, side="right")) - 1, len(knots) - 2)
-        return left, float((tokens - knots[left]) / (knots[left + 1] - knots[left]))
+        left = int(np.searchsorted(knots[1:-1], tokens, side="right"))
+        return left, max(0.0, float((tokens - knots[left]) / (knots[left + 1] - knots[left])))
 
 
 def _measured(*values: float | None) -> dict[_Field, float]:

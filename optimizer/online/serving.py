@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 from specopt.models.acceptance import expected_tokens_per_step
@@ -27,8 +28,8 @@ from specopt.models.arguments import Key, integer, key_of, number, one_of
 from specopt.models.continuous_serving.problem import ContinuousServingProblem
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, describe
-from specopt.models.serving_data import Mechanism
-from specopt.online.base import Online, SavedTotals, Setting, distinct, locked, restoring
+from specopt.models.serving_data import MECHANISMS, Mechanism
+from specopt.online.base import Fixed, Online, SavedTotals, Setting, distinct, locked, restoring
 from specopt.solvers.continuous_serving.step_choice import Learned, StepChoice, Task
 
 
@@ -73,6 +74,14 @@ class _State(SavedTotals):
     learned: Learned
 
 
+def _deployment(name: str, value: Any) -> ContinuousServingProblem:
+    if not isinstance(value, ContinuousServingProblem):
+        raise InvalidInput(
+            f"{name}: expected a problem of continuous serving, got {describe(value)}"
+        )
+    return value
+
+
 class ServingScheduler(Online):
     """A scheduler that plans every step of a server when the step begins, from the tasks present.
 
@@ -93,7 +102,7 @@ class ServingScheduler(Online):
         If the problem does not allow the mechanism.
     """
 
-    __slots__ = ("_choice", "_deployment", "_learned", "_mechanism", "_running", "_tasks")
+    __slots__ = ("_choice", "_learned", "_running", "_tasks")
     _KIND = "serving"
     _METRICS: ClassVar = {
         "waiting": "Tasks that are not in the running step.",
@@ -104,43 +113,35 @@ class ServingScheduler(Online):
         "tokens_total": "New tokens of tasks.",
         "error_tokens_total": "Absolute error of the expected tokens of steps, as far as reported.",
     }
-    deployment = Setting[ContinuousServingProblem]()
-    mechanism = Setting[Mechanism]()
+    deployment = Setting(_deployment)
+    mechanism = Fixed[Mechanism](partial(one_of, choices=MECHANISMS))
 
     def __init__(
         self, deployment: ContinuousServingProblem, mechanism: Mechanism | None = None
     ) -> None:
-        super().__init__()
         allowed = deployment.mechanisms
-        self._mechanism = (
-            allowed[0] if mechanism is None else one_of("mechanism", mechanism, allowed)
-        )
-        self._deployment = deployment
-        self._choice = StepChoice(deployment, self._mechanism)
+        if mechanism is None:
+            mechanism = allowed[0]
+        super().__init__(deployment=deployment, mechanism=one_of("mechanism", mechanism, allowed))
+        self._choice = StepChoice(deployment, self.mechanism)
         self._tasks: dict[Key, Task] = {}
         # States of the tasks before the running step, and their numbers of draft tokens.
         self._running: dict[Key, tuple[Task, int]] | None = None
         self._learned = Learned()
 
     def _change(self, name: str, value: Any) -> None:
-        if name != "deployment":
-            super()._change(name, value)
-        if not isinstance(value, ContinuousServingProblem):
-            raise InvalidInput(
-                f"deployment: expected a problem of continuous serving, got {describe(value)}"
-            )
-        one_of("mechanism", self._mechanism, value.mechanisms)
-        self._choice, self._deployment = StepChoice(value, self._mechanism), value
+        one_of("mechanism", self.mechanism, value.mechanisms)
+        self._choice = StepChoice(value, self.mechanism)
 
     def _gauges(self) -> dict[str, float]:
         running = len(self._tasks.keys() & (self._running or {}).keys())
         return {"waiting": len(self._tasks) - running, "running": running}
 
     @property
+    @locked
     def tasks(self) -> tuple[Key, ...]:
         """Keys of the present tasks, in the order of submission."""
-        with self._lock:
-            return tuple(self._tasks)
+        return tuple(self._tasks)
 
     @property
     def stay_tokens(self) -> float:
@@ -178,7 +179,11 @@ class ServingScheduler(Online):
         if key in self._tasks:
             raise InvalidInput(f"key: {describe(key)} is in use; choose another key")
         tokens = float(integer("input_tokens", input_tokens, 1, MAX_TOKENS))
-        rate = self._usual_rate() if acceptance_rate is None else acceptance_rate
+        rate: Any = self.deployment.acceptance_rate or 0.0
+        if acceptance_rate is not None:
+            rate = acceptance_rate
+        elif not isinstance(rate, float):
+            rate = float(rate.values.mean())
         task = Task(tokens, tokens, number("acceptance_rate", rate, 0, below=1))
         learned = self._learned._replace(joined=self._learned.joined + 1)
         self._tasks[key] = task
@@ -280,14 +285,13 @@ class ServingScheduler(Online):
 
     def _saved(self) -> _State:
         return _State(
-            mechanism=self._mechanism,
+            mechanism=self.mechanism,
             tasks=list(self._tasks.items()),
             learned=self._learned,
-            totals=self._totals,
         )
 
     @classmethod
-    @restoring
+    @restoring()
     def from_state(cls, deployment: ContinuousServingProblem, state: Mapping[str, Any]) -> Self:
         """Restore a scheduler from a state; a step that was running must be planned again.
 
@@ -305,11 +309,3 @@ class ServingScheduler(Online):
         scheduler._learned = found.learned
         scheduler._restore_totals(found.totals)
         return scheduler
-
-    # ------------------------------------------------------------------ inside
-
-    def _usual_rate(self) -> float:
-        rate = self.deployment.acceptance_rate
-        if rate is None:
-            return 0.0
-        return rate if isinstance(rate, float) else float(rate.values.mean())

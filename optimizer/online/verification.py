@@ -29,8 +29,10 @@ import math
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+import msgspec
 import numpy as np
 from msgspec import Meta
 from numpy.typing import NDArray
@@ -40,17 +42,25 @@ from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, Amount, Count, Floats, Ints, Number, describe, parse
 from specopt.models.pass_time import COEFFICIENTS, VerificationTime, features
 from specopt.online import base
-from specopt.online.base import Online, Refused, Saved, SavedTotals, Setting, Unbounded, locked
+from specopt.online.base import (
+    Fixed,
+    Online,
+    Refused,
+    Saved,
+    SavedTotals,
+    Setting,
+    Unbounded,
+    locked,
+)
 from specopt.online.prefixes import Prefixes, SavedPrefixes, kernels
 from specopt.solvers.policy import as_policy
 from specopt.solvers.verification_batch.policies import NAMED, Policy, PolicyName
 
-# Rows of `_Rows.columns`; the first seven rows are the fields of the kernel record `Pending`.
-_VALUE, _NEW, _CACHED, _DEADLINE, _DUE, _LATEST, _AHEAD, _SPEED, _ALLOWED = range(9)
+# Rows of `_Rows.columns`; all but the last are in the state, in this order.
+_VALUE, _NEW, _CACHED, _DEADLINE, _DUE, _AHEAD, _SPEED, _ALLOWED, _LATEST = range(9)
 _UNSEEN = -1.0  # value of `_ALLOWED` before the first decision about the request
 _GONE, _WAITS, _RUNS = range(3)
-_NO_LIMIT = ("memory_bytes", "cache_memory_bytes")
-_OF_RULE = ("policy", "guard_seconds", "memory_bytes")
+_OF_RULE = ("guard_seconds", "memory_bytes", "kv_bytes_per_token")
 _Row = tuple[float, ...]
 """Values of a request, in the order of `_Rows.columns`."""
 
@@ -123,6 +133,11 @@ class _State(SavedTotals):
     next_serial: Count
 
 
+def _limit(name: str, value: Any) -> float | None:
+    """Check a limit on memory, which may be None."""
+    return None if value is None else number(name, value, 0)
+
+
 class VerificationScheduler(Online):
     """A scheduler that chooses the batches of a single verifier.
 
@@ -158,18 +173,11 @@ class VerificationScheduler(Online):
     """
 
     __slots__ = (
-        "_cache_memory_bytes",
         "_calibration",
         "_deadline_of_running",
-        "_guard_seconds",
-        "_kv_bytes_per_token",
         "_latest",
-        "_lost_after_seconds",
-        "_memory_bytes",
         "_next_serial",
-        "_policy",
         "_prefixes",
-        "_refuse_late",
         "_rows",
         "_rule",
         "_running",
@@ -188,13 +196,15 @@ class VerificationScheduler(Online):
         "batch_seconds_total": "Measured time of batches.",
         "batch_error_seconds_total": "Absolute error of the estimated time of these batches.",
     }
-    policy = Setting[Policy]()
-    guard_seconds = Setting[float]()
-    memory_bytes = Setting[float | None]()
-    kv_bytes_per_token = Setting[float]()
-    cache_memory_bytes = Setting[float | None]()
-    lost_after_seconds = Setting[float]()
-    refuse_late = Setting[bool]()
+    policy = Setting[Policy](lambda name, value: as_policy(value, NAMED, Policy))
+    guard_seconds = Setting(partial(number, low=0))
+    memory_bytes = Setting(_limit)
+    kv_bytes_per_token = Fixed(partial(number, low=0, high=LARGEST))
+    cache_memory_bytes = Setting(_limit)
+    lost_after_seconds = Setting[float](
+        lambda name, value: value if value == math.inf else number(name, value, 0)
+    )
+    refuse_late = Setting(boolean)
 
     def __init__(
         self,
@@ -208,21 +218,18 @@ class VerificationScheduler(Online):
         lost_after_seconds: float = math.inf,
         refuse_late: bool = False,
     ) -> None:
-        super().__init__()
-        self._policy = as_policy(policy, NAMED, Policy)
-        self._guard_seconds = _checked("guard_seconds", guard_seconds)
-        self._memory_bytes = _checked("memory_bytes", memory_bytes)
-        self._kv_bytes_per_token = number("kv_bytes_per_token", kv_bytes_per_token, 0, LARGEST)
-        self._rule = self._policy.rule(
-            estimator, self._guard_seconds, self._memory_bytes, self._kv_bytes_per_token
+        super().__init__(
+            policy=policy,
+            guard_seconds=guard_seconds,
+            memory_bytes=memory_bytes,
+            kv_bytes_per_token=kv_bytes_per_token,
+            cache_memory_bytes=cache_memory_bytes,
+            lost_after_seconds=lost_after_seconds,
+            refuse_late=refuse_late,
         )
+        self._rule = self._rule_of(self._settings, estimator)
         self._calibration = kernels().calibration(self._rule.costs)
-        self._cache_memory_bytes = _checked("cache_memory_bytes", cache_memory_bytes)
-        self._prefixes = (
-            None if self._cache_memory_bytes is None else Prefixes(self._cache_memory_bytes)
-        )
-        self._lost_after_seconds = _checked("lost_after_seconds", lost_after_seconds)
-        self._refuse_late = _checked("refuse_late", refuse_late)
+        self._prefixes = Prefixes()
         self._latest = 0.0  # time of the last call to `next_batch`
         self._rows = _Rows()
         self._next_serial = 0
@@ -232,50 +239,47 @@ class VerificationScheduler(Online):
         self._deadline_of_running = math.inf
 
     @property
+    @locked
     def estimator(self) -> VerificationTime:
         """Current estimator of the duration of a batch."""
-        with self._lock:
-            return VerificationTime(
-                **dict(zip(COEFFICIENTS, self._rule.costs.tolist(), strict=True))
-            )
+        return VerificationTime(**dict(zip(COEFFICIENTS, self._rule.costs.tolist(), strict=True)))
 
     @property
+    @locked
     def pending(self) -> tuple[Key, ...]:
         """Keys of the waiting requests, in order of arrival."""
-        with self._lock:
-            return self._rows.keys_of(_WAITS)
+        rows = self._rows
+        places = np.flatnonzero(rows.status[: rows.count] == _WAITS)
+        return tuple([rows.keys[place] for place in places.tolist()])
 
     @property
     def running(self) -> tuple[Key, ...]:
         """Keys of the requests in the running batch, without cancelled requests."""
         return self._running
 
+    @staticmethod
+    def _rule_of(settings: Mapping[str, Any], estimator: VerificationTime) -> Any:
+        """Return the rule of the kernel for some settings."""
+        return settings["policy"].rule(estimator, *[settings[name] for name in _OF_RULE])
+
     def _change(self, name: str, value: Any) -> None:
-        if name == "kv_bytes_per_token":
-            super()._change(name, value)
-        value = _checked(name, value)
-        if name == "cache_memory_bytes" and None in (value, self._cache_memory_bytes):
+        if name == "cache_memory_bytes" and None in (value, self.cache_memory_bytes):
             raise InvalidInput(
                 "cache_memory_bytes: cannot change between a bounded and an unbounded cache; make a"
                 " new scheduler"
             )
-        policy, *limits = ({name: value}.get(of, getattr(self, f"_{of}")) for of in _OF_RULE)
-        places = self._rows.places(self._rows.keys_of(_WAITS, _RUNS))
-        self._refuse_large(
-            float(self._rows.columns[_NEW : _CACHED + 1, places].sum(axis=0).max(initial=0.0)),
-            limits[1],
-        )
-        rule = policy.rule(self.estimator, *limits, self._kv_bytes_per_token)
+        settings = self._settings | {name: value}
+        rows = self._rows
+        tokens = rows.columns[_NEW : _CACHED + 1, rows.places(rows.place_of)].sum(axis=0)
+        self._refuse_large(float(tokens.max(initial=0.0)), settings["memory_bytes"])
+        rule = self._rule_of(settings, self.estimator)
         rule = rule._replace(costs=self._rule.costs, tight=self._rule.tight)
-        self._rows.columns[_LATEST] = math.nan  # recomputed by the policy
-        setattr(self, f"_{name}", value)
+        rows.columns[_LATEST] = math.nan  # recomputed by the policy
         self._rule = rule
-        if self._prefixes is not None:
-            self._prefixes.room_bytes = self._cache_memory_bytes
 
     def _gauges(self) -> dict[str, float]:
         return {
-            "waiting": len(self._rows.serial_of) - len(self._running),
+            "waiting": len(self._rows.place_of) - len(self._running),
             "running": len(self._running),
         }
 
@@ -301,7 +305,6 @@ class VerificationScheduler(Online):
         batch = twin.next_batch(0.0)
         assert batch.keys  # every policy serves a request with a distant deadline
         twin.complete(batch, seconds=1.0)
-        twin._rows.compact()
 
     @locked
     def submit(
@@ -353,7 +356,7 @@ class VerificationScheduler(Online):
             If late requests are refused and the response would be late.
         """
         key = key_of("key", key)
-        if key in self._rows.serial_of:
+        if key in self._rows.place_of:
             raise InvalidInput(f"key: {describe(key)} is in use; choose another key")
         tau = number("class_speed", class_speed, 0)
         tokens = number("expected_tokens", expected_tokens, 0, MAX_TOKENS)
@@ -377,20 +380,33 @@ class VerificationScheduler(Online):
             now = number("arrival_seconds", arrival_seconds, -LARGEST, LARGEST)
             allowed = max(0.0, deadline - now)
             tight = kernels().tighter(tight, allowed)
-        if self._prefixes is not None and cached > 0.0:
+        if cached > 0.0:
             ahead = self._prefixes.ahead_seconds(key)
-        values = (tokens, new, cached, deadline, due, math.nan, ahead, tau, allowed)
-        if self._refuse_late:
+        values = (tokens, new, cached, deadline, due, ahead, tau, allowed, math.nan)
+        if self.refuse_late:
             self._refuse(key, values, arrival_seconds)
         serial = self._next_serial + 1
         self._rows.append(key, self._next_serial, values, _WAITS)
         self._next_serial, self._rule.tight[0] = serial, tight
 
     def _refuse(self, key: Key, values: _Row, now: float | None) -> None:
-        """Refuse a request whose response would be late."""
+        """Refuse a request whose response would be late even if no other request arrived.
+
+        The policy is simulated for one batch at a time, from the time `now`.
+        """
         if now is None:
             raise InvalidInput("arrival_seconds: required, because late requests are refused")
-        end = self._soonest(now, values)
+        rows = self._rows
+        waits = np.flatnonzero(rows.status[: rows.count] == _WAITS)
+        # Contiguous rows, as the kernels need them.
+        columns = np.ascontiguousarray(np.column_stack([rows.columns[:, waits], values]))
+        count = columns.shape[1]
+        rule, pending = self._met(now, columns, np.full(count, _WAITS, np.int8))
+        if self._running:
+            now = max(now, self._latest + float(rule.costs @ self._work))
+        places = np.empty(count, np.int64)
+        room = kernels().Sorting(np.empty(count), places)
+        end = float(kernels().done_at(now, rule, pending, room, places.copy()))
         if end > values[_DUE]:
             self._totals = self._counted(refused=1)
             raise Refused(
@@ -398,35 +414,26 @@ class VerificationScheduler(Online):
                 end,
             )
 
-    def _soonest(self, now: float, values: _Row) -> float:
-        """Return the earliest time at which a request with these values would be completed.
+    def _met(self, now: float, columns: Floats, status: NDArray[np.int8]) -> tuple[Any, Any]:
+        """Compute how long new requests can wait, and return a copy of the rule and the kernel's
+        record of the requests.
 
-        The policy is simulated for one batch at a time, without further arrivals.
+        The columns are modified in place.
         """
-        rows = self._rows
-        waits = rows.status[: rows.count] == _WAITS
-        columns = np.ascontiguousarray(
-            np.column_stack([rows.columns[:, : rows.count][:, waits], values])
-        )
-        count = columns.shape[1]
         rule = self._rule._replace(tight=self._rule.tight.copy())
-        pending = kernels().Pending(*columns[: _AHEAD + 1], np.full(count, _WAITS, np.int8))
+        pending = kernels().Pending(*columns[:_AHEAD], columns[_LATEST], columns[_AHEAD], status)
         kernels().meet(now, rule, pending, columns[_SPEED], columns[_ALLOWED])
-        if self._running:
-            now = max(now, self._latest + float(rule.costs @ self._work))
-        places = np.empty(count, np.int64)
-        return float(
-            kernels().done_at(
-                now, rule, pending, kernels().Sorting(np.empty(count), places), places.copy()
-            )
-        )
+        return rule, pending
 
     @locked
     def update(self, key: Key, *, new_tokens: int, cached_tokens: int) -> None:
         """Change the token numbers of a waiting request, for example if its prefix was evicted."""
-        self._rows.columns[_NEW : _CACHED + 1, self._place(key)] = self._tokens(
-            new_tokens, cached_tokens
-        )
+        rows, tokens = self._rows, self._tokens(new_tokens, cached_tokens)
+        key = key_of("key", key)
+        place = rows.place_of.get(key)
+        if place is None or rows.status[place] != _WAITS:
+            raise InvalidInput(f"key: expected a waiting request, got {describe(key)}")
+        rows.columns[_NEW : _CACHED + 1, place] = tokens
 
     @locked
     def cancel(self, key: Key) -> None:
@@ -438,16 +445,14 @@ class VerificationScheduler(Online):
             If no waiting or running request has this key.
         """
         key = key_of("key", key)
-        if key not in self._rows.serial_of:
+        if key not in self._rows.place_of:
             raise InvalidInput(f"key: expected a request that waits or runs, got {describe(key)}")
         self._remove([key], self._counted(cancelled=1))
 
     @locked
     def forget(self, key: Key) -> None:
         """Report that a response has ended, and remove its prefix from the cache model."""
-        key = key_of("key", key)
-        if self._prefixes is not None:
-            self._prefixes.forget(key)
+        self._prefixes.forget(key_of("key", key))
 
     @locked
     def next_batch(self, now: float) -> Batch:
@@ -462,44 +467,39 @@ class VerificationScheduler(Online):
         if self._running and now <= self._deadline_of_running:
             raise InvalidInput("next_batch: a batch is still running; call `complete()` first")
         rows = self._rows
-        if 2 * rows.gone > rows.count:  # compacting at one half makes the cost per row constant
-            rows.compact()
-        columns = rows.columns[:, : rows.count]
+        if 2 * len(rows.place_of) < rows.count:  # the cost per removed request is then constant
+            rows.make_room()
+        columns = rows.columns[:, : rows.count].copy()
         status = rows.status[: rows.count].copy()
         status[status == _RUNS] = _WAITS  # a lost batch
-        latest = columns[_LATEST].copy()
-        allowed = columns[_ALLOWED].copy()
-        pending = kernels().Pending(*columns[:_LATEST], latest, columns[_AHEAD], status)
-        rule = self._rule._replace(tight=self._rule.tight.copy())
-        kernels().meet(now, rule, pending, columns[_SPEED], allowed)
+        rule, pending = self._met(now, columns, status)
         taken = kernels().choose(now, rule, pending, rows.room, rows.batch)
         places = rows.batch[:taken].copy()
         status[places] = _RUNS
         keys = tuple([rows.keys[place] for place in places.tolist()])
         seconds, until, work = 0.0, math.inf, self._work
         drop: tuple[Key, ...] = ()
-        prefixes, dropped = self._prefixes, places[:0]
+        prefixes = self._prefixes
         if taken > 0:
             served = columns[:, places]
             work = np.array(
                 [*(part.sum() for part in features(served[_NEW], served[_CACHED])), 1.0]
             )
             seconds = float(rule.costs @ work)
-            until = now + seconds + self._lost_after_seconds
-            if prefixes is not None:
+            until = now + seconds + self.lost_after_seconds
+            if self.cache_memory_bytes is not None:
                 window = served[_VALUE] / served[_SPEED]
-                memory = self._kv_bytes_per_token * (served[_CACHED] + served[_NEW])
-                away = window - allowed[places]
+                memory = self.kv_bytes_per_token * (served[_CACHED] + served[_NEW])
+                away = window - served[_ALLOWED]
                 facts = np.array([memory, served[_DUE], window, away, served[_SPEED]]).T
-                drop, prefixes = prefixes.served(keys, facts, seconds)
-                dropped = rows.places([key for key in drop if key in rows.serial_of])
+                drop, prefixes = prefixes.served(self.cache_memory_bytes, keys, facts, seconds)
+                dropped = rows.places([key for key in drop if key in rows.place_of])
                 # A request without a cached prefix is not served early.
-                dropped = dropped[status[dropped] == _WAITS]
+                columns[_AHEAD, dropped[status[dropped] == _WAITS]] = 0.0
         serials = tuple(rows.serials[places].tolist())
         totals = self._counted(put_back=len(self._running), evicted=len(drop))
         batch = Batch(keys=keys, seconds=seconds, serials=serials, drop=drop)
-        columns[_LATEST], columns[_ALLOWED], columns[_AHEAD, dropped] = latest, allowed, 0.0
-        rows.status[: rows.count] = status
+        rows.columns[:, : rows.count], rows.status[: rows.count] = columns, status
         self._running, self._work, self._deadline_of_running = keys, work, until
         self._prefixes = prefixes
         self._rule, self._latest, self._totals = rule, now, totals
@@ -539,28 +539,32 @@ class VerificationScheduler(Online):
                 raise InvalidInput(
                     f"batch: expected a batch returned by next_batch, got {describe(batch)}"
                 ) from None
+            rows = self._rows
             served = tuple(
-                [key for key, serial in asked.items() if self._rows.serial_of.get(key) == serial]
+                [
+                    key
+                    for key, serial in asked.items()
+                    if key in rows.place_of and int(rows.serials[rows.place_of[key]]) == serial
+                ]
             )
         elif batch is not None:
             named = {key_of("batch", key) for key in batch}
             if not set(served) <= named or (named and not served):
                 raise InvalidInput("complete: expected the keys of the running batch")
-        costs = self._rule.costs
-        calibration = self._calibration
+        learned = self._rule.costs, self._calibration
         end = self._latest
         took = off = 0.0
         if self._running:
-            expected = float(costs @ self._work)
+            expected = float(learned[0] @ self._work)
             end += expected if seconds is None else seconds
             if seconds is not None and set(self._running) <= set(served):
-                costs, calibration = self._learned(seconds)
+                learned = self._learned(seconds)
                 took, off = seconds, abs(seconds - expected)
         late = int((self._rows.columns[_DUE, self._rows.places(served)] < end).sum())
         totals = self._counted(
             served=len(served), late=late, batch_seconds=took, batch_error_seconds=off
         )
-        self._remove(served, totals, costs, calibration)
+        self._remove(served, totals, *learned)
         return served
 
     @locked
@@ -578,43 +582,35 @@ class VerificationScheduler(Online):
 
     def _saved(self) -> _State:
         rows = self._rows
-        keys = rows.keys_of(_WAITS, _RUNS)
-        # The omitted row follows from the other rows.
-        columns = np.delete(rows.columns[:, rows.places(keys)], _LATEST, axis=0)
+        places = rows.places(rows.place_of)
         policy = dataclasses.asdict(self.policy)
-        fields = _Request.__struct_fields__[2:]
         return _State(
+            **self._settings
+            | {
+                "policy": {name: base.bounded(value) for name, value in policy.items()},
+                "lost_after_seconds": base.bounded(self.lost_after_seconds),
+            },
             estimator=dataclasses.asdict(self.estimator),
-            policy={name: base.bounded(value) for name, value in policy.items()},
-            guard_seconds=self.guard_seconds,
-            memory_bytes=self.memory_bytes,
-            kv_bytes_per_token=self.kv_bytes_per_token,
-            cache_memory_bytes=self.cache_memory_bytes,
-            prefixes=None if self._prefixes is None else self._prefixes.state(),
-            lost_after_seconds=base.bounded(self.lost_after_seconds),
-            refuse_late=self._refuse_late,
+            prefixes=None if self.cache_memory_bytes is None else self._prefixes.state(),
             latest_seconds=self._latest,
-            totals=self._totals,
-            requests=[
-                _Request(
-                    key=key,
-                    serial=rows.serial_of[key],
-                    **dict(zip(fields, values, strict=True)),
+            requests=list(
+                map(
+                    _Request,
+                    rows.place_of,
+                    rows.serials[places].tolist(),
+                    *rows.columns[:_LATEST, places].tolist(),
                 )
-                for key, values in zip(keys, columns.T.tolist(), strict=True)
-            ],
+            ),
             running=list(self._running),
             running_until=base.bounded(self._deadline_of_running),
             work=self._work.tolist(),
             tight_seconds=float(self._rule.tight[0]),
-            calibration=_Calibration(
-                **{name: part.tolist() for name, part in self._calibration._asdict().items()}
-            ),
+            calibration=_Calibration(*[part.tolist() for part in self._calibration]),
             next_serial=self._next_serial,
         )
 
     @classmethod
-    @base.restoring
+    @base.restoring()
     def from_state(cls, state: Mapping[str, Any], *, shift_seconds: float = 0.0) -> Self:
         """Restore a scheduler from a state; a batch that was running is still running.
 
@@ -638,55 +634,43 @@ class VerificationScheduler(Online):
         }
         scheduler = cls(
             parse(VerificationTime, found.estimator, "estimator"),
-            parse(Policy, policy, "policy"),
-            guard_seconds=found.guard_seconds,
-            memory_bytes=found.memory_bytes,
-            kv_bytes_per_token=found.kv_bytes_per_token,
-            cache_memory_bytes=found.cache_memory_bytes,
-            lost_after_seconds=float(found.lost_after_seconds),
-            refuse_late=found.refuse_late,
+            **cls._settings_in(found)
+            | {
+                "policy": parse(Policy, policy, "policy"),
+                "lost_after_seconds": float(found.lost_after_seconds),
+            },
         )
-        base.expect(
-            (found.prefixes is None) == (scheduler._prefixes is None),
-            "prefixes",
-            "those of a cache",
-            found.prefixes,
-        )
-        if scheduler._prefixes is not None and found.prefixes is not None:
+        if (found.prefixes is None) != (found.cache_memory_bytes is None):
+            raise InvalidInput(
+                f"prefixes: expected those of a cache, got {describe(found.prefixes)}"
+            )
+        if found.prefixes is not None:
             scheduler._prefixes.restore(found.prefixes, shift)
         running = set(base.distinct("running", found.running))
-        last = -1
+        rows, last = scheduler._rows, -1
         keys = base.distinct("requests", [one.key for one in found.requests])
-        base.expect(running <= set(keys), "running", "keys of requests", found.running)
+        if not running <= set(keys):
+            raise InvalidInput(f"running: expected keys of requests, got {describe(found.running)}")
         for key, one in zip(keys, found.requests, strict=True):
-            base.expect(
-                last < one.serial < found.next_serial,
-                "requests",
-                "rising serials below next_serial",
-                one.serial,
-            )
+            if not last < one.serial < found.next_serial:
+                raise InvalidInput(
+                    "requests: expected rising serials below next_serial, got"
+                    f" {describe(one.serial)}"
+                )
             last = one.serial
-            values = (
-                one.expected_tokens,
-                *scheduler._tokens(one.new_tokens, one.cached_tokens),
-                one.deadline_seconds + shift,
-                one.due_seconds + shift,
-                math.nan,
-                one.ahead_seconds,
-                one.class_speed,
-                one.allowed_seconds,
-            )
-            scheduler._rows.append(key, one.serial, values, _RUNS if key in running else _WAITS)
+            scheduler._tokens(one.new_tokens, one.cached_tokens)
+            values = (*msgspec.structs.astuple(one)[2:], math.nan)
+            rows.append(key, last, values, _RUNS if key in running else _WAITS)
+        rows.columns[_DEADLINE : _DUE + 1, : rows.count] += shift
         scheduler._running, scheduler._next_serial = tuple(found.running), found.next_serial
         scheduler._work = np.array(found.work)
         scheduler._rule.tight[0] = found.tight_seconds
         minimum = kernels().MIN_ERROR
-        base.expect(
-            found.calibration.error[0] >= minimum,
-            "calibration.error",
-            f"at least {minimum}",
-            found.calibration.error,
-        )
+        if found.calibration.error[0] < minimum:
+            raise InvalidInput(
+                f"calibration.error: expected at least {minimum}, got"
+                f" {describe(found.calibration.error)}"
+            )
         for name, part in scheduler._calibration._asdict().items():
             part[:] = getattr(found.calibration, name)
         scheduler._deadline_of_running = float(found.running_until) + shift
@@ -700,14 +684,14 @@ class VerificationScheduler(Online):
         """Check that a request fits into the memory, and return its numbers of tokens."""
         new = number("new_tokens", new_tokens, 0, MAX_TOKENS)
         cached = number("cached_tokens", cached_tokens, 0, MAX_TOKENS)
-        self._refuse_large(cached + new, self._memory_bytes)
+        self._refuse_large(cached + new, self.memory_bytes)
         return new, cached
 
     def _refuse_large(self, tokens: float, room: float | None) -> None:
-        if room is not None and self._kv_bytes_per_token * tokens > room:
+        if room is not None and self.kv_bytes_per_token * tokens > room:
             raise InvalidInput(
                 f"new_tokens: expected a request within the memory of {room:.6g} bytes, "
-                f"got one of {self._kv_bytes_per_token * tokens:.6g} bytes"
+                f"got one of {self.kv_bytes_per_token * tokens:.6g} bytes"
             )
 
     def _learned(self, seconds: float) -> tuple[Floats, Any]:
@@ -725,14 +709,6 @@ class VerificationScheduler(Online):
         # Nothing can be learned outside the range of floating-point numbers.
         return self._rule.costs, calibration
 
-    def _place(self, key: Key) -> int:
-        """Return the row index of a waiting request."""
-        key = key_of("key", key)
-        place = int(self._rows.places([key])[0]) if key in self._rows.serial_of else -1
-        if place < 0 or self._rows.status[place] != _WAITS:
-            raise InvalidInput(f"key: expected a waiting request, got {describe(key)}")
-        return place
-
     def _remove(
         self,
         keys: Sequence[Key],
@@ -743,11 +719,10 @@ class VerificationScheduler(Online):
         """Remove requests, and set the counters, the costs and the calibration."""
         rows, gone = self._rows, set(keys)
         running = tuple([key for key in self._running if key not in gone])
-        total = rows.gone + len(gone)
         rows.status[rows.places(keys)] = _GONE
         for key in keys:
-            del rows.serial_of[key]
-        rows.gone, self._running, self._totals = total, running, totals
+            del rows.place_of[key]
+        self._running, self._totals = running, totals
         if not running:
             self._deadline_of_running = math.inf
         if costs is not None:
@@ -761,62 +736,47 @@ class _Rows:
     """
 
     def __init__(self) -> None:
-        self.count = self.gone = 0
+        self.count = 0
         self.keys: list[Key] = []
-        self.serial_of: dict[Key, int] = {}  # without removed requests
+        self.place_of: dict[Key, int] = {}  # without removed requests, in order of arrival
         self.columns: Floats = np.empty((9, 0))
         self.serials: Ints = np.empty(0, np.int64)
         self.status: NDArray[np.int8] = np.empty(0, np.int8)
-        self._grow(256)
+        self.make_room()
 
-    def _grow(self, more: int) -> None:
-        """Allocate `more` additional rows."""
-        columns = np.pad(self.columns, ((0, 0), (0, more)))
-        serials, status = np.pad(self.serials, (0, more)), np.pad(self.status, (0, more))
-        batch, order = np.empty((2, len(serials)), np.int64)
-        room = kernels().Sorting(np.empty(len(serials)), order)
+    def make_room(self) -> None:
+        """Delete the rows of removed requests, and allocate as many free rows as are occupied, or
+        256 rows in total.
+        """
+        keys = list(self.place_of)
+        count, kept = len(keys), self.places(keys)
+        size = max(256, 2 * count)
+        columns, serials, status = (
+            np.empty((9, size)),
+            np.empty(size, np.int64),
+            np.empty(size, np.int8),
+        )
+        columns[:, :count] = self.columns[:, kept]
+        serials[:count], status[:count] = self.serials[kept], self.status[kept]
+        batch, order = np.empty((2, size), np.int64)
+        room = kernels().Sorting(np.empty(size), order)
+        place_of = dict(zip(keys, range(count), strict=True))
         self.columns, self.serials, self.status = columns, serials, status
+        self.keys, self.place_of, self.count = keys, place_of, count
         self.batch: Ints = batch
         self.room = room
 
-    def places(self, keys: Sequence[Key]) -> Ints:
+    def places(self, keys: Iterable[Key]) -> Ints:
         """Return the row indices of requests."""
-        serials = np.array([self.serial_of[key] for key in keys], np.int64)
-        return np.searchsorted(self.serials[: self.count], serials)
-
-    def keys_of(self, *statuses: int) -> tuple[Key, ...]:
-        """Return the keys of the requests with one of the given statuses, in order of arrival."""
-        chosen = np.isin(self.status[: self.count], statuses)
-        return tuple([self.keys[place] for place in np.flatnonzero(chosen).tolist()])
+        return np.array([self.place_of[key] for key in keys], np.int64)
 
     def append(self, key: Key, serial: int, values: Sequence[float], status: int) -> None:
         """Append a row, whose serial number must be the largest so far."""
         if self.count == len(self.serials):
-            self.compact()
-            if 2 * self.count > len(self.serials):
-                self._grow(len(self.serials))
+            self.make_room()
         at = self.count
         self.columns[:, at] = values
         self.serials[at], self.status[at] = serial, status
         self.keys[at:] = (key,)
-        self.serial_of[key] = serial
+        self.place_of[key] = at
         self.count = at + 1
-
-    def compact(self) -> None:
-        """Delete the rows of removed requests; the remaining rows keep their order."""
-        keys = list(self.keys_of(_WAITS, _RUNS))
-        count = kernels().compact(self.columns, self.serials, self.status, self.count)
-        self.count, self.keys, self.gone = count, keys, 0
-
-
-def _checked(name: str, value: Any) -> Any:
-    """Check the value of a setting, and return the value."""
-    if name == "policy":
-        return as_policy(value, NAMED, Policy)
-    if name == "refuse_late":
-        return boolean(name, value)
-    if (value is None and name in _NO_LIMIT) or (
-        name == "lost_after_seconds" and value == math.inf
-    ):
-        return value
-    return number(name, value, 0)

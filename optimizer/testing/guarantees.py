@@ -208,24 +208,20 @@ def check_pair(case: Case, other: Case) -> None:
     its = found.objective
     slack = max(case.method.tolerance, other.method.tolerance) * max(1.0, abs(mine))
 
-    def is_beyond(objective: float, bound: float | None) -> bool:
-        return bound is not None and case.sign * objective < case.sign * bound - slack
-
     if its is None:
         case.expect(False, f"has a plan, but {name} finds none")
         return
-    case.expect(
-        not is_beyond(its, result.bound),
-        f"has the bound {result.bound!r}, but {name} reaches {its!r}",
-    )
-    case.expect(
-        not (case.method.exact and is_beyond(its, mine)),
-        f"is exact at {mine!r}, but {name} reaches {its!r}",
-    )
-    case.expect(
-        not is_beyond(mine, found.bound),
-        f"reaches {mine!r}, beyond the bound {found.bound!r} of {name}",
-    )
+    for reached, limit, defect in (
+        (its, result.bound, f"has the bound {result.bound!r}, but {name} reaches {its!r}"),
+        (
+            its,
+            mine if case.method.exact else None,
+            f"is exact at {mine!r}, but {name} reaches {its!r}",
+        ),
+        (mine, found.bound, f"reaches {mine!r}, beyond the bound {found.bound!r} of {name}"),
+    ):
+        is_beyond = limit is not None and case.sign * reached < case.sign * limit - slack
+        case.expect(not is_beyond, defect)
 
 
 def check_seed(case: Case) -> None:

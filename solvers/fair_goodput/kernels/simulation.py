@@ -336,21 +336,6 @@ def learn_places(row, before, accepted, missed, seen):
         row[RATES + j] = believed
 
 
-@kernel("i8(i8[::1], i8[::1], i8[::1])", nogil=False)
-def first_wrong(drafts, accepted, tested):
-    """Return the first client whose counts are inconsistent, or -1 if there is none.
-
-    The tested drafts are the accepted drafts and the first rejected draft, if any. Clients with a
-    negative number of drafts are skipped, because nothing is known about them.
-    """
-    for i in range(len(drafts)):
-        if drafts[i] >= 0 and not (
-            0 <= accepted[i] <= tested[i] <= min(accepted[i] + 1, drafts[i])
-        ):
-            return i
-    return -1
-
-
 @helper
 def value(row, drafts, accepted, beta):
     """Update the smoothed goodput of a client (Eq. 4 with mu in place of the realised goodput).

@@ -503,20 +503,6 @@ def calibrate(costs, calibration, work, seconds):
     costs[:] = factors * given
 
 
-@kernel("i8(f8[:, ::1], i8[::1], i1[::1], i8)")
-def compact(columns, serials, status, count):
-    """Drop the rows of a table whose status is 0. Return the number of remaining rows, which keep
-    their order.
-    """
-    kept = np.flatnonzero(status[:count])
-    left = len(kept)
-    for row in columns:
-        row[:left] = row[kept]
-    serials[:left] = serials[kept]
-    status[:left] = status[kept]
-    return left
-
-
 @helper
 def _length(streams, j, lengths):
     """Return a lognormal number of tokens, rounded, between 1 and the upper limit."""

@@ -24,9 +24,18 @@ def decoder(data: dict[str, Any]) -> Any:
     made = TorchDecoder(parse_model_config(data), device=torch.device("cpu"), dtype=torch.float64)
     random = torch.Generator()
     random.manual_seed(1)
-    for tensor in made._tensors:
+    for tensor in tensors_of(made):
         tensor.add_(0.3 * torch.empty(tensor.shape, dtype=tensor.dtype).normal_(generator=random))
     return made
+
+
+def tensors_of(made: Any) -> list[Any]:
+    """The weights and biases of a decoder, each once: a tied head is the embedding."""
+    pairs = [made.final_norm] if made.final_norm is not None else []
+    for layer in made.layers:
+        pairs += [*layer.norms, *layer.head_norms, layer.qkv, layer.output, layer.up, layer.down]
+    found = [made.embedding, made.head, made.positions, *(one for pair in pairs for one in pair)]
+    return list({id(one): one for one in found if one is not None}.values())
 
 
 def forward(
@@ -52,7 +61,7 @@ def test_parameters_are_those_of_the_config(data: dict[str, Any], batch: int) ->
             decoder(data)
         return
     made = decoder(data)
-    assert sum(tensor.numel() for tensor in made._tensors) == config.parameters
+    assert sum(tensor.numel() for tensor in tensors_of(made)) == config.parameters
     cache = made.new_cache(batch, 3)
     assert 2 * sum(k.numel() + v.numel() for k, v in cache) == batch * 3 * config.kv_bytes_per_token
 
