@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from specopt.models.errors import InvalidInput
@@ -60,6 +60,9 @@ class Family:
     def generate(self, *, seed: int = 0, **parameters: Any) -> Any:
         """Return a problem or workload that depends only on the parameters and the seed.
 
+        If `build` does not name the problem, its name consists of the family's label and all
+        parameters.
+
         Raises
         ------
         InvalidInput
@@ -71,7 +74,13 @@ class Family:
                 raise InvalidInput(
                     f"{name}: {self.name} has no such parameter; it has {', '.join(known)}"
                 )
-        return self.build(**({"seed": seed} if "seed" in known else {}), **parameters)
+        if "seed" in known:
+            parameters["seed"] = seed
+        found = self.build(**parameters)
+        if isinstance(found, Problem) and found.name is None:
+            words = (f"{name}={value}" for name, value in (known | parameters).items())
+            return replace(found, name=" ".join((self.label, *words)))
+        return found
 
 
 def families(problem: type[Problem], *builds: Callable[..., Any]) -> tuple[Family, ...]:

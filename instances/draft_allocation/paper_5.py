@@ -43,7 +43,6 @@ def paper_5(
     acceptance = np.linspace(*RATES[rates], clients)
     share = budget // clients
     return DraftAllocationProblem(
-        name=f"paper-5 N={clients} C={budget} {rates}",
         acceptance_rates=acceptance,
         weights=(1 - acceptance) / (1 - acceptance ** (share + 1)),
         budget_tokens=budget,

@@ -48,7 +48,6 @@ def uniform(
     rates = min_acceptance + (max_acceptance - min_acceptance) * rng.uniform(size=clients)
     weights = weight_spread ** rng.uniform(size=clients)
     return DraftAllocationProblem(
-        name=f"uniform N={clients} C={budget} a={min_acceptance:g}..{max_acceptance:g} seed={seed}",
         acceptance_rates=rates,
         weights=weights,
         budget_tokens=budget,

@@ -72,7 +72,6 @@ def random(
     jumps = rng.exponential(size=(states, states))
     jumps /= jumps.sum(axis=1, keepdims=True)
     return DraftControlProblem(
-        name=f"random S={states} R={len(values)} L={min_draft}..{max_draft} seed={seed}",
         vocabulary_size=50272,
         draft_seconds_per_token=5e-3,
         verify_seconds=32e-3,

@@ -54,7 +54,6 @@ def mixed(
     max_draft = integer("max_draft", max_draft, 1, 1000)
     classes = ((share, easy), (round(1.0 - share, 6), hard))
     return DraftStoppingProblem(
-        name=f"mixed {easy:g}/{hard:g} signal {signal:g} L={max_draft}",
         max_draft_tokens=max_draft,
         draft_seconds_per_token=number("draft_seconds_per_token", draft_seconds_per_token, 0),
         round_seconds=positive("round_seconds", round_seconds),

@@ -57,7 +57,6 @@ def paper_2(
         return as_probabilities(np.array([1.0 - accepted, accepted]))
 
     return DraftStoppingProblem(
-        name=f"paper-2 a={rate:g} L={max_draft}",
         max_draft_tokens=max_draft,
         draft_seconds_per_token=number("draft_seconds_per_token", draft_seconds_per_token, 0),
         round_seconds=positive("round_seconds", round_seconds),

@@ -56,7 +56,6 @@ def random(
     )
     seconds = 0.15
     return DraftStoppingProblem(
-        name=f"random C={classes} B={bins} L={max_draft} seed={seed}",
         max_draft_tokens=max_draft,
         draft_seconds_per_token=round(seconds * rng.uniform(0.02 * most_cost, most_cost), 6),
         round_seconds=seconds,

@@ -35,9 +35,6 @@ def fair_goodput(known: Deployment, seed: int = 0) -> Proposal:
     path = known.passes.path
     draft = known.passes.times["draft"]
     verify = known.passes.times["verify"]
-    token = float(
-        draft.seconds(np.ones(1), np.ones(1), np.array([known.context(draft)])).reshape(-1)[0]
-    )
     drafts = max(1, base.budget_tokens)
     new = np.array([1.0, 1.0 + drafts / clients])
     where = np.full(1, float(clients)), new, np.array([known.context(verify)])
@@ -45,7 +42,10 @@ def fair_goodput(known: Deployment, seed: int = 0) -> Proposal:
     beyond = "" if np.all(verify.covers(*where)) else ", beyond the measured range"
     source = f"{path}: batches of {clients}{beyond}"
     given: dict[str, tuple[Any, str]] = {
-        "draft_seconds_per_token": ([token] * clients, f"{path}: a draft pass of one token"),
+        "draft_seconds_per_token": (
+            [known.seconds_per_token(draft)] * clients,
+            f"{path}: a draft pass of one token",
+        ),
         "verify_overhead_seconds": (first, source),
         "verify_seconds_per_token": ((last - first) / drafts, source),
     }

@@ -53,7 +53,6 @@ def extreme_fairness(
     acceptance = rng.permutation(acceptance_rates(rates, clients))
     weights = np.exp(np.log(positive("weight_spread", weight_spread)) * rng.uniform(size=clients))
     return FairGoodputProblem(
-        name=f"extreme-fairness N={clients} C={budget} {rates} g={fairness:g} seed={seed}",
         acceptance_rates=acceptance,
         budget_tokens=integer("budget", budget, 0, MAX_TOKENS),
         weights=weights,
@@ -101,10 +100,6 @@ def minimum_rates(
     base = expected_tokens(acceptance, low)
     above = expected_tokens(acceptance, low + 1.0)
     return FairGoodputProblem(
-        name=(
-            f"minimum-rates N={clients} C={budget} {rates} tightness={tightness:g} g={fairness:g}"
-            f" seed={seed}"
-        ),
         acceptance_rates=acceptance,
         budget_tokens=budget,
         fairness=fairness,
@@ -146,7 +141,6 @@ def per_second(
     fairness = number("fairness", fairness, 0)
     rng = random_generator(seed)
     return FairGoodputProblem(
-        name=f"per-second N={clients} C={budget} {rates} g={fairness:g} seed={seed}",
         acceptance_rates=rng.permutation(acceptance_rates(rates, clients)),
         budget_tokens=integer("budget", budget, 0, MAX_TOKENS),
         fairness=fairness,

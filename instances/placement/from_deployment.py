@@ -10,19 +10,16 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from specopt.instances.deployment.deployment import DRAFTS, Deployment
 from specopt.instances.deployment.pieces import pieces_of
 from specopt.instances.deployment.proposal import Proposal
 from specopt.instances.family import labelled
 from specopt.instances.placement import FAMILIES
-from specopt.instances.placement.one_unit import MeasuredPieces, Seconds, best_length, places_of
+from specopt.instances.placement.one_unit import MeasuredPieces, best_length, places_of
 from specopt.instances.placement.parts import spread
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats
 from specopt.models.named import NamedPasses, NamedTrips
-from specopt.models.pass_time import PassTime, Which
+from specopt.models.pass_time import Which
 from specopt.models.pass_time.pieces import PassPieces
 from specopt.models.placement.problem import DraftPool, PlacementProblem
 from specopt.models.position_acceptance import PositionAcceptance
@@ -84,17 +81,13 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
             " machines must keep"
         )
     given, assumed = _clients(known, base)
-    clients = given.get("classes.clients", (base.classes[0].clients, ""))[0]
-    units = 1 if tpot is None else clients
-    least = "fewest units" if tpot and not price else None
+    clients = fleet.clients or base.classes[0].clients
     given |= {
         "verifiers.units": (
-            units,
-            "one unit, without --tpot" if tpot is None else "as many as necessary",
+            (1, "one unit, without --tpot") if tpot is None else (clients, "as many as necessary")
         ),
         "verifiers.price_per_second": (
-            price[0] if price else 1.0 if tpot else None,
-            least or "--price",
+            (1.0, "fewest units") if tpot and not price else (price and price[0], "--price")
         ),
         "verifiers.idle_watts": (watts[0] if watts else None, "--power"),
         "verifiers.busy_watts": (watts[1] if watts else None, "--power"),
@@ -135,7 +128,7 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
     if price and len(price) > 1:
         pool = DraftPool(name=SERVERS, units=1, memory_bytes=1.0, round_trip_seconds=NamedTrips({}))
         base = dataclasses.replace(base, draft_pools=(pool,))
-        _servers(given, assumed, known, units, memory)
+        _servers(given, assumed, known, memory)
     unused = (
         []
         if known.trace is None
@@ -147,8 +140,7 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
     (of,) = judge.classes
     given |= lines(known, {1, *new_tokens}, of.context_tokens)
     if price and len(price) > 1:
-        beside = given["drafters.beside"][0][verify.name]
-        assumed["drafters.server"] = {SERVERS: beside}, assumed["drafters.server"][1]
+        _servers(given, assumed, known, memory)
     return Proposal.of(base, family, given, MEASURE, unused, assumed)
 
 
@@ -229,11 +221,7 @@ def lines(
 
 
 def as_measured(known: Deployment, proposal: Proposal, which: Which = "fitted") -> PlacementProblem:
-    """Return the problem for the judge, with measured passes or one of their confidence limits.
-
-    Beyond the measured range, the duration of a pass is the maximum of the value from the table and
-    the value from the lines, or the minimum of both for the lower limit.
-    """
+    """Return the problem for the judge, with measured passes or one of their confidence limits."""
     problem = proposal.problem
     assert isinstance(problem, PlacementProblem)
     limits = {
@@ -248,7 +236,7 @@ def as_measured(known: Deployment, proposal: Proposal, which: Which = "fitted") 
     def tabled(field: str, name: str, lines: PassPieces) -> PassPieces:
         if _is_set(proposal, field):
             return lines
-        return MeasuredPieces(lines.rows, _seconds(known.passes.times[name], lines.rows, which))
+        return MeasuredPieces(lines.rows, known.passes.times[name], which)
 
     own: dict[str, Any] = {}
     for name, machines in (("beside", drafter.beside), ("server", drafter.server)):
@@ -267,23 +255,6 @@ def _is_set(proposal: Proposal, name: str) -> bool:
     return "--set" in (proposal.sources.get(name), proposal.sources.get(name.partition(".")[0]))
 
 
-def _seconds(times: PassTime, rows: Floats, which: Which) -> Seconds:
-    """Return a function that computes pass times from sequences, new tokens and cached tokens.
-
-    Tokens are counted per sequence.
-    """
-
-    def seconds(batch: Floats, new: float, cached: float) -> Floats:
-        at = batch, np.full(len(batch), new), np.full(len(batch), cached)
-        found = times.seconds(*at, which)
-        work = np.column_stack([np.ones(len(batch)), batch, batch * new, batch * cached])
-        lines = (work @ rows.T).max(axis=1)
-        beyond = np.minimum(found, lines) if which == "lower" else np.maximum(found, lines)
-        return np.where(times.covers(*at), found, beyond)
-
-    return seconds
-
-
 def measured(
     known: Deployment, most: int, which: Which = "fitted"
 ) -> dict[str, tuple[Any, str, bool]]:
@@ -297,14 +268,13 @@ def measured(
     device = known.fleet.device
     found: dict[str, tuple[Any, str, bool]] = {}
     times = known.passes.times["draft"] if device is None else device.times["draft"]
-    one = np.ones(1), np.ones(1), np.array([known.context(times)])
     source = (
         f"{path}: as fast as next to the verifier"
         if device is None
         else f"{device.path}: a pass of one token"
     )
-    seconds = float(np.reshape(times.seconds(*one, which), -1)[0])
-    found["classes.device_seconds_per_token"] = {draft: seconds}, source, device is not None
+    seconds = {draft: known.seconds_per_token(times, which)}
+    found["classes.device_seconds_per_token"] = seconds, source, device is not None
     rate: Any = 0.8
     if isinstance(known.acceptance, PositionAcceptance):
         of = {
@@ -322,7 +292,7 @@ def measured(
 
 
 def _servers(
-    given: dict[str, Any], assumed: dict[str, Any], known: Deployment, units: int, memory: float
+    given: dict[str, Any], assumed: dict[str, Any], known: Deployment, memory: float
 ) -> None:
     """Add drafting servers that many clients share."""
     price = known.fleet.price_per_second or ()
@@ -330,7 +300,7 @@ def _servers(
     own = given["drafters.beside"][0][known.verify.name]
     like = "as a machine that verifies"
     given |= {
-        "draft_pools.units": (units, "as many as necessary"),
+        "draft_pools.units": given["verifiers.units"],
         "draft_pools.price_per_second": (price[1], "--price"),
     }
     assumed |= {

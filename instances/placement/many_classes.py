@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from specopt.instances.placement.parts import clients, drafter, rounded, verifier
 from specopt.models.arguments import integer, number, random_generator
-from specopt.models.placement.problem import Objective, PlacementProblem
+from specopt.models.placement.problem import PlacementProblem
 
 
 def many_classes(
@@ -50,7 +50,6 @@ def many_classes(
     each, more = divmod(integer("units", units, verifiers), verifiers)
     people, rest = divmod(integer("number_of_clients", number_of_clients, classes), classes)
     names = [f"verifier {v}" for v in range(verifiers)]
-    goal: Objective = objective  # type: ignore[assignment]  # the problem checks it
     machines = tuple(
         verifier(
             name,
@@ -94,12 +93,11 @@ def many_classes(
             )
         )
     return PlacementProblem(
-        name=f"many classes C={number_of_clients} units={units} seed={seed}",
         verifiers=machines,
         drafters=models,
         classes=tuple(of),
         max_draft_tokens=integer("max_draft", max_draft, 1, 1000),
-        objective=goal,
+        objective=objective,  # type: ignore[arg-type]  # the problem checks it
     )
 
 

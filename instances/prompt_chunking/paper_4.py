@@ -57,9 +57,6 @@ def paper_4(
     )
     message_milliseconds = number("message_milliseconds", message_milliseconds, 0)
     return PromptChunkingProblem(
-        name=(
-            f"paper-4 N={prompt_tokens} up={uplink_megabytes_per_second:g} MB/s P={pipeline_length}"
-        ),
         prompt_tokens=prompt_tokens,
         bytes_per_token=HIDDEN_BYTES[model],
         uplink_bytes_per_second=uplink_megabytes_per_second * 1e6,

@@ -64,7 +64,6 @@ def random(
     )
     bytes_per_token = float(rng.choice((8192.0, 10240.0)))
     return PromptChunkingProblem(
-        name=f"random N={prompt_tokens} P={stages} seed={seed}",
         prompt_tokens=prompt_tokens,
         bytes_per_token=bytes_per_token,
         uplink_bytes_per_second=up,

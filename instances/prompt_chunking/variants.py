@@ -38,7 +38,6 @@ def single_stage(
     delay = problem.cloud_delay
     return dataclasses.replace(
         problem,
-        name=f"single-stage N={prompt_tokens} x{cloud_slowness:g} {wait} seed={seed}",
         cloud_delay=dataclasses.replace(delay, seconds=delay.seconds * cloud_slowness),
     )
 
@@ -67,7 +66,6 @@ def slow_link(
     up = problem.uplink_bytes_per_second / positive("slowness", slowness)
     return dataclasses.replace(
         problem,
-        name=f"slow-link N={prompt_tokens} slowness={slowness:g} {download} seed={seed}",
         uplink_bytes_per_second=up,
         downlink_bytes_per_second=1.1 * up,
     )
@@ -93,7 +91,6 @@ def slow_message(
     message_milliseconds = number("message_milliseconds", message_milliseconds, 0)
     return dataclasses.replace(
         random(prompt_tokens=prompt_tokens, seed=seed),
-        name=f"slow-message N={prompt_tokens} {message_milliseconds:g} ms seed={seed}",
         message_overhead_seconds=1e-3 * message_milliseconds,
     )
 
@@ -129,7 +126,6 @@ def steep_cloud(
     tokens = np.concatenate(([0.0], np.column_stack((edges, edges + 1.0)).ravel()))
     return dataclasses.replace(
         problem,
-        name=f"steep-cloud N={prompt_tokens} every {step_tokens} tokens seed={seed}",
         cloud_delay=CloudDelay(
             tokens=tokens, seconds=np.concatenate((np.repeat(levels[:-1], 2), levels[-1:]))
         ),

@@ -89,7 +89,6 @@ def paper_1(
     gain = PATH_LOSS_AT_1_M * rng.exponential(size=tasks) / distance**2
     draft, verify = PAIRS[pair]
     return ServingLatencyProblem(
-        name=f"paper-1 {pair} K={tasks} I<={max_input} O<={max_output} alpha={alpha:g} seed={seed}",
         input_tokens=inputs,
         output_tokens=outputs,
         snr=TRANSMIT_POWER_W * gain / NOISE_POWER_W,

@@ -46,7 +46,6 @@ def bursty(
     )
     return dataclasses.replace(
         problem,
-        name=f"bursty n={requests} bursts={bursts} every {spacing_seconds:g} s seed={seed}",
         deadline_seconds=burst.astype(np.float64) * spacing_seconds,
     )
 
@@ -88,7 +87,6 @@ def correlated(
     due = estimator.overhead_seconds + positive("time_share", time_share) * float(seconds.sum())
     return dataclasses.replace(
         problem,
-        name=f"correlated n={requests} offset={offset:g} seed={seed}",
         expected_tokens=100.0 * (seconds + offset * mean),
         memory_bytes=positive("memory_share", memory_share)
         * float(problem.request_memory_bytes.sum()),
@@ -128,7 +126,6 @@ def density_trap(
         tokens *= 2
     long_seconds = float(estimator.weights(np.array([tokens]), np.array([0]))[0])
     return VerificationBatchProblem(
-        name=f"density-trap n={requests} ratio={ratio:g} seed={seed}",
         now_seconds=0.0,
         memory_bytes=AMPLE_BYTES,
         expected_tokens=np.append(1.01 * seconds, long_seconds) * 100.0,
@@ -162,7 +159,6 @@ def hopeless_urgent(
     late = np.arange(requests) < integer("hopeless", hopeless, 0, MAX_TOKENS)
     return dataclasses.replace(
         problem,
-        name=f"hopeless-urgent n={requests} hopeless={hopeless} seed={seed}",
         deadline_seconds=np.where(
             late, -1e-3 * (1.0 + np.arange(requests)), problem.deadline_seconds
         ),
