@@ -6,7 +6,6 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Self
 
 from specopt.instances.family import Family
@@ -39,7 +38,7 @@ class Value:
     assumed: bool = False
 
 
-Given = Mapping[str, tuple[Any, str]]
+Given = dict[str, tuple[Any, str]]
 """Known fields of a problem, with their JSON-like values and sources."""
 
 
@@ -80,7 +79,7 @@ class Proposal:
         given: Given,
         measure: Mapping[str, str],
         unused: Sequence[str] = (),
-        assumed: Given = MappingProxyType({}),
+        assumed: Given | None = None,
     ) -> Self:
         """Return the problem of a family with the known fields and the assumed values filled in.
 
@@ -90,7 +89,8 @@ class Proposal:
             If the problem rejects a value. The message contains the source of the value.
         """
         data = base.to_dict()
-        for path, (value, _) in {**assumed, **given}.items():
+        assumed = assumed or {}
+        for path, (value, _) in (assumed | given).items():
             name, _, inner = path.partition(".")
             for place in data[name] if inner else [data]:
                 place[inner or name] = value

@@ -33,7 +33,6 @@ def capped(
     most
         Draft limit of the clients with the lowest acceptance rates.
     """
-    share = number("share", share, 0.0, 100.0)
     rates = random_generator(seed).uniform(
         0.1, 0.95, size=integer("clients", clients, 1, MAX_TOKENS)
     )
@@ -43,7 +42,7 @@ def capped(
     return DraftAllocationProblem(
         acceptance_rates=rates,
         weights=np.ones(clients),
-        budget_tokens=int(share * int(caps.sum())),
+        budget_tokens=int(number("share", share, 0.0, 100.0) * int(caps.sum())),
         max_draft_tokens=caps,
     )
 

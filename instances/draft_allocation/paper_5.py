@@ -38,9 +38,8 @@ def paper_5(
         Not used; the instance is deterministic.
     """
     clients = one_of("clients", clients, BUDGETS)
-    rates = one_of("rates", rates, RATES)
     budget = one_of("budget", budget, BUDGETS[clients])
-    acceptance = np.linspace(*RATES[rates], clients)
+    acceptance = np.linspace(*RATES[one_of("rates", rates, RATES)], clients)
     share = budget // clients
     return DraftAllocationProblem(
         acceptance_rates=acceptance,

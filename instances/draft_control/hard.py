@@ -56,8 +56,10 @@ def alternating(
     seed
         Not used; the instance is deterministic.
     """
-    slow_bits_per_second = positive("slow_bits_per_second", slow_bits_per_second)
-    fast_bits_per_second = positive("fast_bits_per_second", fast_bits_per_second)
+    rates = (
+        positive("slow_bits_per_second", slow_bits_per_second),
+        positive("fast_bits_per_second", fast_bits_per_second),
+    )
     return DraftControlProblem(
         vocabulary_size=vocabulary_size,
         draft_seconds_per_token=draft_seconds_per_token,
@@ -66,7 +68,7 @@ def alternating(
         resolutions=np.array([resolution]),
         states=tuple(
             ChannelState(uplink_bits_per_second=rate, acceptance_rates=np.array([acceptance_rate]))
-            for rate in (slow_bits_per_second, fast_bits_per_second)
+            for rate in rates
         ),
         transition=TransitionMatrix(np.array([[0.0, 1.0], [1.0, 0.0]])),
     )

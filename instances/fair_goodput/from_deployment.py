@@ -5,12 +5,10 @@ The clients are identical. Each client drafts on its own device, and all share t
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from specopt.instances.deployment.deployment import Deployment
-from specopt.instances.deployment.proposal import Proposal
+from specopt.instances.deployment.proposal import Given, Proposal
 from specopt.instances.fair_goodput import FAMILIES
 from specopt.instances.family import labelled
 from specopt.models.fair_goodput.problem import FairGoodputProblem
@@ -41,7 +39,7 @@ def fair_goodput(known: Deployment, seed: int = 0) -> Proposal:
     first, last = np.broadcast_to(verify.seconds(*where), new.shape).tolist()
     beyond = "" if np.all(verify.covers(*where)) else ", beyond the measured range"
     source = f"{path}: batches of {clients}{beyond}"
-    given: dict[str, tuple[Any, str]] = {
+    given: Given = {
         "draft_seconds_per_token": (
             [known.seconds_per_token(draft)] * clients,
             f"{path}: a draft pass of one token",

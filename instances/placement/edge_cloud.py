@@ -48,11 +48,9 @@ def edge_cloud(
         Not used; the instance is deterministic.
     """
     total = integer("number_of_clients", number_of_clients, 6)
-    far = number("far", far, 0, 60)
-    near = number("near", near, 0, 60)
     names = ["cloud", "edge"]
     pool = "drafting" if integer("pool_units", pool_units, 0) else None
-    trips = {"cloud": far, "edge": near}
+    trips = {"cloud": number("far", far, 0, 60), "edge": number("near", near, 0, 60)}
     rate = 0.0 if objective in ("goodput", "fair") else 10.0
     phones, laptops = total // 2, total // 3
     rates = {"small": 0.65, "heads": 0.75}

@@ -12,7 +12,7 @@ from typing import Any
 
 from specopt.instances.deployment.deployment import DRAFTS, Deployment
 from specopt.instances.deployment.pieces import pieces_of
-from specopt.instances.deployment.proposal import Proposal
+from specopt.instances.deployment.proposal import Given, Proposal
 from specopt.instances.family import labelled
 from specopt.instances.placement import FAMILIES
 from specopt.instances.placement.one_unit import MeasuredPieces, best_length, places_of
@@ -81,16 +81,17 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
             " machines must keep"
         )
     given, assumed = _clients(known, base)
-    clients = fleet.clients or base.classes[0].clients
     given |= {
         "verifiers.units": (
-            (1, "one unit, without --tpot") if tpot is None else (clients, "as many as necessary")
+            (1, "one unit, without --tpot")
+            if tpot is None
+            else (fleet.clients or base.classes[0].clients, "as many as necessary")
         ),
         "verifiers.price_per_second": (
             (1.0, "fewest units") if tpot and not price else (price and price[0], "--price")
         ),
-        "verifiers.idle_watts": (watts[0] if watts else None, "--power"),
-        "verifiers.busy_watts": (watts[1] if watts else None, "--power"),
+        "verifiers.idle_watts": (watts and watts[0], "--power"),
+        "verifiers.busy_watts": (watts and watts[1], "--power"),
         "bits_per_draft_token": (
             float(math.ceil(math.log2(draft.exact.vocabulary))),
             "number of a token, of --draft",
@@ -153,12 +154,11 @@ def _objective(known: Deployment) -> tuple[str, str]:
     return "cost", "--price" if fleet.price_per_second else "fewest units, as there are no prices"
 
 
-def _clients(known: Deployment, base: PlacementProblem) -> tuple[dict[str, Any], dict[str, Any]]:
+def _clients(known: Deployment, base: PlacementProblem) -> tuple[Given, Given]:
     """Return the given and the assumed values of the clients."""
     fleet = known.fleet
     link = known.link
     trace = known.trace
-    own = base.classes[0]
     context = int(known.context(known.passes.times["verify"]))
     trip = {
         known.verify.name: (
@@ -167,7 +167,7 @@ def _clients(known: Deployment, base: PlacementProblem) -> tuple[dict[str, Any],
             ).tolist()
         )
     }
-    assumed: dict[str, Any] = {
+    assumed: Given = {
         "classes.context_tokens": (context, "middle of the measured range"),
         "classes.max_context_tokens": (2 * context, "twice the typical"),
         "classes.round_trip_seconds": (trip, "mean 30 ms, with a spread"),
@@ -176,9 +176,12 @@ def _clients(known: Deployment, base: PlacementProblem) -> tuple[dict[str, Any],
         "drafters.kind": (None, "sequential: a pass for every draft token"),
         "overlap": (None, "true: devices may draft ahead while the verifier works"),
         "classes.min_tokens_per_second": (None, "none"),
-        "classes.device_watts": (own.device_watts if fleet.watts else None, "a phone's"),
+        "classes.device_watts": (
+            base.classes[0].device_watts if fleet.watts else None,
+            "a phone's",
+        ),
     }
-    given: dict[str, Any] = {"classes.name": (CLIENTS, "identical")}
+    given: Given = {"classes.name": (CLIENTS, "identical")}
     if fleet.clients is not None:
         given["classes.clients"] = fleet.clients, "--clients"
     if fleet.seconds_per_token is not None:
@@ -202,9 +205,7 @@ def _clients(known: Deployment, base: PlacementProblem) -> tuple[dict[str, Any],
     return given, assumed
 
 
-def lines(
-    known: Deployment, new_tokens: Iterable[int], context: float | None = None
-) -> dict[str, tuple[Any, str]]:
+def lines(known: Deployment, new_tokens: Iterable[int], context: float | None = None) -> Given:
     """Return the passes of both models as lines, the linear functions of `deployment.pieces`.
 
     The lines are fitted to passes with the given numbers of new tokens and the given context. If
@@ -264,17 +265,8 @@ def measured(
     combined with the upper limit of acceptance, because both describe the best case.
     """
     draft = known.draft.name
-    path = known.passes.path
     device = known.fleet.device
-    found: dict[str, tuple[Any, str, bool]] = {}
-    times = known.passes.times["draft"] if device is None else device.times["draft"]
-    source = (
-        f"{path}: as fast as next to the verifier"
-        if device is None
-        else f"{device.path}: a pass of one token"
-    )
-    seconds = {draft: known.seconds_per_token(times, which)}
-    found["classes.device_seconds_per_token"] = seconds, source, device is not None
+    times = (device or known.passes).times["draft"]
     rate: Any = 0.8
     if isinstance(known.acceptance, PositionAcceptance):
         of = {
@@ -286,17 +278,25 @@ def measured(
         rate = rates[0] if len(rates) == 1 else rates + rates[-1:] * (most - len(rates))
     elif known.acceptance is not None:
         rate = known.rate
-    source = "0.8 at every position (paper 1)" if known.acceptance is None else "--acceptance"
-    found["classes.acceptance"] = {draft: rate}, source, known.acceptance is not None
-    return found
+    return {
+        "classes.device_seconds_per_token": (
+            {draft: known.seconds_per_token(times, which)},
+            f"{known.passes.path}: as fast as next to the verifier"
+            if device is None
+            else f"{device.path}: a pass of one token",
+            device is not None,
+        ),
+        "classes.acceptance": (
+            {draft: rate},
+            "0.8 at every position (paper 1)" if known.acceptance is None else "--acceptance",
+            known.acceptance is not None,
+        ),
+    }
 
 
-def _servers(
-    given: dict[str, Any], assumed: dict[str, Any], known: Deployment, memory: float
-) -> None:
+def _servers(given: Given, assumed: Given, known: Deployment, memory: float) -> None:
     """Add drafting servers that many clients share."""
     price = known.fleet.price_per_second or ()
-    watts = known.fleet.watts
     own = given["drafters.beside"][0][known.verify.name]
     like = "as a machine that verifies"
     given |= {
@@ -305,7 +305,7 @@ def _servers(
     }
     assumed |= {
         "draft_pools.memory_bytes": (memory, like),
-        "draft_pools.busy_watts": (watts[1] if watts else None, like),
+        "draft_pools.busy_watts": (given["verifiers.busy_watts"][0], like),
         "draft_pools.round_trip_seconds": (
             {known.verify.name: SERVER_TRIP},
             f"{1e3 * SERVER_TRIP:g} ms",

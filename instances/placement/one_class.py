@@ -41,10 +41,10 @@ def one_class(
         at most 10 %. With seed 0, nothing is changed.
     """
     rng = random_generator(seed)
-    factors = 1.0 + 0.1 * (2.0 * rng.random(3) - 1.0) if seed else [1.0, 1.0, 1.0]
-    trip = float(number("round_trip", round_trip, 0, 60) * factors[0])
-    rate = min(1.0, float(number("acceptance", acceptance, 0, 1) * factors[1]))
-    device = float(number("device_seconds", device_seconds, 0, 60) * factors[2])
+    factors = (1.0 + 0.1 * (2.0 * rng.random(3) - 1.0)).tolist() if seed else [1.0] * 3
+    trip = number("round_trip", round_trip, 0, 60) * factors[0]
+    rate = min(1.0, number("acceptance", acceptance, 0, 1) * factors[1])
+    device = number("device_seconds", device_seconds, 0, 60) * factors[2]
     min_rate = 0.0 if objective in ("goodput", "fair") else 20.0
     return PlacementProblem(
         verifiers=(verifier("verifier", integer("units", units, 1), price=1.0),),

@@ -34,11 +34,11 @@ def single_stage(
         Rule for waiting in the cloud, as in the problem.
     """
     problem = random(prompt_tokens=prompt_tokens, pipeline_length=1, wait=wait, seed=seed)
-    cloud_slowness = positive("cloud_slowness", cloud_slowness)
     delay = problem.cloud_delay
+    seconds = delay.seconds * positive("cloud_slowness", cloud_slowness)
     return dataclasses.replace(
         problem,
-        cloud_delay=dataclasses.replace(delay, seconds=delay.seconds * cloud_slowness),
+        cloud_delay=dataclasses.replace(delay, seconds=seconds),
     )
 
 
@@ -88,10 +88,9 @@ def slow_message(
     message_milliseconds
         Overhead of each uploaded chunk, in addition to the upload of its bytes.
     """
-    message_milliseconds = number("message_milliseconds", message_milliseconds, 0)
     return dataclasses.replace(
         random(prompt_tokens=prompt_tokens, seed=seed),
-        message_overhead_seconds=1e-3 * message_milliseconds,
+        message_overhead_seconds=1e-3 * number("message_milliseconds", message_milliseconds, 0),
     )
 
 

@@ -154,12 +154,9 @@ def slow_link(
         Largest output length O_max.
     """
     bandwidth = positive("bandwidth", bandwidth)
-    loss_decibels = number("loss_decibels", loss_decibels, 0.0, 200.0)
+    loss = number("loss_decibels", loss_decibels, 0.0, 200.0)
     problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, bandwidth=bandwidth, seed=seed)
-    return dataclasses.replace(
-        problem,
-        snr=problem.snr * 10.0 ** (-loss_decibels / 10.0),
-    )
+    return dataclasses.replace(problem, snr=problem.snr * 10.0 ** (-loss / 10.0))
 
 
 def stage_ratio(

@@ -119,9 +119,8 @@ def memory_bound(
     memory_share
         Ratio of the free memory to the memory of all pending requests.
     """
-    memory_share = number("memory_share", memory_share, 0)
     problem = _pending(requests, coefficients, seed, cold_share=0.3)
-    memory = memory_share * float(problem.request_memory_bytes.sum())
+    memory = number("memory_share", memory_share, 0) * float(problem.request_memory_bytes.sum())
     return dataclasses.replace(problem, memory_bytes=memory)
 
 
@@ -186,15 +185,13 @@ def _pending(
     longest_seconds: float | None = None,
 ) -> VerificationBatchProblem:
     requests = integer("requests", requests, 0, MAX_TOKENS)
-    cold_share = number("cold_share", cold_share, 0, 1)
-    coefficients = one_of("coefficients", coefficients, COEFFICIENTS)
     rng = random_generator(seed)
     drafted = _drafted(rng, requests)
     acceptance = rng.uniform(0.55, 0.85, size=requests)
     context = np.clip(np.exp(rng.normal(np.log(400.0), 0.7, size=requests)), 16, 8192).astype(
         np.int64
     )
-    cold = rng.uniform(size=requests) < cold_share
+    cold = rng.uniform(size=requests) < number("cold_share", cold_share, 0, 1)
     speed = rng.choice(CLASS_SPEEDS, size=requests)
     left = rng.uniform(size=requests)
     tokens = expected_tokens(acceptance, drafted)
@@ -206,5 +203,5 @@ def _pending(
         cached_tokens=np.where(cold, 0, context),
         request_memory_bytes=((context + drafted + 1) * KV_BYTES_PER_TOKEN).astype(np.float64),
         deadline_seconds=left * (tokens / speed if longest_seconds is None else longest_seconds),
-        estimator=COEFFICIENTS[coefficients],
+        estimator=COEFFICIENTS[one_of("coefficients", coefficients, COEFFICIENTS)],
     )
