@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from specopt.models.errors import InvalidInput
@@ -79,7 +79,8 @@ class Family:
         found = self.build(**parameters)
         if isinstance(found, Problem) and found.name is None:
             words = (f"{name}={value}" for name, value in (known | parameters).items())
-            return replace(found, name=" ".join((self.label, *words)))
+            # set in place, because the problem is new and a copy would be checked again
+            object.__setattr__(found, "name", " ".join((self.label, *words)))
         return found
 
 
