@@ -60,6 +60,9 @@ class Family:
     def generate(self, *, seed: int = 0, **parameters: Any) -> Any:
         """Return a problem or workload that depends only on the parameters and the seed.
 
+        If `build` does not name the problem, its name consists of the family's label and all
+        parameters.
+
         Raises
         ------
         InvalidInput
@@ -71,7 +74,14 @@ class Family:
                 raise InvalidInput(
                     f"{name}: {self.name} has no such parameter; it has {', '.join(known)}"
                 )
-        return self.build(**({"seed": seed} if "seed" in known else {}), **parameters)
+        if "seed" in known:
+            parameters["seed"] = seed
+        found = self.build(**parameters)
+        if isinstance(found, Problem) and found.name is None:
+            words = (f"{name}={value}" for name, value in (known | parameters).items())
+            # set in place, because the problem is new and a copy would be checked again
+            object.__setattr__(found, "name", " ".join((self.label, *words)))
+        return found
 
 
 def families(problem: type[Problem], *builds: Callable[..., Any]) -> tuple[Family, ...]:

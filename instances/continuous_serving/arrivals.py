@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
-from specopt.instances.serving_latency.paper_1 import paper_1
+from specopt.instances.continuous_serving.paper_1 import paper_1
 from specopt.models.arguments import positive
 from specopt.models.continuous_serving.problem import ContinuousServingProblem
 
@@ -56,15 +58,10 @@ def arrivals(
         bandwidth=bandwidth,
         seed=seed,
     )
-    return ContinuousServingProblem(
-        **problem.shared_fields()
-        | {
-            "name": (
-                f"arrivals {pair} K={tasks} {requests_per_second:g}/s alpha={alpha:g} seed={seed}"
-            ),
-            "output_lengths": "known",
-            "mechanism": "any",
-        },
+    return dataclasses.replace(
+        problem,
+        output_lengths="known",
+        mechanism="any",
         arrival_seconds=np.cumsum(
             np.random.default_rng((seed, 1)).exponential(1.0 / rate, size=tasks)
         ),

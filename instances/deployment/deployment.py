@@ -16,7 +16,7 @@ from specopt.instances.traces.trace import Trace
 from specopt.models.acceptance import rate_that_yields
 from specopt.models.acceptance_lengths import Acceptance
 from specopt.models.errors import InvalidInput
-from specopt.models.pass_time import PassTime
+from specopt.models.pass_time import PassTime, Which
 
 DRAFTS = 8
 """Draft length at which a constant rate must match the acceptance by position.
@@ -127,3 +127,8 @@ class Deployment:
             return measured[len(measured) // 2] if measured else 0.0
         mean = float(np.mean(self.trace.input_tokens + 0.5 * self.trace.output_tokens))
         return round(float(np.clip(mean, measured[0], measured[-1]))) if measured else round(mean)
+
+    def seconds_per_token(self, passes: PassTime, which: Which = "fitted") -> float:
+        """Return the duration of a pass of one token with a typical context, in seconds."""
+        seconds = passes.seconds(np.ones(1), np.ones(1), np.array([self.context(passes)]), which)
+        return float(np.reshape(seconds, -1)[0])

@@ -8,7 +8,6 @@ contains two models, the slower model is taken as the verify model.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from specopt.instances.reading.fields import CsvFile
 from specopt.instances.reading.lines import Lines, open_lines
@@ -55,8 +54,13 @@ def columns_by_model(path: StrPath, roles: Iterable[str]) -> dict[str, TableColu
             f"{path}: expected prompts (n_gen 0) of one model each for {' and '.join(wanted)}, got"
             f" those of {', '.join(names) or 'none'}"
         )
-    columns = TableColumns(x=(TOKENS,), y=(SECONDS,), y_unit="ns", cached="n_depth")
     return {
-        role: replace(columns, where={MODEL: name, ANSWERS: "0"})
+        role: TableColumns(
+            x=(TOKENS,),
+            y=(SECONDS,),
+            y_unit="ns",
+            cached="n_depth",
+            where={MODEL: name, ANSWERS: "0"},
+        )
         for role, name in zip(wanted, names, strict=True)
     }

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,19 +15,12 @@ from specopt.instances.runtimes.measured import MeasuredRuntime
 from specopt.instances.runtimes.table import TableColumns, read_runtime_table
 from specopt.instances.runtimes.work import work_of
 from specopt.models.arguments import positive
+from specopt.models.decoder import ExactDecoder
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import describe, dump
 from specopt.models.files import read_json
 from specopt.models.pass_time import PassTime, pass_time
 from specopt.models.reading import StrPath, read_bytes
-
-COLUMNS = {
-    "x": ("new_tokens",),
-    "y": ("seconds_median",),
-    "batch": "batch",
-    "cached": "cached_tokens",
-}
-"""Column names in the tables that `specopt measure` writes."""
 
 READS, COMPUTES = 0.7, 0.5
 """Assumed fractions of the peak bandwidth and of the peak operation rate that passes reach."""
@@ -74,10 +66,11 @@ class Passes:
             )
         for name, config in models.items():
             found = data.get(f"{name}_model", _mapping(data.get(name)).get("model"))
+            decoder = _decoder(config)
             if (
-                isinstance(found, Mapping)
-                and _has_operations(config)
-                and _shape(found) != _shape(dump(config.exact))
+                decoder is not None
+                and isinstance(found, Mapping)
+                and {**found, "name": None} != {**dump(decoder), "name": None}
             ):
                 raise InvalidInput(
                     f"{path}.{name}: expected passes of {config.name}, got those of another model"
@@ -110,7 +103,7 @@ class Passes:
         byte = 1.0 / (READS * gigabytes * 1e9)
         data: dict[str, Any] = {}
         for name, config in models.items():
-            counted = _has_operations(config)
+            counted = _decoder(config) is not None
             per = "seconds_per_flop" if counted else "seconds_per_token"
             slope = flop if counted else flop * config.flops_per_token
             reading = config.weight_bytes * byte
@@ -141,9 +134,10 @@ class Passes:
         """
         if self.data is not None:
             missing = {
-                f"{name}_model": dump(config.exact)
+                f"{name}_model": dump(decoder)
                 for name, config in self.models.items()
-                if _has_operations(config) and "model" not in _mapping(self.data.get(name))
+                if (decoder := _decoder(config)) is not None
+                and "model" not in _mapping(self.data.get(name))
             }
             return {**missing, **self.data}
         return {name: self._fitted(name, form) for name in self.models}
@@ -162,7 +156,7 @@ class Passes:
             name: pass_time(
                 data.get(name),
                 f"{self.path}.{name}",
-                decoder=config.exact if _has_operations(config) else None,
+                decoder=_decoder(config),
                 all_logits=name == "verify",
             )
             for name, config in self.models.items()
@@ -171,25 +165,26 @@ class Passes:
     def _fitted(self, name: str, form: str) -> dict[str, Any]:
         config = self.models[name]
         if (known := columns_by_model(self.path, self.models)) is None:
-            columns = TableColumns(**COLUMNS, where={"model": config.name})  # type: ignore[arg-type]
+            columns = TableColumns(  # as `specopt measure` writes them
+                x=("new_tokens",),
+                y=("seconds_median",),
+                batch="batch",
+                cached="cached_tokens",
+                where={"model": config.name},
+            )
         else:
             columns = known[name]
         table = read_runtime_table(self.path, columns)
         if form == TABLE:
             return MeasuredRuntime.from_table(table).to_dict()
-        decoder = config.exact if _has_operations(config) else None
+        decoder = _decoder(config)
         work = work_of(table, decoder=decoder, all_logits=name == "verify")
         return fit_runtime(table, work, form, decoder=decoder).to_dict()
 
 
-def _has_operations(config: ModelConfig) -> bool:
-    """Return whether a cost model can count the operations of a model."""
-    return config.dense is not None and not config.projected
-
-
-def _shape(model: Mapping[str, Any]) -> str:
-    """Return a cost model as text, without the name of the model."""
-    return json.dumps({key: value for key, value in model.items() if key != "name"}, sort_keys=True)
+def _decoder(config: ModelConfig) -> ExactDecoder | None:
+    """Return the cost model that counts the operations of a model; None if there is none."""
+    return None if config.projected else config.dense
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

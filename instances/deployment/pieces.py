@@ -99,7 +99,7 @@ def _samples(times: PassTime, new: Sequence[float], contexts: Sequence[float]) -
     """Return batch sizes, new tokens and cached tokens within the measured range."""
     axes = np.meshgrid(BATCHES, np.asarray(new, np.float64), contexts, indexing="ij")
     points = np.column_stack([axis.ravel() for axis in axes])
-    inside = np.broadcast_to(times.covers(points[:, 0], points[:, 1], points[:, 2]), len(points))
+    inside = np.broadcast_to(times.covers(*points.T), len(points))
     return points[inside] if inside.any() else points
 
 

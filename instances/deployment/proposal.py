@@ -6,7 +6,6 @@ import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Self
 
 from specopt.instances.family import Family
@@ -39,7 +38,7 @@ class Value:
     assumed: bool = False
 
 
-Given = Mapping[str, tuple[Any, str]]
+Given = dict[str, tuple[Any, str]]
 """Known fields of a problem, with their JSON-like values and sources."""
 
 
@@ -80,7 +79,7 @@ class Proposal:
         given: Given,
         measure: Mapping[str, str],
         unused: Sequence[str] = (),
-        assumed: Given = MappingProxyType({}),
+        assumed: Given | None = None,
     ) -> Self:
         """Return the problem of a family with the known fields and the assumed values filled in.
 
@@ -90,22 +89,22 @@ class Proposal:
             If the problem rejects a value. The message contains the source of the value.
         """
         data = base.to_dict()
-        for path, (value, _) in {**assumed, **given}.items():
+        assumed = assumed or {}
+        for path, (value, _) in (assumed | given).items():
             name, _, inner = path.partition(".")
-            for place, key in [(one, inner) for one in data[name]] if inner else [(data, name)]:
-                place[key] = value
+            for place in data[name] if inner else [data]:
+                place[inner or name] = value
                 if value is None:
-                    del place[key]
+                    del place[inner or name]
+        sources, guesses = (
+            {name: source for name, (_, source) in some.items()} for some in (given, assumed)
+        )
         try:
             problem = type(base).from_dict(data)
         except InvalidInput as error:
             steps = re.sub(r"\[\d+\]", "", str(error).partition(":")[0]).split(".")
-            named = (given.get(".".join(steps[:count])) for count in (2, 1))
-            source = next((one[1] for one in named if one is not None), family.name)
+            source = sources.get(".".join(steps[:2]), sources.get(steps[0], family.name))
             raise InvalidInput(f"{error} (from {source})") from None
-        sources, guesses = (
-            {name: source for name, (_, source) in some.items()} for some in (given, assumed)
-        )
         return cls(
             problem=problem,
             family=family,
@@ -135,13 +134,11 @@ class Proposal:
                 fields |= {f"{name}.{key}": one for key, one in part.items()}
             if not parts and name not in ("format", "kind", "name", "notes"):
                 fields[name] = value
-        listed = {
-            name: self.sources.get(name, self.sources.get(name.partition(".")[0]))
-            for name in fields
-        }
         found = []
         for name in {**fields, **{name: None for name in self.guesses if name not in self.sources}}:
-            source = listed.get(name)
+            source = self.sources.get(name, self.sources.get(name.partition(".")[0]))
+            if name not in fields:
+                source = None
             where = source or self.guesses.get(name, self.family.name)
             found.append(Value(name, _short(fields.get(name, "default")), where, source is None))
         return found

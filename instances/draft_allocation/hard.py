@@ -33,7 +33,6 @@ def capped(
     most
         Draft limit of the clients with the lowest acceptance rates.
     """
-    share = number("share", share, 0.0, 100.0)
     rates = random_generator(seed).uniform(
         0.1, 0.95, size=integer("clients", clients, 1, MAX_TOKENS)
     )
@@ -41,10 +40,9 @@ def capped(
         np.int64
     )
     return DraftAllocationProblem(
-        name=f"capped N={clients} share={share:g} caps<={most} seed={seed}",
         acceptance_rates=rates,
         weights=np.ones(clients),
-        budget_tokens=int(share * int(caps.sum())),
+        budget_tokens=int(number("share", share, 0.0, 100.0) * int(caps.sum())),
         max_draft_tokens=caps,
     )
 
@@ -73,7 +71,6 @@ def one_dominates(
     rates = rng.uniform(0.05, 0.5, size=integer("clients", clients, 1, MAX_TOKENS))
     rates[0] = 1.0 - number("distance", distance, 1e-9, 1.0)
     return DraftAllocationProblem(
-        name=f"one-dominates N={clients} C={budget} 1-a={distance:g} seed={seed}",
         acceptance_rates=rates,
         weights=rng.uniform(0.5, 2.0, size=clients),
         budget_tokens=integer("budget", budget, 0, MAX_TOKENS),
@@ -108,7 +105,6 @@ def ties(
         "groups", groups, 1, MAX_TOKENS
     )
     return DraftAllocationProblem(
-        name=f"ties N={clients} C={budget} a={acceptance:g} groups={groups}",
         acceptance_rates=np.full(clients, rate),
         weights=rate ** -group.astype(np.float64),
         budget_tokens=integer("budget", budget, 0, MAX_TOKENS),

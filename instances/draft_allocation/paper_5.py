@@ -38,12 +38,10 @@ def paper_5(
         Not used; the instance is deterministic.
     """
     clients = one_of("clients", clients, BUDGETS)
-    rates = one_of("rates", rates, RATES)
     budget = one_of("budget", budget, BUDGETS[clients])
-    acceptance = np.linspace(*RATES[rates], clients)
+    acceptance = np.linspace(*RATES[one_of("rates", rates, RATES)], clients)
     share = budget // clients
     return DraftAllocationProblem(
-        name=f"paper-5 N={clients} C={budget} {rates}",
         acceptance_rates=acceptance,
         weights=(1 - acceptance) / (1 - acceptance ** (share + 1)),
         budget_tokens=budget,

@@ -40,17 +40,14 @@ def uniform(
     """
     clients = integer("clients", clients, 1, MAX_TOKENS)
     cap = integer("cap", cap, 0, MAX_TOKENS)
-    budget = integer("budget", budget, 0, MAX_BUDGET)
     min_acceptance = number("min_acceptance", min_acceptance, 0, below=1)
     max_acceptance = number("max_acceptance", max_acceptance, min_acceptance, below=1)
-    weight_spread = number("weight_spread", weight_spread, 1)
     rng = random_generator(seed)
     rates = min_acceptance + (max_acceptance - min_acceptance) * rng.uniform(size=clients)
-    weights = weight_spread ** rng.uniform(size=clients)
+    weights = number("weight_spread", weight_spread, 1) ** rng.uniform(size=clients)
     return DraftAllocationProblem(
-        name=f"uniform N={clients} C={budget} a={min_acceptance:g}..{max_acceptance:g} seed={seed}",
         acceptance_rates=rates,
         weights=weights,
-        budget_tokens=budget,
+        budget_tokens=integer("budget", budget, 0, MAX_BUDGET),
         max_draft_tokens=rng.integers(1, cap, size=clients, endpoint=True) if cap else None,
     )

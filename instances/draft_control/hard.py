@@ -56,13 +56,11 @@ def alternating(
     seed
         Not used; the instance is deterministic.
     """
-    slow_bits_per_second = positive("slow_bits_per_second", slow_bits_per_second)
-    fast_bits_per_second = positive("fast_bits_per_second", fast_bits_per_second)
+    rates = (
+        positive("slow_bits_per_second", slow_bits_per_second),
+        positive("fast_bits_per_second", fast_bits_per_second),
+    )
     return DraftControlProblem(
-        name=(
-            f"alternating {slow_bits_per_second:g} and {fast_bits_per_second:g} bit/s,"
-            f" L={min_draft}..{max_draft}"
-        ),
         vocabulary_size=vocabulary_size,
         draft_seconds_per_token=draft_seconds_per_token,
         verify_seconds=verify_seconds,
@@ -70,7 +68,7 @@ def alternating(
         resolutions=np.array([resolution]),
         states=tuple(
             ChannelState(uplink_bits_per_second=rate, acceptance_rates=np.array([acceptance_rate]))
-            for rate in (slow_bits_per_second, fast_bits_per_second)
+            for rate in rates
         ),
         transition=TransitionMatrix(np.array([[0.0, 1.0], [1.0, 0.0]])),
     )
@@ -111,10 +109,6 @@ def deterministic_cycle(
     resolutions = np.array([30, 100, 300])
     best = rng.uniform(0.5, 0.95, size=count)
     return DraftControlProblem(
-        name=(
-            f"deterministic-cycle S={states} contrast={contrast:g} L={min_draft}..{max_draft}"
-            f" seed={seed}"
-        ),
         vocabulary_size=50272,
         draft_seconds_per_token=2e-3,
         verify_seconds=0.06,
@@ -157,7 +151,6 @@ def near_tie(
     resolutions = np.array([100, 101, 102, 103])
     jumps = 1.0 + rng.uniform(size=(count, count))
     return DraftControlProblem(
-        name=f"near-tie S={states} spread={spread:g} L=1..{max_draft} seed={seed}",
         vocabulary_size=50272,
         draft_seconds_per_token=1e-3,
         verify_seconds=0.1,
@@ -203,6 +196,5 @@ def slow_mixing(*, states: int = 10, leave: float = 1e-4, seed: int = 0) -> Draf
     base = random(states=count, resolutions=3, max_draft=32, seed=seed)
     return dataclasses.replace(
         base,
-        name=f"slow-mixing S={states} leave={leave:g} seed={seed}",
         transition=TransitionMatrix(rows),
     )

@@ -94,7 +94,6 @@ def paper_3(
     confidence = np.full((3, 3), (1.0 - keep_confidence) / 2.0)
     np.fill_diagonal(confidence, keep_confidence)
     return DraftControlProblem(
-        name=f"paper-3 {regime} rate, temperature {temperature:g}",
         notes=(
             "states: slow uplink and a sure, usual, unsure draft model; then the fast uplink and"
             " the same"

@@ -53,16 +53,14 @@ def random(
         Seed of `numpy.random.default_rng`.
     """
     states = integer("states", states, 1, MAX_STATES)
-    resolutions = integer("resolutions", resolutions, 1, FINEST // 10)
     slow_bits_per_second = positive("slow_bits_per_second", slow_bits_per_second)
-    fast_bits_per_second = number(
-        "fast_bits_per_second", fast_bits_per_second, slow_bits_per_second
-    )
+    fastest = number("fast_bits_per_second", fast_bits_per_second, slow_bits_per_second)
     downlink_factor = number("downlink_factor", downlink_factor, 0)
     stay = number("stay", stay, 0, below=1)
     rng = random_generator(seed)
-    spread = math.log(fast_bits_per_second / slow_bits_per_second)
+    spread = math.log(fastest / slow_bits_per_second)
     uplinks = slow_bits_per_second * np.exp(spread * rng.uniform(size=states))
+    resolutions = integer("resolutions", resolutions, 1, FINEST // 10)
     values = np.unique(np.round(np.geomspace(10, FINEST, resolutions)).astype(np.int64))
     best = rng.uniform(0.4, 0.95, size=states)
     losses = rng.uniform(0.3, 1.5, size=states)[:, None] / np.sqrt(
@@ -72,7 +70,6 @@ def random(
     jumps = rng.exponential(size=(states, states))
     jumps /= jumps.sum(axis=1, keepdims=True)
     return DraftControlProblem(
-        name=f"random S={states} R={len(values)} L={min_draft}..{max_draft} seed={seed}",
         vocabulary_size=50272,
         draft_seconds_per_token=5e-3,
         verify_seconds=32e-3,

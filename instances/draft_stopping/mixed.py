@@ -47,19 +47,20 @@ def mixed(
     seed
         Not used; the instance is deterministic.
     """
-    easy = number("easy", easy, 0, 1)
-    hard = number("hard", hard, 0, 1)
     share = round(number("easy_share", easy_share, 0, 1), 6)
-    signal = number("signal", signal, 0, 100)
-    max_draft = integer("max_draft", max_draft, 1, 1000)
-    classes = ((share, easy), (round(1.0 - share, 6), hard))
     return DraftStoppingProblem(
-        name=f"mixed {easy:g}/{hard:g} signal {signal:g} L={max_draft}",
-        max_draft_tokens=max_draft,
+        max_draft_tokens=integer("max_draft", max_draft, 1, 1000),
         draft_seconds_per_token=number("draft_seconds_per_token", draft_seconds_per_token, 0),
         round_seconds=positive("round_seconds", round_seconds),
-        rounds=tuple(RoundClass(probability=part, acceptance_rate=rate) for part, rate in classes),
+        rounds=(
+            RoundClass(probability=share, acceptance_rate=number("easy", easy, 0, 1)),
+            RoundClass(
+                probability=round(1.0 - share, 6), acceptance_rate=number("hard", hard, 0, 1)
+            ),
+        ),
         scores=normal_scores(
-            signal, integer("bins", bins, 1, 1000), number("after", after, -10, 10)
+            number("signal", signal, 0, 100),
+            integer("bins", bins, 1, 1000),
+            number("after", after, -10, 10),
         ),
     )

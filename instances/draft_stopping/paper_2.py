@@ -48,21 +48,20 @@ def paper_2(
         Not used; the instance is deterministic.
     """
     false_accept = number("false_accept", false_accept, 0, 1)
-    false_reject = number("false_reject", false_reject, 0, 1)
     after = false_accept if goes_on_after is None else number("goes_on_after", goes_on_after, 0, 1)
-    max_draft = integer("max_draft", max_draft, 1, 1000)
     rate = number("acceptance_rate", acceptance_rate, 0, 1)
 
     def bits(accepted: float) -> Floats:
         return as_probabilities(np.array([1.0 - accepted, accepted]))
 
     return DraftStoppingProblem(
-        name=f"paper-2 a={rate:g} L={max_draft}",
-        max_draft_tokens=max_draft,
+        max_draft_tokens=integer("max_draft", max_draft, 1, 1000),
         draft_seconds_per_token=number("draft_seconds_per_token", draft_seconds_per_token, 0),
         round_seconds=positive("round_seconds", round_seconds),
         rounds=(RoundClass(probability=1.0, acceptance_rate=rate),),
         scores=Scores(
-            accepted=bits(1.0 - false_reject), first_rejection=bits(false_accept), after=bits(after)
+            accepted=bits(1.0 - number("false_reject", false_reject, 0, 1)),
+            first_rejection=bits(false_accept),
+            after=bits(after),
         ),
     )

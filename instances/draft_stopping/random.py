@@ -43,11 +43,10 @@ def random(
     bins = integer("bins", bins, 1, 1000)
     max_draft = integer("max_draft", max_draft, 1, 1000)
     signal = number("signal", signal, 0, 100)
-    drift = number("drift", drift, 0, 10)
     most_cost = number("most_cost", most_cost, 0)
     rng = random_generator(seed)
     odds = rng.normal(1.0, 1.2, (classes, 1)) + np.cumsum(
-        rng.normal(0.0, drift, (classes, max_draft)), axis=1
+        rng.normal(0.0, number("drift", drift, 0, 10), (classes, max_draft)), axis=1
     )
     rates = np.round(1.0 / (1.0 + np.exp(-odds)), 6)
     noise = rng.normal(size=(4, bins))
@@ -56,7 +55,6 @@ def random(
     )
     seconds = 0.15
     return DraftStoppingProblem(
-        name=f"random C={classes} B={bins} L={max_draft} seed={seed}",
         max_draft_tokens=max_draft,
         draft_seconds_per_token=round(seconds * rng.uniform(0.02 * most_cost, most_cost), 6),
         round_seconds=seconds,

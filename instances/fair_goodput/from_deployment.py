@@ -5,12 +5,10 @@ The clients are identical. Each client drafts on its own device, and all share t
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from specopt.instances.deployment.deployment import Deployment
-from specopt.instances.deployment.proposal import Proposal
+from specopt.instances.deployment.proposal import Given, Proposal
 from specopt.instances.fair_goodput import FAMILIES
 from specopt.instances.family import labelled
 from specopt.models.fair_goodput.problem import FairGoodputProblem
@@ -35,17 +33,17 @@ def fair_goodput(known: Deployment, seed: int = 0) -> Proposal:
     path = known.passes.path
     draft = known.passes.times["draft"]
     verify = known.passes.times["verify"]
-    token = float(
-        draft.seconds(np.ones(1), np.ones(1), np.array([known.context(draft)])).reshape(-1)[0]
-    )
     drafts = max(1, base.budget_tokens)
     new = np.array([1.0, 1.0 + drafts / clients])
     where = np.full(1, float(clients)), new, np.array([known.context(verify)])
     first, last = np.broadcast_to(verify.seconds(*where), new.shape).tolist()
     beyond = "" if np.all(verify.covers(*where)) else ", beyond the measured range"
     source = f"{path}: batches of {clients}{beyond}"
-    given: dict[str, tuple[Any, str]] = {
-        "draft_seconds_per_token": ([token] * clients, f"{path}: a draft pass of one token"),
+    given: Given = {
+        "draft_seconds_per_token": (
+            [known.seconds_per_token(draft)] * clients,
+            f"{path}: a draft pass of one token",
+        ),
         "verify_overhead_seconds": (first, source),
         "verify_seconds_per_token": ((last - first) / drafts, source),
     }

@@ -47,17 +47,15 @@ def extreme_fairness(
     cap
         Largest draft limit of a client; limits are uniform on 1..cap. 0 means no limits.
     """
-    fairness = number("fairness", fairness, 0)
     cap = integer("cap", cap, 0, MAX_TOKENS)
     rng = random_generator(seed)
     acceptance = rng.permutation(acceptance_rates(rates, clients))
     weights = np.exp(np.log(positive("weight_spread", weight_spread)) * rng.uniform(size=clients))
     return FairGoodputProblem(
-        name=f"extreme-fairness N={clients} C={budget} {rates} g={fairness:g} seed={seed}",
         acceptance_rates=acceptance,
         budget_tokens=integer("budget", budget, 0, MAX_TOKENS),
         weights=weights,
-        fairness=fairness,
+        fairness=number("fairness", fairness, 0),
         max_draft_tokens=rng.integers(1, cap, size=clients, endpoint=True) if cap else None,
     )
 
@@ -91,23 +89,18 @@ def minimum_rates(
     seed
         Seed of `numpy.random.default_rng`.
     """
-    tightness = number("tightness", tightness, 0.0, 0.999)
-    fairness = number("fairness", fairness, 0)
     rng = random_generator(seed)
     acceptance = acceptance_rates(rates, clients)
     drafts = rng.exponential(size=clients)
-    drafts *= tightness * integer("budget", budget, 0, MAX_TOKENS) / drafts.sum()
+    share = number("tightness", tightness, 0.0, 0.999)
+    drafts *= share * integer("budget", budget, 0, MAX_TOKENS) / drafts.sum()
     low = np.floor(drafts)
     base = expected_tokens(acceptance, low)
     above = expected_tokens(acceptance, low + 1.0)
     return FairGoodputProblem(
-        name=(
-            f"minimum-rates N={clients} C={budget} {rates} tightness={tightness:g} g={fairness:g}"
-            f" seed={seed}"
-        ),
         acceptance_rates=acceptance,
         budget_tokens=budget,
-        fairness=fairness,
+        fairness=number("fairness", fairness, 0),
         min_goodput=(1.0 - 1e-5)
         * (base + (drafts - low) * (above - base)),  # below the attained rate despite rounding
     )
@@ -143,13 +136,11 @@ def per_second(
     rates
         Acceptance rates: "equal", "mild", "wide" or "extreme", in random order.
     """
-    fairness = number("fairness", fairness, 0)
     rng = random_generator(seed)
     return FairGoodputProblem(
-        name=f"per-second N={clients} C={budget} {rates} g={fairness:g} seed={seed}",
         acceptance_rates=rng.permutation(acceptance_rates(rates, clients)),
         budget_tokens=integer("budget", budget, 0, MAX_TOKENS),
-        fairness=fairness,
+        fairness=number("fairness", fairness, 0),
         per="second",
         draft_seconds_per_token=rng.uniform(*DRAFT_SECONDS_PER_TOKEN, size=clients),
         network_seconds=rng.uniform(*NETWORK_SECONDS, size=clients),

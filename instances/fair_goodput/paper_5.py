@@ -37,12 +37,10 @@ def paper_5(
     seed
         Not used; the instance is deterministic.
     """
-    fairness = number("fairness", fairness, 0)
     return FairGoodputProblem(
-        name=f"paper-5 N={clients} C={budget} {rates} g={fairness:g}",
         acceptance_rates=acceptance_rates(rates, clients),
         budget_tokens=integer("budget", budget, 0, MAX_TOKENS),
-        fairness=fairness,
+        fairness=number("fairness", fairness, 0),
     )
 
 

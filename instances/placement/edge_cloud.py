@@ -7,7 +7,7 @@ import numpy as np
 from specopt.instances.placement.parts import GIGABYTE, clients, drafter, verifier
 from specopt.models.arguments import integer, number
 from specopt.models.named import NamedTrips
-from specopt.models.placement.problem import DraftPool, Objective, PlacementProblem
+from specopt.models.placement.problem import DraftPool, PlacementProblem
 
 
 def edge_cloud(
@@ -48,31 +48,13 @@ def edge_cloud(
         Not used; the instance is deterministic.
     """
     total = integer("number_of_clients", number_of_clients, 6)
-    far = number("far", far, 0, 60)
-    near = number("near", near, 0, 60)
     names = ["cloud", "edge"]
     pool = "drafting" if integer("pool_units", pool_units, 0) else None
-    trips = {"cloud": far, "edge": near}
+    trips = {"cloud": number("far", far, 0, 60), "edge": number("near", near, 0, 60)}
     rate = 0.0 if objective in ("goodput", "fair") else 10.0
     phones, laptops = total // 2, total // 3
-    goal: Objective = objective  # type: ignore[assignment]  # the problem checks it
     rates = {"small": 0.65, "heads": 0.75}
-    pools = (
-        ()
-        if pool is None
-        else (
-            DraftPool(
-                name=pool,
-                units=pool_units,
-                memory_bytes=24 * GIGABYTE,
-                round_trip_seconds=NamedTrips({"cloud": np.array(0.001)}),
-                price_per_second=0.4,
-                busy_watts=150.0,
-            ),
-        )
-    )
     return PlacementProblem(
-        name=f"edge and cloud C={total}",
         verifiers=(
             verifier("cloud", integer("cloud_units", cloud_units, 1), 0.7, price=2.0),
             verifier("edge", integer("edge_units", edge_units, 1), 2.0, 24.0, price=0.8),
@@ -87,6 +69,17 @@ def edge_cloud(
             clients("terminals", total - phones - laptops, 500, rates, {}, trips, rate),
         ),
         max_draft_tokens=integer("max_draft", max_draft, 1, 1000),
-        objective=goal,
-        draft_pools=pools,
+        objective=objective,  # type: ignore[arg-type]  # the problem checks it
+        draft_pools=(
+            DraftPool(
+                name=pool,
+                units=pool_units,
+                memory_bytes=24 * GIGABYTE,
+                round_trip_seconds=NamedTrips({"cloud": np.array(0.001)}),
+                price_per_second=0.4,
+                busy_watts=150.0,
+            ),
+        )
+        if pool
+        else (),
     )

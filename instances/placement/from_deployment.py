@@ -10,19 +10,16 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from specopt.instances.deployment.deployment import DRAFTS, Deployment
 from specopt.instances.deployment.pieces import pieces_of
-from specopt.instances.deployment.proposal import Proposal
+from specopt.instances.deployment.proposal import Given, Proposal
 from specopt.instances.family import labelled
 from specopt.instances.placement import FAMILIES
-from specopt.instances.placement.one_unit import MeasuredPieces, Seconds, best_length, places_of
+from specopt.instances.placement.one_unit import MeasuredPieces, best_length, places_of
 from specopt.instances.placement.parts import spread
 from specopt.models.errors import InvalidInput
-from specopt.models.fields import Floats
 from specopt.models.named import NamedPasses, NamedTrips
-from specopt.models.pass_time import PassTime, Which
+from specopt.models.pass_time import Which
 from specopt.models.pass_time.pieces import PassPieces
 from specopt.models.placement.problem import DraftPool, PlacementProblem
 from specopt.models.position_acceptance import PositionAcceptance
@@ -84,20 +81,17 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
             " machines must keep"
         )
     given, assumed = _clients(known, base)
-    clients = given.get("classes.clients", (base.classes[0].clients, ""))[0]
-    units = 1 if tpot is None else clients
-    least = "fewest units" if tpot and not price else None
     given |= {
         "verifiers.units": (
-            units,
-            "one unit, without --tpot" if tpot is None else "as many as necessary",
+            (1, "one unit, without --tpot")
+            if tpot is None
+            else (fleet.clients or base.classes[0].clients, "as many as necessary")
         ),
         "verifiers.price_per_second": (
-            price[0] if price else 1.0 if tpot else None,
-            least or "--price",
+            (1.0, "fewest units") if tpot and not price else (price and price[0], "--price")
         ),
-        "verifiers.idle_watts": (watts[0] if watts else None, "--power"),
-        "verifiers.busy_watts": (watts[1] if watts else None, "--power"),
+        "verifiers.idle_watts": (watts and watts[0], "--power"),
+        "verifiers.busy_watts": (watts and watts[1], "--power"),
         "bits_per_draft_token": (
             float(math.ceil(math.log2(draft.exact.vocabulary))),
             "number of a token, of --draft",
@@ -135,7 +129,7 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
     if price and len(price) > 1:
         pool = DraftPool(name=SERVERS, units=1, memory_bytes=1.0, round_trip_seconds=NamedTrips({}))
         base = dataclasses.replace(base, draft_pools=(pool,))
-        _servers(given, assumed, known, units, memory)
+        _servers(given, assumed, known, memory)
     unused = (
         []
         if known.trace is None
@@ -147,8 +141,7 @@ def placement(known: Deployment, seed: int = 0) -> Proposal:
     (of,) = judge.classes
     given |= lines(known, {1, *new_tokens}, of.context_tokens)
     if price and len(price) > 1:
-        beside = given["drafters.beside"][0][verify.name]
-        assumed["drafters.server"] = {SERVERS: beside}, assumed["drafters.server"][1]
+        _servers(given, assumed, known, memory)
     return Proposal.of(base, family, given, MEASURE, unused, assumed)
 
 
@@ -161,12 +154,11 @@ def _objective(known: Deployment) -> tuple[str, str]:
     return "cost", "--price" if fleet.price_per_second else "fewest units, as there are no prices"
 
 
-def _clients(known: Deployment, base: PlacementProblem) -> tuple[dict[str, Any], dict[str, Any]]:
+def _clients(known: Deployment, base: PlacementProblem) -> tuple[Given, Given]:
     """Return the given and the assumed values of the clients."""
     fleet = known.fleet
     link = known.link
     trace = known.trace
-    own = base.classes[0]
     context = int(known.context(known.passes.times["verify"]))
     trip = {
         known.verify.name: (
@@ -175,7 +167,7 @@ def _clients(known: Deployment, base: PlacementProblem) -> tuple[dict[str, Any],
             ).tolist()
         )
     }
-    assumed: dict[str, Any] = {
+    assumed: Given = {
         "classes.context_tokens": (context, "middle of the measured range"),
         "classes.max_context_tokens": (2 * context, "twice the typical"),
         "classes.round_trip_seconds": (trip, "mean 30 ms, with a spread"),
@@ -184,9 +176,12 @@ def _clients(known: Deployment, base: PlacementProblem) -> tuple[dict[str, Any],
         "drafters.kind": (None, "sequential: a pass for every draft token"),
         "overlap": (None, "true: devices may draft ahead while the verifier works"),
         "classes.min_tokens_per_second": (None, "none"),
-        "classes.device_watts": (own.device_watts if fleet.watts else None, "a phone's"),
+        "classes.device_watts": (
+            base.classes[0].device_watts if fleet.watts else None,
+            "a phone's",
+        ),
     }
-    given: dict[str, Any] = {"classes.name": (CLIENTS, "identical")}
+    given: Given = {"classes.name": (CLIENTS, "identical")}
     if fleet.clients is not None:
         given["classes.clients"] = fleet.clients, "--clients"
     if fleet.seconds_per_token is not None:
@@ -210,9 +205,7 @@ def _clients(known: Deployment, base: PlacementProblem) -> tuple[dict[str, Any],
     return given, assumed
 
 
-def lines(
-    known: Deployment, new_tokens: Iterable[int], context: float | None = None
-) -> dict[str, tuple[Any, str]]:
+def lines(known: Deployment, new_tokens: Iterable[int], context: float | None = None) -> Given:
     """Return the passes of both models as lines, the linear functions of `deployment.pieces`.
 
     The lines are fitted to passes with the given numbers of new tokens and the given context. If
@@ -229,11 +222,7 @@ def lines(
 
 
 def as_measured(known: Deployment, proposal: Proposal, which: Which = "fitted") -> PlacementProblem:
-    """Return the problem for the judge, with measured passes or one of their confidence limits.
-
-    Beyond the measured range, the duration of a pass is the maximum of the value from the table and
-    the value from the lines, or the minimum of both for the lower limit.
-    """
+    """Return the problem for the judge, with measured passes or one of their confidence limits."""
     problem = proposal.problem
     assert isinstance(problem, PlacementProblem)
     limits = {
@@ -248,7 +237,7 @@ def as_measured(known: Deployment, proposal: Proposal, which: Which = "fitted") 
     def tabled(field: str, name: str, lines: PassPieces) -> PassPieces:
         if _is_set(proposal, field):
             return lines
-        return MeasuredPieces(lines.rows, _seconds(known.passes.times[name], lines.rows, which))
+        return MeasuredPieces(lines.rows, known.passes.times[name], which)
 
     own: dict[str, Any] = {}
     for name, machines in (("beside", drafter.beside), ("server", drafter.server)):
@@ -267,23 +256,6 @@ def _is_set(proposal: Proposal, name: str) -> bool:
     return "--set" in (proposal.sources.get(name), proposal.sources.get(name.partition(".")[0]))
 
 
-def _seconds(times: PassTime, rows: Floats, which: Which) -> Seconds:
-    """Return a function that computes pass times from sequences, new tokens and cached tokens.
-
-    Tokens are counted per sequence.
-    """
-
-    def seconds(batch: Floats, new: float, cached: float) -> Floats:
-        at = batch, np.full(len(batch), new), np.full(len(batch), cached)
-        found = times.seconds(*at, which)
-        work = np.column_stack([np.ones(len(batch)), batch, batch * new, batch * cached])
-        lines = (work @ rows.T).max(axis=1)
-        beyond = np.minimum(found, lines) if which == "lower" else np.maximum(found, lines)
-        return np.where(times.covers(*at), found, beyond)
-
-    return seconds
-
-
 def measured(
     known: Deployment, most: int, which: Which = "fitted"
 ) -> dict[str, tuple[Any, str, bool]]:
@@ -293,18 +265,8 @@ def measured(
     combined with the upper limit of acceptance, because both describe the best case.
     """
     draft = known.draft.name
-    path = known.passes.path
     device = known.fleet.device
-    found: dict[str, tuple[Any, str, bool]] = {}
-    times = known.passes.times["draft"] if device is None else device.times["draft"]
-    one = np.ones(1), np.ones(1), np.array([known.context(times)])
-    source = (
-        f"{path}: as fast as next to the verifier"
-        if device is None
-        else f"{device.path}: a pass of one token"
-    )
-    seconds = float(np.reshape(times.seconds(*one, which), -1)[0])
-    found["classes.device_seconds_per_token"] = {draft: seconds}, source, device is not None
+    times = (device or known.passes).times["draft"]
     rate: Any = 0.8
     if isinstance(known.acceptance, PositionAcceptance):
         of = {
@@ -316,26 +278,34 @@ def measured(
         rate = rates[0] if len(rates) == 1 else rates + rates[-1:] * (most - len(rates))
     elif known.acceptance is not None:
         rate = known.rate
-    source = "0.8 at every position (paper 1)" if known.acceptance is None else "--acceptance"
-    found["classes.acceptance"] = {draft: rate}, source, known.acceptance is not None
-    return found
+    return {
+        "classes.device_seconds_per_token": (
+            {draft: known.seconds_per_token(times, which)},
+            f"{known.passes.path}: as fast as next to the verifier"
+            if device is None
+            else f"{device.path}: a pass of one token",
+            device is not None,
+        ),
+        "classes.acceptance": (
+            {draft: rate},
+            "0.8 at every position (paper 1)" if known.acceptance is None else "--acceptance",
+            known.acceptance is not None,
+        ),
+    }
 
 
-def _servers(
-    given: dict[str, Any], assumed: dict[str, Any], known: Deployment, units: int, memory: float
-) -> None:
+def _servers(given: Given, assumed: Given, known: Deployment, memory: float) -> None:
     """Add drafting servers that many clients share."""
     price = known.fleet.price_per_second or ()
-    watts = known.fleet.watts
     own = given["drafters.beside"][0][known.verify.name]
     like = "as a machine that verifies"
     given |= {
-        "draft_pools.units": (units, "as many as necessary"),
+        "draft_pools.units": given["verifiers.units"],
         "draft_pools.price_per_second": (price[1], "--price"),
     }
     assumed |= {
         "draft_pools.memory_bytes": (memory, like),
-        "draft_pools.busy_watts": (watts[1] if watts else None, like),
+        "draft_pools.busy_watts": (given["verifiers.busy_watts"][0], like),
         "draft_pools.round_trip_seconds": (
             {known.verify.name: SERVER_TRIP},
             f"{1e3 * SERVER_TRIP:g} ms",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from specopt.instances.placement.parts import clients, drafter, rounded, verifier
 from specopt.models.arguments import integer, number, random_generator
-from specopt.models.placement.problem import Objective, PlacementProblem
+from specopt.models.placement.problem import PlacementProblem
 
 
 def many_classes(
@@ -45,12 +45,10 @@ def many_classes(
     rng = random_generator(seed)
     classes = integer("classes", classes, 1, 1000)
     verifiers = integer("verifiers", verifiers, 1, 100)
-    drafters = integer("drafters", drafters, 0, 100)
     least_rate = number("least_rate", least_rate, 0)
     each, more = divmod(integer("units", units, verifiers), verifiers)
     people, rest = divmod(integer("number_of_clients", number_of_clients, classes), classes)
     names = [f"verifier {v}" for v in range(verifiers)]
-    goal: Objective = objective  # type: ignore[assignment]  # the problem checks it
     machines = tuple(
         verifier(
             name,
@@ -68,38 +66,34 @@ def many_classes(
             names,
             "parallel" if d % 3 == 2 else "sequential",
         )
-        for d in range(drafters)
+        for d in range(integer("drafters", drafters, 0, 100))
     )
-    of = []
-    for c in range(classes):
-        acceptance = {one.name: rounded(rng.uniform(0.5, 0.9)) for one in models}
-        device = {
-            one.name: rounded(rng.uniform(0.004, 0.03)) for one in models if rng.random() < 0.8
-        }
-        trips = {
-            name: rounded(rng.choice([0.01, 0.03, 0.08]) * rng.uniform(0.8, 1.2)) for name in names
-        }
-        context = int(rng.choice([250, 500, 1000]))
-        weight = float(rng.choice([1.0, 1.0, 2.0]))
-        of.append(
+    return PlacementProblem(
+        verifiers=machines,
+        drafters=models,
+        classes=tuple(
             clients(
                 f"class {c}",
                 people + (c < rest),
-                context,
-                acceptance,
-                device,
-                trips,
-                least_rate,
-                weight,
+                # in the order of the draws
+                acceptance={one.name: rounded(rng.uniform(0.5, 0.9)) for one in models},
+                device={
+                    one.name: rounded(rng.uniform(0.004, 0.03))
+                    for one in models
+                    if rng.random() < 0.8
+                },
+                trips={
+                    name: rounded(rng.choice([0.01, 0.03, 0.08]) * rng.uniform(0.8, 1.2))
+                    for name in names
+                },
+                context=int(rng.choice([250, 500, 1000])),
+                weight=float(rng.choice([1.0, 1.0, 2.0])),
+                min_rate=least_rate,
             )
-        )
-    return PlacementProblem(
-        name=f"many classes C={number_of_clients} units={units} seed={seed}",
-        verifiers=machines,
-        drafters=models,
-        classes=tuple(of),
+            for c in range(classes)
+        ),
         max_draft_tokens=integer("max_draft", max_draft, 1, 1000),
-        objective=goal,
+        objective=objective,  # type: ignore[arg-type]  # the problem checks it
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from specopt.instances.placement.parts import clients, drafter, verifier
 from specopt.models.arguments import integer, number, random_generator
-from specopt.models.placement.problem import Objective, PlacementProblem
+from specopt.models.placement.problem import PlacementProblem
 
 
 def one_class(
@@ -41,14 +41,12 @@ def one_class(
         at most 10 %. With seed 0, nothing is changed.
     """
     rng = random_generator(seed)
-    factors = 1.0 + 0.1 * (2.0 * rng.random(3) - 1.0) if seed else [1.0, 1.0, 1.0]
-    trip = float(number("round_trip", round_trip, 0, 60) * factors[0])
-    rate = min(1.0, float(number("acceptance", acceptance, 0, 1) * factors[1]))
-    device = float(number("device_seconds", device_seconds, 0, 60) * factors[2])
+    factors = (1.0 + 0.1 * (2.0 * rng.random(3) - 1.0)).tolist() if seed else [1.0] * 3
+    trip = number("round_trip", round_trip, 0, 60) * factors[0]
+    rate = min(1.0, number("acceptance", acceptance, 0, 1) * factors[1])
+    device = number("device_seconds", device_seconds, 0, 60) * factors[2]
     min_rate = 0.0 if objective in ("goodput", "fair") else 20.0
-    goal: Objective = objective  # type: ignore[assignment]  # the problem checks it
     return PlacementProblem(
-        name=f"one class C={number_of_clients} units={units} seed={seed}",
         verifiers=(verifier("verifier", integer("units", units, 1), price=1.0),),
         drafters=(drafter("small", 1.0, ["verifier"]),),
         classes=(
@@ -63,5 +61,5 @@ def one_class(
             ),
         ),
         max_draft_tokens=integer("max_draft", max_draft, 1, 1000),
-        objective=goal,
+        objective=objective,  # type: ignore[arg-type]  # the problem checks it
     )

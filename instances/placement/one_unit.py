@@ -6,13 +6,13 @@ measurements have steps.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from specopt.models.fields import Floats
+from specopt.models.pass_time import PassTime, Which
 from specopt.models.pass_time.pieces import PassPieces
 from specopt.models.placement.plan import Place, PlacementPlan
 from specopt.models.placement.problem import PlacementProblem
@@ -32,35 +32,40 @@ STEP = 0.97
 A value closer to 1 makes the search slower, but exact more often.
 """
 
-Seconds = Callable[[Floats, float, float], Floats]
-"""Type of a function that computes the duration of passes.
-
-The arguments are the numbers of sequences, and the new and cached tokens of each sequence.
-"""
-
 
 @dataclass(frozen=True, eq=False)
 class MeasuredPieces(PassPieces):
     """Passes for which the judge uses measured times, whereas other code uses fitted lines.
 
+    Beyond the measured range, the duration of a pass is the maximum of the measured time and the
+    value from the lines, or the minimum of both for the lower limit.
+
     Parameters
     ----------
     rows
         Coefficients of the lines.
-    seconds
-        Function that computes measured pass times.
+    times
+        Measured pass times.
+    which
+        Whether to use the measured times or one of their confidence limits.
     known
         Times computed so far, by new and cached tokens per sequence.
     """
 
-    seconds: Seconds
+    times: PassTime
+    which: Which
     known: dict[tuple[float, float], Floats] = field(default_factory=dict)
 
     def at(self, sequences: float, new_tokens: float, cached_tokens: float) -> float:
         """Return the duration of one pass, in seconds."""
-        each = round(new_tokens / sequences, 9), round(cached_tokens / sequences, 9)
+        each = new, cached = round(new_tokens / sequences, 9), round(cached_tokens / sequences, 9)
         if each not in self.known:
-            self.known[each] = self.seconds(SIZES, *each)
+            at = SIZES, np.full_like(SIZES, new), np.full_like(SIZES, cached)
+            found = self.times.seconds(*at, self.which)
+            work = np.column_stack([np.ones(len(SIZES)), SIZES, SIZES * new, SIZES * cached])
+            lines = (work @ self.rows.T).max(axis=1)
+            beyond = (np.minimum if self.which == "lower" else np.maximum)(found, lines)
+            self.known[each] = np.where(self.times.covers(*at), found, beyond)
         return float(np.interp(sequences, SIZES, self.known[each]))
 
 

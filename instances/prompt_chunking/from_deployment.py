@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from specopt.instances.deployment.deployment import Deployment
-from specopt.instances.deployment.proposal import Proposal
+from specopt.instances.deployment.proposal import Given, Proposal
 from specopt.instances.family import labelled
 from specopt.instances.prompt_chunking import FAMILIES
 
@@ -37,13 +37,11 @@ def prompt_chunking(known: Deployment, seed: int = 0) -> Proposal:
     (family,) = labelled(FAMILIES, "paper-4")
     base = family.generate(seed=seed)
     verify = known.verify
-    path = known.passes.path
-    delay, source = _delay(known)
     size = float(verify.exact.hidden * verify.exact.bytes_per_value)
-    given = {
+    given: Given = {
         "bytes_per_token": (size, f"hidden state of {verify.name}"),
-        "cloud_delay": (delay, source),
-        "pipeline_length": (1, f"{path}: passes of the whole model"),
+        "cloud_delay": _delay(known),
+        "pipeline_length": (1, f"{known.passes.path}: passes of the whole model"),
     }
     if known.trace is not None:
         given["prompt_tokens"] = (

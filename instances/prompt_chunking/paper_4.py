@@ -49,23 +49,15 @@ def paper_4(
         Not used; the instance is deterministic.
     """
     one_of("model", model, HIDDEN_BYTES)
-    uplink_megabytes_per_second = positive(
-        "uplink_megabytes_per_second", uplink_megabytes_per_second
-    )
-    downlink_megabytes_per_second = positive(
-        "downlink_megabytes_per_second", downlink_megabytes_per_second
-    )
-    message_milliseconds = number("message_milliseconds", message_milliseconds, 0)
+    uplink = positive("uplink_megabytes_per_second", uplink_megabytes_per_second)
+    downlink = positive("downlink_megabytes_per_second", downlink_megabytes_per_second)
     return PromptChunkingProblem(
-        name=(
-            f"paper-4 N={prompt_tokens} up={uplink_megabytes_per_second:g} MB/s P={pipeline_length}"
-        ),
         prompt_tokens=prompt_tokens,
         bytes_per_token=HIDDEN_BYTES[model],
-        uplink_bytes_per_second=uplink_megabytes_per_second * 1e6,
-        downlink_bytes_per_second=downlink_megabytes_per_second * 1e6,
+        uplink_bytes_per_second=uplink * 1e6,
+        downlink_bytes_per_second=downlink * 1e6,
         cloud_delay=cloud_delay(model),
         background_tokens=number("background_tokens", background_tokens, 0),
         pipeline_length=pipeline_length,
-        message_overhead_seconds=message_milliseconds * 1e-3,
+        message_overhead_seconds=number("message_milliseconds", message_milliseconds, 0) * 1e-3,
     )

@@ -49,13 +49,14 @@ def random(
         Seed of `numpy.random.default_rng`.
     """
     prompt_tokens = integer("prompt_tokens", prompt_tokens, 1, MAX_TOKENS)
-    pipeline_length = integer("pipeline_length", pipeline_length, 0, MAX_TOKENS)
     knots = integer("knots", knots, 2, MAX_TOKENS)
     max_message_milliseconds = number("max_message_milliseconds", max_message_milliseconds, 0)
     rng = random_generator(seed)
     up = 1e6 * rng.uniform(5, 10)
     down = 1e6 * rng.uniform(10, 15)
-    stages = pipeline_length or int(rng.choice((1, 2, 4, 8)))
+    stages = integer("pipeline_length", pipeline_length, 0, MAX_TOKENS) or int(
+        rng.choice((1, 2, 4, 8))
+    )
     steps = np.exp(rng.uniform(0, np.log(2.0 * prompt_tokens + 16), knots - 1))
     tokens = np.concatenate(([0.0], np.cumsum(steps + 1.0)))
     slopes = 10 ** rng.uniform(-5.5, -3.5, knots - 1)
@@ -64,7 +65,6 @@ def random(
     )
     bytes_per_token = float(rng.choice((8192.0, 10240.0)))
     return PromptChunkingProblem(
-        name=f"random N={prompt_tokens} P={stages} seed={seed}",
         prompt_tokens=prompt_tokens,
         bytes_per_token=bytes_per_token,
         uplink_bytes_per_second=up,

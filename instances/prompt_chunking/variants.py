@@ -34,12 +34,11 @@ def single_stage(
         Rule for waiting in the cloud, as in the problem.
     """
     problem = random(prompt_tokens=prompt_tokens, pipeline_length=1, wait=wait, seed=seed)
-    cloud_slowness = positive("cloud_slowness", cloud_slowness)
     delay = problem.cloud_delay
+    seconds = delay.seconds * positive("cloud_slowness", cloud_slowness)
     return dataclasses.replace(
         problem,
-        name=f"single-stage N={prompt_tokens} x{cloud_slowness:g} {wait} seed={seed}",
-        cloud_delay=dataclasses.replace(delay, seconds=delay.seconds * cloud_slowness),
+        cloud_delay=dataclasses.replace(delay, seconds=seconds),
     )
 
 
@@ -67,7 +66,6 @@ def slow_link(
     up = problem.uplink_bytes_per_second / positive("slowness", slowness)
     return dataclasses.replace(
         problem,
-        name=f"slow-link N={prompt_tokens} slowness={slowness:g} {download} seed={seed}",
         uplink_bytes_per_second=up,
         downlink_bytes_per_second=1.1 * up,
     )
@@ -90,11 +88,9 @@ def slow_message(
     message_milliseconds
         Overhead of each uploaded chunk, in addition to the upload of its bytes.
     """
-    message_milliseconds = number("message_milliseconds", message_milliseconds, 0)
     return dataclasses.replace(
         random(prompt_tokens=prompt_tokens, seed=seed),
-        name=f"slow-message N={prompt_tokens} {message_milliseconds:g} ms seed={seed}",
-        message_overhead_seconds=1e-3 * message_milliseconds,
+        message_overhead_seconds=1e-3 * number("message_milliseconds", message_milliseconds, 0),
     )
 
 
@@ -129,7 +125,6 @@ def steep_cloud(
     tokens = np.concatenate(([0.0], np.column_stack((edges, edges + 1.0)).ravel()))
     return dataclasses.replace(
         problem,
-        name=f"steep-cloud N={prompt_tokens} every {step_tokens} tokens seed={seed}",
         cloud_delay=CloudDelay(
             tokens=tokens, seconds=np.concatenate((np.repeat(levels[:-1], 2), levels[-1:]))
         ),

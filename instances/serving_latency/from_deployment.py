@@ -5,10 +5,8 @@ The requests of a trace are served with the user's models, passes and link.
 
 from __future__ import annotations
 
-from typing import Any
-
 from specopt.instances.deployment.deployment import Deployment
-from specopt.instances.deployment.proposal import Proposal
+from specopt.instances.deployment.proposal import Given, Proposal
 from specopt.instances.family import labelled
 from specopt.instances.runtimes.fields import of_serving_latency
 from specopt.instances.serving_latency import FAMILIES
@@ -47,7 +45,7 @@ def serving_latency(known: Deployment, seed: int = 0) -> Proposal:
         else FROM_TRACE.problem(trace, family.label, seed=seed)
     )
     runtimes = of_serving_latency(known.passes.runtimes(FORM), known.passes.path)
-    given: dict[str, tuple[Any, str]] = {
+    given: Given = {
         name: (runtimes.get(name, dump(config.exact)), f"config of {config.name}")
         for name, config in known.passes.models.items()
     }

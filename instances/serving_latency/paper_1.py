@@ -75,21 +75,19 @@ def paper_1(
     seed
         Seed of `numpy.random.default_rng`.
     """
-    pair = one_of("pair", pair, PAIRS)
     tasks = integer("tasks", tasks, 1, MAX_TOKENS)
-    max_input = integer("max_input", max_input, 1, MAX_TOKENS)
     max_output = integer("max_output", max_output, 1, MAX_TOKENS)
-    alpha = number("alpha", alpha, above=0, below=1)
     rng = random_generator(seed)
-    inputs = rng.integers(1, max_input, size=tasks, endpoint=True)
+    inputs = rng.integers(
+        1, integer("max_input", max_input, 1, MAX_TOKENS), size=tasks, endpoint=True
+    )
     outputs = rng.integers(1, max_output, size=tasks, endpoint=True)
     distance = np.maximum(
         MIN_DISTANCE_M, CELL_RADIUS_M * np.sqrt(rng.uniform(size=tasks))
     )  # uniform in the disc
     gain = PATH_LOSS_AT_1_M * rng.exponential(size=tasks) / distance**2
-    draft, verify = PAIRS[pair]
+    draft, verify = PAIRS[one_of("pair", pair, PAIRS)]
     return ServingLatencyProblem(
-        name=f"paper-1 {pair} K={tasks} I<={max_input} O<={max_output} alpha={alpha:g} seed={seed}",
         input_tokens=inputs,
         output_tokens=outputs,
         snr=TRANSMIT_POWER_W * gain / NOISE_POWER_W,
@@ -99,7 +97,7 @@ def paper_1(
         draft_runtime=DRAFT_RUNTIME,
         verify_runtime=VERIFY_RUNTIME,
         draft_memory_bytes=DRAFT_MEMORY_BYTES,
-        acceptance_rate=alpha,
+        acceptance_rate=number("alpha", alpha, above=0, below=1),
         max_speculation_length=MAX_SPECULATION_LENGTH,
         output_lengths="conservative",
         max_output_tokens=max_output,

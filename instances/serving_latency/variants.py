@@ -42,7 +42,6 @@ def equal_inputs(
     problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)
     return dataclasses.replace(
         problem,
-        name=f"equal-inputs {pair} K={tasks} I={tokens} O<={max_output} seed={seed}",
         input_tokens=np.full(tasks, integer("tokens", tokens, 1, MAX_TOKENS)),
     )
 
@@ -81,7 +80,6 @@ def heavy_prefill(
     )
     return dataclasses.replace(
         problem,
-        name=f"heavy-prefill {pair} K={tasks} I<={max_input} O<={max_output} seed={seed}",
         input_tokens=np.exp(logarithms).astype(np.int64),
     )
 
@@ -120,7 +118,6 @@ def known_lengths(
     )
     return dataclasses.replace(
         problem,
-        name=f"known-lengths {pair} K={tasks} O<={max_output} long={long_share:g} seed={seed}",
         output_tokens=np.where(short, -(-problem.output_tokens // 10), problem.output_tokens),
         output_lengths="known",
     )
@@ -157,16 +154,9 @@ def slow_link(
         Largest output length O_max.
     """
     bandwidth = positive("bandwidth", bandwidth)
-    loss_decibels = number("loss_decibels", loss_decibels, 0.0, 200.0)
+    loss = number("loss_decibels", loss_decibels, 0.0, 200.0)
     problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, bandwidth=bandwidth, seed=seed)
-    return dataclasses.replace(
-        problem,
-        name=(
-            f"slow-link {pair} K={tasks} {bandwidth:g} Hz -{loss_decibels:g} dB O<={max_output}"
-            f" seed={seed}"
-        ),
-        snr=problem.snr * 10.0 ** (-loss_decibels / 10.0),
-    )
+    return dataclasses.replace(problem, snr=problem.snr * 10.0 ** (-loss / 10.0))
 
 
 def stage_ratio(
@@ -201,7 +191,6 @@ def stage_ratio(
     problem = paper_1(pair=pair, tasks=tasks, max_output=max_output, seed=seed)
     return dataclasses.replace(
         problem,
-        name=f"stage-ratio {pair} K={tasks} factor={factor:g} O<={max_output} seed={seed}",
         draft_runtime=LinearRuntime(
             seconds_per_flop=factor * DRAFT_RUNTIME.seconds_per_flop,
             overhead_seconds=factor * DRAFT_RUNTIME.overhead_seconds,
@@ -243,7 +232,6 @@ def tight_memory(
     room = number("fit", fit, 1.0) * longest * problem.draft.kv_bytes_per_token
     return dataclasses.replace(
         problem,
-        name=f"tight-memory {pair} K={tasks} fit={fit:g} O<={max_output} seed={seed}",
         draft_memory_bytes=1.0001
         * (problem.draft.parameter_bytes + room),  # `fit` tasks fit even after rounding
     )

@@ -5,12 +5,8 @@ Requests with the contexts of a trace wait for the user's verifier.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
-
 from specopt.instances.deployment.deployment import Deployment
-from specopt.instances.deployment.proposal import Proposal
+from specopt.instances.deployment.proposal import Given, Proposal
 from specopt.instances.family import labelled
 from specopt.instances.runtimes.fields import of_verification_batch
 from specopt.instances.verification_batch import FAMILIES
@@ -48,7 +44,7 @@ def verification_batch(known: Deployment, seed: int = 0) -> Proposal:
     assert isinstance(base, VerificationBatchProblem)
     path = known.passes.path
     estimator = of_verification_batch(known.passes.runtimes(FORM), path)["estimator"]
-    given: dict[str, tuple[Any, str]] = {"estimator": (estimator, path)}
+    given: Given = {"estimator": (estimator, path)}
     tokens = base.new_tokens + base.cached_tokens
     given["request_memory_bytes"] = (
         (tokens * float(verify.kv_bytes_per_token)).tolist(),
@@ -72,7 +68,7 @@ def verification_batch(known: Deployment, seed: int = 0) -> Proposal:
         drafts = drafted_tokens(seed, base.requests)
         found = known.acceptance.expected_tokens(int(drafts.max()))[drafts]
         given["expected_tokens"] = (
-            np.asarray(found).tolist(),
+            found.tolist(),
             f"--acceptance, for drafts of {family.name}",
         )
     unused = [] if known.link is None else ["--link: the model begins when drafts have arrived"]

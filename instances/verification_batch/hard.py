@@ -39,15 +39,13 @@ def bursty(
     spacing_seconds
         Time between two bursts, and between the current time and the first burst.
     """
-    spacing_seconds = positive("spacing_seconds", spacing_seconds)
     problem = mixed(requests=requests, cold_share=0.3, seed=seed)
     burst = np.random.default_rng((seed, 1)).integers(
         1, integer("bursts", bursts, 1, MAX_TOKENS), size=requests, endpoint=True
     )
     return dataclasses.replace(
         problem,
-        name=f"bursty n={requests} bursts={bursts} every {spacing_seconds:g} s seed={seed}",
-        deadline_seconds=burst.astype(np.float64) * spacing_seconds,
+        deadline_seconds=burst.astype(np.float64) * positive("spacing_seconds", spacing_seconds),
     )
 
 
@@ -79,7 +77,6 @@ def correlated(
     memory_share
         Ratio of the free memory to the memory of all requests.
     """
-    offset = number("offset", offset, 0)
     problem = mixed(requests=requests, cold_share=0.5, seed=seed)
     estimator = problem.estimator
     seconds = estimator.weights(problem.new_tokens, problem.cached_tokens)
@@ -88,8 +85,7 @@ def correlated(
     due = estimator.overhead_seconds + positive("time_share", time_share) * float(seconds.sum())
     return dataclasses.replace(
         problem,
-        name=f"correlated n={requests} offset={offset:g} seed={seed}",
-        expected_tokens=100.0 * (seconds + offset * mean),
+        expected_tokens=100.0 * (seconds + number("offset", offset, 0) * mean),
         memory_bytes=positive("memory_share", memory_share)
         * float(problem.request_memory_bytes.sum()),
         deadline_seconds=due * (1.0 + 0.1 * rng.uniform(size=requests)),
@@ -117,18 +113,15 @@ def density_trap(
         Seed of `numpy.random.default_rng`.
     """
     count = integer("requests", requests, 2, MAX_TOKENS) - 1
-    positive("ratio", ratio)
     rng = random_generator(seed)
     estimator = COEFFICIENTS["table-12"]
     new = rng.integers(2, 9, size=count, endpoint=True)
     cached = rng.integers(50, 400, size=count, endpoint=True)
     seconds = estimator.weights(new, cached)
-    long_seconds, tokens = ratio * float(seconds.sum()), 1
-    while float(estimator.weights(np.array([tokens]), np.array([0]))[0]) < long_seconds:
+    least, tokens = positive("ratio", ratio) * float(seconds.sum()), 1
+    while (long_seconds := float(estimator.weights(np.array([tokens]), np.array([0]))[0])) < least:
         tokens *= 2
-    long_seconds = float(estimator.weights(np.array([tokens]), np.array([0]))[0])
     return VerificationBatchProblem(
-        name=f"density-trap n={requests} ratio={ratio:g} seed={seed}",
         now_seconds=0.0,
         memory_bytes=AMPLE_BYTES,
         expected_tokens=np.append(1.01 * seconds, long_seconds) * 100.0,
@@ -162,7 +155,6 @@ def hopeless_urgent(
     late = np.arange(requests) < integer("hopeless", hopeless, 0, MAX_TOKENS)
     return dataclasses.replace(
         problem,
-        name=f"hopeless-urgent n={requests} hopeless={hopeless} seed={seed}",
         deadline_seconds=np.where(
             late, -1e-3 * (1.0 + np.arange(requests)), problem.deadline_seconds
         ),

@@ -16,17 +16,16 @@ from specopt.models.acceptance import expected_tokens
 from specopt.models.arguments import integer, number, one_of, positive, random_generator
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import MAX_TOKENS, Ints
-from specopt.models.pass_time import VerificationTime
 from specopt.models.verification_batch.problem import VerificationBatchProblem
 
 COEFFICIENTS = {
     "table-12": TABLE_12,
     # paper 2, Sec. 4.4, does not report the constant; it is that of Table 12
-    "section-4.4": VerificationTime(
+    "section-4.4": dataclasses.replace(
+        TABLE_12,
         seconds_per_new_token=143.39e-6,
         seconds_per_interaction=2.53e-9,
         seconds_per_cached_token=2.67e-6,
-        overhead_seconds=TABLE_12.overhead_seconds,
     ),
 }
 """Sets of coefficients in the paper, which contradict each other."""
@@ -54,7 +53,7 @@ def warm(
     seed
         Seed of `numpy.random.default_rng`.
     """
-    return _pending("warm", requests, coefficients, seed)
+    return _pending(requests, coefficients, seed)
 
 
 def mixed(
@@ -73,7 +72,7 @@ def mixed(
     cold_share
         Probability that nothing is cached for a request.
     """
-    return _pending("mixed", requests, coefficients, seed, cold_share=cold_share)
+    return _pending(requests, coefficients, seed, cold_share=cold_share)
 
 
 def tight(
@@ -97,9 +96,7 @@ def tight(
         Latest deadline, in seconds from the current time; deadlines are uniform up to this value.
     """
     longest_seconds = positive("longest_seconds", longest_seconds)
-    return _pending(
-        "tight", requests, coefficients, seed, cold_share=0.15, longest_seconds=longest_seconds
-    )
+    return _pending(requests, coefficients, seed, cold_share=0.15, longest_seconds=longest_seconds)
 
 
 def memory_bound(
@@ -122,10 +119,9 @@ def memory_bound(
     memory_share
         Ratio of the free memory to the memory of all pending requests.
     """
-    memory_share = number("memory_share", memory_share, 0)
-    return _pending(
-        "memory-bound", requests, coefficients, seed, cold_share=0.3, memory_share=memory_share
-    )
+    problem = _pending(requests, coefficients, seed, cold_share=0.3)
+    memory = number("memory_share", memory_share, 0) * float(problem.request_memory_bytes.sum())
+    return dataclasses.replace(problem, memory_bytes=memory)
 
 
 def with_contexts(
@@ -181,37 +177,31 @@ def _drafted(rng: np.random.Generator, requests: int) -> Ints:
 
 
 def _pending(
-    family: str,
     requests: int,
     coefficients: str,
     seed: int,
     *,
     cold_share: float = 0.0,
     longest_seconds: float | None = None,
-    memory_share: float | None = None,
 ) -> VerificationBatchProblem:
     requests = integer("requests", requests, 0, MAX_TOKENS)
-    cold_share = number("cold_share", cold_share, 0, 1)
-    coefficients = one_of("coefficients", coefficients, COEFFICIENTS)
     rng = random_generator(seed)
     drafted = _drafted(rng, requests)
     acceptance = rng.uniform(0.55, 0.85, size=requests)
     context = np.clip(np.exp(rng.normal(np.log(400.0), 0.7, size=requests)), 16, 8192).astype(
         np.int64
     )
-    cold = rng.uniform(size=requests) < cold_share
+    cold = rng.uniform(size=requests) < number("cold_share", cold_share, 0, 1)
     speed = rng.choice(CLASS_SPEEDS, size=requests)
     left = rng.uniform(size=requests)
     tokens = expected_tokens(acceptance, drafted)
-    memory = ((context + drafted + 1) * KV_BYTES_PER_TOKEN).astype(np.float64)
     return VerificationBatchProblem(
-        name=f"{family} n={requests} seed={seed}",
         now_seconds=0.0,
-        memory_bytes=AMPLE_BYTES if memory_share is None else memory_share * float(memory.sum()),
+        memory_bytes=AMPLE_BYTES,
         expected_tokens=tokens,
         new_tokens=np.where(cold, context, 0) + drafted + 1,
         cached_tokens=np.where(cold, 0, context),
-        request_memory_bytes=memory,
+        request_memory_bytes=((context + drafted + 1) * KV_BYTES_PER_TOKEN).astype(np.float64),
         deadline_seconds=left * (tokens / speed if longest_seconds is None else longest_seconds),
-        estimator=COEFFICIENTS[coefficients],
+        estimator=COEFFICIENTS[one_of("coefficients", coefficients, COEFFICIENTS)],
     )

@@ -101,3 +101,9 @@ def test_families_describe_themselves(name: str) -> None:
     assert problem.kind == name.partition("/")[0]
     assert problem == generate(name, seed=0)
     assert (problem.sha256 == generate(name, seed=1).sha256) == (name in WITHOUT_DRAWS)
+
+
+def test_names_contain_all_parameters() -> None:
+    """Tests that a problem is named after its family and all parameters, given or not."""
+    problem = generate("draft-allocation/ties", clients=4, seed=3)
+    assert problem.name == "ties clients=4 budget=20 acceptance=0.5 groups=1 seed=3"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from specopt.instances.placement.one_unit import (
     everywhere,
     places_of,
 )
-from specopt.models.fields import Floats
+from specopt.models.pass_time import PassTime
 from specopt.models.placement.problem import PlacementProblem
 
 
@@ -88,14 +89,13 @@ def test_measured_passes_are_looked_up() -> None:
     """Tests that a pass takes the measured seconds at its tokens per sequence, linear between
     batches, and that they are asked for once.
     """
-    asked = []
-
-    def seconds(batch: Floats, new: float, cached: float) -> Floats:
-        asked.append((new, cached))
-        return 0.01 * np.ceil(batch / 4.0) + 0.001 * new + 1e-6 * cached
-
-    passes = MeasuredPieces(np.zeros((1, 4)), seconds)
+    times = Mock(spec=PassTime)
+    times.covers.return_value = True
+    times.seconds.side_effect = lambda batch, new, cached, _: (
+        0.01 * np.ceil(batch / 4.0) + 0.001 * new + 1e-6 * cached
+    )
+    passes = MeasuredPieces(np.zeros((1, 4)), times, "fitted")
     assert passes.at(4, 12, 400) == pytest.approx(0.01 + 0.003 + 1e-4)
     assert passes.at(4.5, 13.5, 450) == pytest.approx(0.015 + 0.003 + 1e-4)
-    assert asked == [(3.0, 100.0)]
+    times.seconds.assert_called_once()
     assert SIZES[0] == 1.0
