@@ -513,7 +513,8 @@ class PipelinedSearch:
         A plan that is close to the best is improved by local search.
         """
         ends, sizes, positions = path
-        order = _johnson(*tables.times(ends, sizes), part.places(positions))
+        draft, verify = tables.times(ends, sizes)
+        order = _johnson(draft, verify, part.places(positions))
         if tables.cell != 1.0:
             ends = np.rint(ends * tables.cell).astype(np.int64)
             sizes = np.diff(ends, prepend=0)
@@ -541,7 +542,7 @@ class PipelinedSearch:
         orders = self.kernels.Orders(
             times,
             place,
-            _johnson(*times, place),
+            _johnson(times[0], times[1], place),
             np.ones(count, bool),
             np.zeros(count + 1, int),
             np.zeros((count + 1, 2, ranges)),
