@@ -402,8 +402,10 @@ class PipelinedSearch:
             out,
         )
         k = int(np.argmin(out))
-        places = [range(end - size, end) for end, size in zip(ends[k], sizes[k], strict=True)]
-        self._keep(float(out[k]), list(map(list, places)), length)
+        if out[k] < self.best:
+            pairs = zip(ends[k], sizes[k], strict=True)
+            batches = [list(range(end - size, end)) for end, size in pairs]
+            self._keep(float(out[k]), batches, length)
         return out
 
     def _keep(self, seconds: float, batches: Batches, length: int) -> None:
