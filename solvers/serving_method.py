@@ -20,7 +20,7 @@ from specopt.models.pass_time import Runtime
 from specopt.models.problem import exceeds
 from specopt.models.rates import Rates
 from specopt.models.result import Conflict
-from specopt.models.serving_data import Mechanism, ServingData, ServingPlan
+from specopt.models.serving_data import Mechanism, ServingData, ServingPlan, stage_ends
 from specopt.models.uplink import spectral_efficiency
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Condition, Method
@@ -172,11 +172,9 @@ class PreparedServing:
         larger
             Function that returns the larger of two stage times; pass `np.maximum` for arrays.
         """
-        overlap = self.overlap
         drafted = done = 0.0
         for draft, verify in stages:
-            drafted = (drafted if overlap else done) + draft
-            done = larger(drafted, done) + verify
+            drafted, done = stage_ends(self.mechanism, drafted, done, draft, verify, larger)
             yield done
 
     @cached_property
@@ -204,7 +202,7 @@ class PreparedServing:
     def fits(self, size: int, padded: float, outputs: float) -> bool:
         """Return whether a batch fits the memory of the models in use (Eq. 9-10)."""
         tokens = padded + outputs
-        kv_draft, free_draft, kv_verify, free_verify = self.memory
+        kv_draft, free_draft, kv_verify, free_verify = self.memory.tolist()
         return bool(
             size * kv_draft * tokens <= free_draft and size * kv_verify * tokens <= free_verify
         )
@@ -266,22 +264,17 @@ def quick_batches(prepared: PreparedServing) -> list[list[int]] | None:
     Return None if a task does not fit alone. The function is linear in K and needs no compiled
     code; its batches are the fallback plan when no time is left.
     """
-    kv_draft, free_draft, kv_verify, free_verify = prepared.memory.tolist()
     inputs, outputs = prepared.inputs.tolist(), prepared.outputs.tolist()
     batches: list[list[int]] = []
-    padded = longest = size = 0.0
+    padded, longest, size = 0.0, 0.0, 0
     for position in range(prepared.tasks - 1, -1, -1):
         output = max(longest, outputs[position])
-        size, tokens = size + 1.0, padded + output
-        if (
-            size == 1.0
-            or size * kv_draft * tokens > free_draft
-            or size * kv_verify * tokens > free_verify
-        ):
+        size += 1
+        if size == 1 or not prepared.fits(size, padded, output):
             if not prepared.fits(1, inputs[position], outputs[position]):
                 return None
             batches.append([])
-            padded, output, size = inputs[position], outputs[position], 1.0
+            padded, output, size = inputs[position], outputs[position], 1
         batches[-1].append(position)
         longest = output
     return [batch[::-1] for batch in reversed(batches)]

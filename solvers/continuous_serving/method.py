@@ -11,7 +11,7 @@ from specopt.models.continuous_serving.problem import ContinuousServingProblem, 
 from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.prepare import Prepared
 from specopt.solvers.method import Condition
-from specopt.solvers.serving_method import MAX_LENGTHS, ServingMethod, able, quick_batches
+from specopt.solvers.serving_method import MAX_LENGTHS, ServingMethod, quick_batches
 
 _SECONDS_PER_RUN = 5e-8  # to judge one decoding step of one task
 
@@ -45,16 +45,6 @@ class ContinuousServingMethod(ServingMethod):
             problem.max_speculation_length or 0
         )
         return {"tasks times decoding steps": _SECONDS_PER_RUN * float(steps.sum())}
-
-
-def begun(problem: ContinuousServingProblem, budget: Budget) -> list[Prepared]:
-    """Return the problem under each mechanism for which plans exist, and offer a first plan for
-    each.
-    """
-    options = able(problem, Prepared)
-    for prepared in options:
-        offer_first_plan(prepared, budget)
-    return options
 
 
 def offer_first_plan(prepared: Prepared, budget: Budget) -> None:

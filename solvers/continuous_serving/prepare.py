@@ -13,7 +13,6 @@ from specopt.models.continuous_serving.problem import (
     Phase,
 )
 from specopt.models.fields import Floats, Ints, Truths
-from specopt.models.serving_data import Mechanism
 from specopt.solvers.serving_method import PreparedServing
 
 
@@ -73,8 +72,4 @@ class Prepared(PreparedServing):
         return [*self.completed(zip(draft.tolist(), verify.tolist(), strict=True))]
 
 
-def prepare(problem: ContinuousServingProblem, mechanism: Mechanism | None = None) -> Prepared:
-    """Return the arrays of a problem under a mechanism; by default, under the problem's own
-    mechanism.
-    """
-    return Prepared.of(problem, mechanism)
+prepare = Prepared.of

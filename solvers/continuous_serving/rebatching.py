@@ -38,11 +38,11 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.continuous_serving.bound import served_bound
 from specopt.solvers.continuous_serving.method import (
     ContinuousServingMethod,
-    begun,
+    offer_first_plan,
 )
 from specopt.solvers.continuous_serving.prepare import Prepared
 from specopt.solvers.method import Outcome
-from specopt.solvers.serving_method import MAX_LENGTHS, offer_if_feasible, planned_outputs
+from specopt.solvers.serving_method import MAX_LENGTHS, able, offer_if_feasible, planned_outputs
 
 MAX_ENDS = 120
 """Maximum number of positions where batches of a step may end; with more tasks, neighbouring tasks
@@ -209,7 +209,9 @@ class Rebatching(ContinuousServingMethod):
 
     def run(self, problem: ContinuousServingProblem, budget: Budget) -> Outcome:
         """Simulate the scheduler under every mechanism."""
-        options = begun(problem, budget)
+        options = able(problem, Prepared)
+        for prepared in options:
+            offer_first_plan(prepared, budget)
         if (problem.max_speculation_length or 0) <= MAX_LENGTHS:
             budget.improve_bound(_bound(options, budget))
         for prepared in options:

@@ -75,8 +75,8 @@ def best_plan(
             best, plan = seconds, prepared.plan(batches, length, shares)
             budget.offer(plan)
     if plan is None:  # with known lengths, the assumed O_max may exceed the memory
-        batches = quick_batches(prepared)
-        assert batches is not None, "every task fits alone"
-        plan = prepared.plan(batches, lengths[0], shares)
+        quick = quick_batches(prepared)
+        assert quick is not None, "every task fits alone"
+        plan = prepared.plan(quick, lengths[0], shares)
         budget.offer(plan)
     return plan

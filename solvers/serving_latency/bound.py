@@ -69,7 +69,8 @@ def lower_bound(prepared: Prepared, budget: Budget) -> float:
         return rebatching_bound(prepared, budget)
     if prepared.mechanism != "pipelined":
         sums = (
-            additive_batches(prepared, length, 1.0, 1.0, budget)[1] for length in prepared.lengths
+            additive_batches(stages(prepared, length), (1.0, 1.0), budget)[1]
+            for length in prepared.lengths
         )
         return prepared.communication_seconds + min(sums)
     # plans found during the search do not belong to the method and are not offered
@@ -140,17 +141,15 @@ def inference_bound(at: Stages, budget: Budget) -> float:
             np.concatenate([ends[:2], ends[np.linspace(1, len(ends) - 1, room, dtype=np.int64)]])
         )
     kernels = budget.load("serving_latency.rebatching")
-    seconds = np.zeros(len(ends) - 1)
+    found = np.full((2, len(ends) - 1), 0.5)
     by_output = np.argsort(at.prepared.outputs, kind="stable")
-    search = np.zeros(kernels.SEARCH_ENTRIES)
-    search[kernels.VALUE_WEIGHT] = 0.5
     first = 0
-    while first < len(seconds):
+    while first < len(ends) - 1:
         budget.check(_SECONDS_PER_ENTRY[not at.linear] * entries(at))
-        stop = min(len(seconds), first + max(1, int(_ENTRIES_PER_CALL / entries(at))))
-        kernels.rebatching_ranges(first, stop, at.data, ends, by_output, search, seconds)
+        stop = min(len(ends) - 1, first + max(1, int(_ENTRIES_PER_CALL / entries(at))))
+        kernels.rebatching_ranges(first, stop, at.data, ends, by_output, found)
         first = stop
-    return float(seconds.sum())
+    return float(found[kernels.BOUND].sum())
 
 
 def ends_of(steps: Ints) -> Ints:

@@ -242,18 +242,22 @@ class ColumnBound:
     # ------------------------------------------------------------------ the program
 
     def _write_rows(self) -> None:
-        infinite, nothing = highspy.kHighsInf, (0, np.zeros(0, np.int32), np.zeros(0))
-        model = self._model
-        for r in range(self._ranges):
-            model.addVar(0.0, infinite)
-            model.changeColCost(r, 1.0)
-        for held in self._share.sum(axis=0):
-            model.addRow(float(held), infinite, *nothing)
-        for _ in range(2):
-            for r in range(self._ranges):
-                model.addRow(0.0, infinite, 1, np.array([r], np.int32), np.ones(1))
-        for _ in range(2 * self._ranges):
-            model.addRow(1.0, infinite, *nothing)
+        held, ranges = self._share.sum(axis=0), self._ranges
+        for r in range(ranges):
+            self._model.addVar(0.0, highspy.kHighsInf)
+            self._model.changeColCost(r, 1.0)
+        # a row per node, then by range: both stage rows, and the rows of first and last steps
+        lower = np.concatenate([held, np.zeros(2 * ranges), np.ones(2 * ranges)])
+        entries = np.arange(2 * ranges, dtype=np.int32)
+        self._model.addRows(
+            len(lower),
+            lower,
+            np.full(len(lower), highspy.kHighsInf),
+            len(entries),
+            np.searchsorted(entries, np.arange(len(lower)) - len(held)).astype(np.int32),
+            entries % max(1, ranges),
+            np.ones(len(entries)),
+        )
 
     def _write_pairs(self) -> None:
         """Bound the price of each node by the prices of the next nodes that exceed it in both

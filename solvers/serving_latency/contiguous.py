@@ -1,4 +1,4 @@
-"""Contiguous batches of tasks sorted by input length: the paper's recursion, and shortest paths.
+"""Contiguous batches of sorted tasks: the paper's recursion, and shortest paths.
 
 Both algorithms consider every way to end a batch, one prefix at a time, in slices that are short
 enough to react to time limits and interrupts.
@@ -11,24 +11,22 @@ import numpy as np
 from specopt.models.fields import Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.prepare import Prepared
-from specopt.solvers.serving_latency.stages import stages
+from specopt.solvers.serving_latency.stages import Stages, stages
 
-# per kernel call, a few hundredths of a second: these determine how often the clock is read
-_LABELS_PER_CALL = 400_000
-_PATHS_PER_CALL = 4_000_000
+_WORK_PER_CALL = 400_000  # batches rated per kernel call, which determine how often time is checked
 
 
 def algorithm_1_batches(
     prepared: Prepared, length: int, budget: Budget
-) -> tuple[list[list[int]] | None, float]:
+) -> tuple[list[Ints] | None, float]:
     """Return the batches and T_inf of Algorithm 1 for one speculation length.
 
-    Batches are lists of sorted positions in ascending order, or None if no batches fit.
+    Batches are arrays of sorted positions in ascending order, or None if no batches fit.
     """
     kernels = budget.load("serving_latency.algorithm_1")
     at = stages(prepared, length, conservative=True)
     tasks = prepared.tasks
-    boundary = np.zeros(tasks + 1, np.int64)
+    start = np.full(tasks + 1, -1)
     prefix = np.zeros((tasks + 1, 4))
     prefix[1:, kernels.BEST] = np.inf
     begins = np.ones(tasks + 2, np.int64)
@@ -40,48 +38,48 @@ def algorithm_1_batches(
     row = 1
     while row <= tasks:
         budget.check()
-        stop = prepared.rows_end(row, _LABELS_PER_CALL)
+        stop = prepared.rows_end(row, _WORK_PER_CALL)
         reached = kernels.algorithm_1_rows(
-            row, stop, at.data, segments, boundary, prefix, begins, pool
+            row, stop, at.data, segments, start, prefix, begins, pool
         )
         if reached < stop:  # the pool is full
             pool = np.concatenate([pool, np.zeros_like(pool)])
         row = reached
-    return backtrack(boundary), float(prefix[tasks, kernels.BEST])
+    return backtrack(start, np.arange(tasks)), float(prefix[tasks, kernels.BEST])
 
 
 def additive_batches(
-    prepared: Prepared, length: int, draft_weight: float, verify_weight: float, budget: Budget
-) -> tuple[list[list[int]] | None, float]:
-    """Return the contiguous batches with the smallest weighted stage time, and that time.
+    at: Stages, weights: tuple[float, float], budget: Budget, order: Ints | None = None
+) -> tuple[list[Ints] | None, float]:
+    """Return the batches that are contiguous in an order of the tasks and have the smallest
+    weighted stage time, and that time.
 
-    Return None and infinity if no batches fit. The result is exact for conservative output lengths.
+    Return None and infinity if no batches fit. In sorted order, which is the default, the result is
+    exact for conservative output lengths; in another order, only some sizes above 128 are tried.
     The cost is O(K^2), or O(K b_max) if b_max is the size of the largest batch that fits.
     """
     kernels = budget.load("serving_latency.paths")
-    at = stages(prepared, length, conservative=True)
-    best = np.full(prepared.tasks + 1, np.inf)
-    best[0] = 0.0
-    boundary = np.zeros(prepared.tasks + 1, np.int64)
+    tasks = at.prepared.tasks
+    grid, order = (62, np.arange(tasks)) if order is None else (7, order)
+    best, start = np.zeros(tasks + 1), np.full(tasks + 1, -1)
     row = 1
-    while row <= prepared.tasks:
+    while row <= tasks:
         budget.check()
-        stop = prepared.rows_end(row, _PATHS_PER_CALL // (1 if at.linear else 8))
-        kernels.additive_rows(row, stop, at.data, draft_weight, verify_weight, best, boundary)
+        stop = at.prepared.rows_end(row, _WORK_PER_CALL)
+        kernels.path_rows(row, stop, at.data, order, *weights, grid, best, start)
         row = stop
-    return backtrack(boundary), float(best[prepared.tasks])
+    return backtrack(start, order), float(best[tasks])
 
 
-def backtrack(boundary: Ints) -> list[list[int]] | None:
-    """Return the batches, as sorted positions from 0, given the start S[i] (from 1) of the last
-    batch of each prefix; None if a required S[i] is 0.
+def backtrack(start: Ints, order: Ints) -> list[Ints] | None:
+    """Return the batches, given the place in `order` at which the last batch of each prefix starts;
+    None if a required start is negative.
     """
     batches = []
-    end = len(boundary) - 1
+    end = len(order)
     while end > 0:
-        start = int(boundary[end])
-        if start == 0:
+        if start[end] < 0:
             return None
-        batches.append(list(range(start - 1, end)))
-        end = start - 1
+        batches.append(order[start[end] : end])
+        end = start[end]
     return batches[::-1]

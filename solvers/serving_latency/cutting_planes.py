@@ -39,18 +39,13 @@ class CuttingPlanes:
         rows, columns = weights.shape
         self._size = rows * columns
         self._model = Highs()
-        for _ in range(self._size):
-            self._model.addVar(0.0, 1.0)
+        self._model.addVars(self._size, np.zeros(self._size), np.ones(self._size))
         self._model.addVar(-highspy.kHighsInf, highspy.kHighsInf)
         self._model.changeColCost(self._size, -1.0)
-        for row in range(rows):
-            self._model.addRow(
-                1.0,
-                1.0,
-                columns,
-                np.arange(row * columns, (row + 1) * columns, dtype=np.int32),
-                np.ones(columns),
-            )
+        places, ones = np.arange(self._size, dtype=np.int32), np.ones(self._size)
+        self._model.addRows(
+            rows, ones[:rows], ones[:rows], self._size, places[::columns], places, ones
+        )
 
     def learn(self, weights: Floats, value: float, gradient: Floats) -> None:
         """Add the cut f(w') <= <G, w'> of an evaluation, and move the centre there if its value is

@@ -23,6 +23,7 @@ from specopt.solvers.serving_latency.contiguous import additive_batches
 from specopt.solvers.serving_latency.method import CONSERVATIVE, ServingLatencyMethod, begun
 from specopt.solvers.serving_latency.pipelined import PipelinedSearch
 from specopt.solvers.serving_latency.prepare import Prepared
+from specopt.solvers.serving_latency.stages import stages
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Exact(ServingLatencyMethod):
         """
         best = math.inf
         for length in prepared.lengths:
-            batches, seconds = additive_batches(prepared, length, 1.0, 1.0, budget)
+            batches, seconds = additive_batches(stages(prepared, length), (1.0, 1.0), budget)
             if batches is not None and seconds < best:
                 best = seconds
                 budget.offer(prepared.plan(batches, length))

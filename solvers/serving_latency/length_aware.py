@@ -35,6 +35,7 @@ from specopt.solvers.serving_latency.bound import (
     seconds_to_bound,
     summed_bound,
 )
+from specopt.solvers.serving_latency.contiguous import additive_batches
 from specopt.solvers.serving_latency.method import KNOWN, ServingLatencyMethod, begun
 from specopt.solvers.serving_latency.prepare import Prepared
 from specopt.solvers.serving_latency.stages import Stages, rate, stages
@@ -54,7 +55,6 @@ _CHEAP_BOUND = 4e5
 _HOPELESS = 1.05
 # per kernel call, some 0.02 s: limited by work, not time, so that a seed determines the plan
 _WORK_PER_CALL = 3_000_000
-_ROWS_PER_CALL = 200_000  # batches rated per call of the shortest path
 _WEIGHTS = ((1.0, 0.0), (0.5, 0.5), (0.0, 1.0))  # draft and verify weights in shortest paths
 _MAX_RANGES = 9  # maximum number of ranges of steps, for the bounds
 _RANGES_OF_MANY = 5  # the same, for many tasks before the annealing
@@ -123,7 +123,7 @@ class _Candidate:
 
     def plan(self) -> ServingLatencyPlan:
         """Return the best plan so far."""
-        return self.at.prepared.plan([batch.tolist() for batch in self.members()], self.at.length)
+        return self.at.prepared.plan(self.members(), self.at.length)
 
     def members(self) -> list[Ints]:
         """Return the sorted positions in each batch of the best plan."""
@@ -138,7 +138,6 @@ class _Search:
         self.able = able
         self.moves, self.rounds = method.moves, method.rounds
         self.plans: Any = budget.load("serving_latency.plans")
-        self.paths: Any = budget.load("serving_latency.paths")
         self.annealing: Any = budget.load("serving_latency.annealing")
         self.candidates: list[_Candidate] = []
         self.stream = np.array([random_key(budget.seed)])
@@ -272,28 +271,12 @@ class _Search:
         few = candidate.at.prepared.tasks <= _MANY
         for order in _orders(candidate.at):
             for weights in _WEIGHTS if few and candidate.at.overlap else _WEIGHTS[1:2]:
-                self._rate_orders(candidate, self._contiguous(candidate.at, order, weights))
+                batches = additive_batches(candidate.at, weights, self.budget, order)[0]
+                assert batches is not None, "every task fits alone"
+                self._rate_orders(candidate, batches)
         for other in self.candidates:
             if not other.batches and other.at.prepared is candidate.at.prepared:
                 self._take(other, candidate.slot, candidate.batches)
-
-    def _contiguous(self, at: Stages, order: Ints, weights: tuple[float, float]) -> list[Ints]:
-        """Return the batches contiguous in an order with the smallest weighted stage times."""
-        tasks = len(order)
-        best = np.zeros(tasks + 1)
-        start = np.zeros(tasks + 1, np.int64)
-        row = 1
-        while row <= tasks:
-            self.budget.check()
-            stop = at.prepared.rows_end(row, _ROWS_PER_CALL)
-            self.paths.order_rows(row, stop, at.data, order, *weights, best, start)
-            row = stop
-        batches = []
-        end = tasks
-        while end > 0:
-            batches.append(order[start[end] : end])
-            end = start[end]
-        return batches[::-1]
 
     def _rate_orders(self, candidate: _Candidate, batches: list[Ints]) -> None:
         """Rate batches in several pipeline orders, and keep the best."""

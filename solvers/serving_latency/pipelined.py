@@ -32,7 +32,6 @@ from typing import Any
 import numpy as np
 
 from specopt.models.fields import Floats, Ints
-from specopt.models.serving_latency.problem import ServingLatencyPlan
 from specopt.solvers.budget import Budget
 from specopt.solvers.serving_latency.blocks import (
     RANGES,
@@ -50,7 +49,7 @@ from specopt.solvers.serving_latency.positions import (
     PathBound,
     Positions,
 )
-from specopt.solvers.serving_latency.prepare import Prepared
+from specopt.solvers.serving_latency.prepare import Batches, Prepared
 from specopt.solvers.serving_latency.stages import stages
 from specopt.solvers.simulation import random_key
 
@@ -80,7 +79,9 @@ _PLANS = 1500  # with affine runtimes, all plans are rated up to this many with 
 # for tables of runtimes with several pieces and shortest paths over them, roughly
 _BYTES_PER_ENTRY = 200
 _SECONDS_PER_ENTRY = 3e-7  # to fill the tables, roughly
-_TRIES = 2000  # tries of the local search between two checks for improvement
+_TRIES = 10_000  # maximum number of tries of the local search between two checks for improvement
+_TRIES_PER_CALL = 2_000
+_HEAT = 3e-5  # relative worsening at the start of annealing
 _SECONDS_PER_TRY = 1e-7  # per try of the local search and batch
 _SECONDS_PER_BLOCK = 3e-9  # per node of the orders and scenario
 _SECONDS_PER_PAIR = 2e-8  # per pair of blocks, to sort them in advance
@@ -101,7 +102,7 @@ class Part:
     # number of special positions, which have weights: at the front, and in total
     front: int = field(init=False)
     specials: int = field(init=False)
-    weights: Floats | None = None  # weights of the bound, once raised
+    weights: Floats = field(init=False)  # weights of the bound
     effort: float = field(default_factory=lambda: _PATH)  # size of the shortest paths for the bound
     work: float = 0.0  # work spent on raising the bound so far, in entries of shortest paths
     refined: float = 0.0  # bound at the last refinement
@@ -109,6 +110,9 @@ class Part:
     def __post_init__(self) -> None:
         self.specials = min(_FIRST_POSITIONS, self.batches)
         self.front = (self.specials + 1) // 2
+        self.weights = np.zeros((RANGES + 1, self.specials))
+        self.weights[:, 0] += self.first_weight
+        self.weights[:, -1] += 1.0 - self.first_weight
 
     def positions(self, another: bool = False) -> Positions:
         """Return the positions that the part distinguishes, optionally with another special
@@ -118,6 +122,20 @@ class Part:
         return Positions(
             self.front, specials, 0 if self.more else self.batches - specials, self.more
         )
+
+    def places(self, positions: Ints) -> Floats:
+        """Return numbers that order blocks by position, with equal numbers in the pool."""
+        return np.where(positions == self.specials, self.front - 0.5, positions)
+
+
+def _johnson(draft: Floats, verify: Floats, places: Floats) -> Ints:
+    """Return blocks sorted by place; blocks with equal places follow Johnson's rule.
+
+    The blocks that draft faster than they verify come first, shortest draft first.
+    """
+    faster = draft < verify
+    key = np.where(faster, draft, -verify)
+    return np.lexsort((key, ~faster, np.broadcast_to(places, key.shape)))
 
 
 class PipelinedSearch:
@@ -135,13 +153,13 @@ class PipelinedSearch:
         self.bounds = budget.load("serving_latency.bounds")
         self.annealing = budget.load("serving_latency.annealing")
         self.kernels = budget.load("serving_latency.orders")
+        self.columns = budget.load("serving_latency.column_bound")
         self.width = widths(prepared)
         self.best = (
             math.inf
             if budget.objective is None
             else budget.objective - prepared.communication_seconds
         )
-        self.plan: ServingLatencyPlan | None = None
         self.rating = True  # whether paths are rated as plans
         self.open: list[Part] = []
         self.left: list[Part] = []  # parts that stay open at the end
@@ -210,7 +228,7 @@ class PipelinedSearch:
         self._start()
         while self._prune():
             part = min(self.open, key=lambda p: p.bound)
-            if part.weights is not None and not (self._refine(part) and part.effort <= _CERTIFIED):
+            if part.work > 0.0 and not (self._refine(part) and part.effort <= _CERTIFIED):
                 break
             self._ascend(part)
         return self.bound
@@ -245,7 +263,7 @@ class PipelinedSearch:
             if not prepared.tabled:
                 batches = algorithm_1_batches(prepared, part.length, budget)[0]
             else:  # completion times are not convex
-                batches = additive_batches(prepared, part.length, 0.5, 0.5, budget)[0]
+                batches = additive_batches(stages(prepared, part.length), (0.5, 0.5), budget)[0]
             if batches is not None:
                 ends = np.array([batch[-1] + 1 for batch in batches])
                 self._rate(part.length, ends, np.diff(ends, prepend=0))
@@ -258,7 +276,8 @@ class PipelinedSearch:
         """
         for weights in ((1.0, 0.0), (0.0, 1.0)):
             if part.bound < self.cut:
-                seconds = additive_batches(self.prepared, part.length, *weights, self.budget)[1]
+                at = stages(self.prepared, part.length)
+                seconds = additive_batches(at, weights, self.budget)[1]
                 part.bound = max(part.bound, seconds)
 
     def _split_open(self) -> None:
@@ -283,14 +302,12 @@ class PipelinedSearch:
             tables, pace = self._tables(part.length), self.budget.pace()
             value = np.empty((self.prepared.tasks + 1, 4, cap + 1))
             costs = self.bounds.Costs(*tables.arrays)
-            for prefill in (0.0, 0.5, 1.0):
-                for decode in (0.0, 0.3, 0.5, 0.7, 1.0):
-                    pace()
-                    weight = np.full(len(tables.d), decode)
-                    weight[0] = prefill
-                    before = bounds.copy()
-                    self.bounds.ends_bound(costs, tables.least, weight, value, bounds)
-                    first[bounds > before] = weight
+            for weights in itertools.product((0.0, 0.5, 1.0), (0.0, 0.3, 0.5, 0.7, 1.0)):
+                pace()
+                weight = np.repeat(weights, (1, RANGES))
+                before = bounds.copy()
+                self.bounds.ends_bound(costs, weight, value, bounds)
+                first[bounds > before] = weight
         if self.prepared.tasks < cap:
             bounds[cap] = math.inf
         return [
@@ -385,29 +402,37 @@ class PipelinedSearch:
             out,
         )
         k = int(np.argmin(out))
-        if out[k] < self.best * (1 - 1e-13):
-            batches = [
-                list(range(end - size, end)) for end, size in zip(ends[k], sizes[k], strict=True)
-            ]
-            self.best = float(out[k])
-            self.plan = self.prepared.plan(batches, length)
-            self.budget.offer(self.plan)
+        if out[k] < self.best:
+            pairs = zip(ends[k], sizes[k], strict=True)
+            batches = [list(range(end - size, end)) for end, size in pairs]
+            self._keep(float(out[k]), batches, length)
         return out
 
+    def _keep(self, seconds: float, batches: Batches, length: int) -> None:
+        """Keep and offer a plan with T_inf of some seconds if it is the best so far."""
+        if seconds < self.best * (1 - 1e-13):
+            self.best = seconds
+            self.budget.offer(self.prepared.plan(batches, length))
+
     def _improve(self, length: int, ends: Ints, sizes: Ints) -> None:
-        """Run the local search from blocks in pipeline order as long as it helps."""
-        blocks = np.zeros((2, self.prepared.tasks), np.int64)
-        blocks[:, : len(ends)] = ends, sizes
-        count = np.array([len(ends)])
-        seconds = np.array([self._rate(length, ends, sizes)])
-        data = stages(self.prepared, length).data
+        """Run simulated annealing from blocks in pipeline order as long as it helps."""
+        ranks, place, count = np.arange(self.prepared.tasks), np.argsort(ends), len(ends)
+        plan = np.stack([np.repeat(place, sizes[place]), ranks] * 2)
+        counts, seconds = np.array([count] * 2), np.array([self._rate(length, ends, sizes)] * 2)
+        data, tries = stages(self.prepared, length).data, min(_TRIES, 100 * len(ranks))
         while True:
-            before = float(seconds[0])
-            self.annealing.improve_sequence(_TRIES, data, blocks, count, seconds, self.stream)
-            self._rate(length, *blocks[:, : count[0]])
-            self.budget.spend(_TRIES * len(ends) * _SECONDS_PER_TRY)
-            self.budget.check()
-            if seconds[0] > before * (1 - 1e-4):
+            before = float(seconds[1])
+            for done in range(0, tries, _TRIES_PER_CALL):
+                stop = min(tries, done + _TRIES_PER_CALL)
+                self.annealing.improve_batches(
+                    done, stop, tries, data, ranks, _HEAT, plan, counts, seconds, self.stream
+                )
+                slot, order = plan[self.annealing.BEST_SLOT :]
+                batches = [np.flatnonzero(slot == m) for m in order[: counts[1]]]
+                self._keep(float(seconds[1]), batches, length)
+                self.budget.spend((stop - done) * count * _SECONDS_PER_TRY)
+                self.budget.check()
+            if seconds[1] > before * (1 - 1e-4):
                 return
 
     def _rate_every_plan(self) -> None:
@@ -434,7 +459,6 @@ class PipelinedSearch:
         The position is added on the side where the innermost special position has the larger
         weight. Return whether a refinement was possible.
         """
-        assert part.weights is not None
         gained, part.refined = part.bound > part.refined, part.bound
         cells = self._cells(part)
         while True:
@@ -462,14 +486,9 @@ class PipelinedSearch:
         """Raise the part's bound until the part is closed or no gain is left, and rate every path
         found.
         """
-        tables, weights = self._tables(part.length, self._cells(part)), part.weights
-        if weights is None:
-            weights = np.zeros((len(tables.d), part.specials))
-            weights[:, 0] += part.first_weight
-            weights[:, -1] += 1.0 - part.first_weight
-            part.weights = weights
         from specopt.solvers.serving_latency.cutting_planes import CuttingPlanes
 
+        tables, weights = self._tables(part.length, self._cells(part)), part.weights
         planes = CuttingPlanes(weights, self.best)
         paths = PathBound(tables, part.positions(), self.budget)
         for _ in range(_ROUNDS):
@@ -496,21 +515,16 @@ class PipelinedSearch:
         A plan that is close to the best is improved by local search.
         """
         ends, sizes, positions = path
-        middle = positions == part.specials
-        d, v = tables.times(ends, sizes)
-        place = np.where(middle, part.front - 0.5, positions)
+        draft, verify = tables.times(ends, sizes)
+        order = _johnson(draft, verify, part.places(positions))
         if tables.cell != 1.0:
             ends = np.rint(ends * tables.cell).astype(np.int64)
             sizes = np.diff(ends, prepend=0)
             if (sizes > self.width[ends]).any():
                 return
-        # Johnson's rule: first the blocks that draft faster than they verify, shortest draft first
-        order = np.lexsort(
-            (np.where(middle, np.where(d < v, d, -v), 0.0), middle & (d >= v), place)
-        )
         order = order[sizes[order] > 0]
         seconds = self._rate(part.length, ends[order], sizes[order])
-        if middle.any() and seconds < self.best * near:
+        if part.specials in positions and seconds < self.best * near:
             self._improve(part.length, ends[order], sizes[order])
 
     # ------------------------------------------------------------------ enumeration
@@ -522,16 +536,25 @@ class PipelinedSearch:
         """
         at, count = stages(self.prepared, part.length), path.shape[1]
         starts = range_starts(int(at.steps[0]), _FINE_RANGES)
-        stack, free = np.zeros(count + 1, int), np.zeros((count + 1, 2, len(starts) - 1))
+        ranges, place = len(starts) - 1, part.places(path[2])
+        times = np.empty((count, 4, ranges))
+        self.columns.batch_stages(at.data, path[1], path[0] - 1, at.steps, starts - 1, times)
+        times = np.ascontiguousarray(times[:, :2].transpose(1, 2, 0))
         state, leaves = np.zeros(2, int), np.zeros((_LEAVES, count), np.int64)
-        orders = self.kernels.Orders(starts, np.ones(count, bool), stack, free, state)
-        pairs = (len(starts) - 1) * count
+        orders = self.kernels.Orders(
+            times,
+            place,
+            _johnson(times[0], times[1], place),
+            np.ones(count, bool),
+            np.zeros(count + 1, int),
+            np.zeros((count + 1, 2, ranges)),
+            state,
+        )
+        pairs = ranges * count
         self.budget.spend(pairs * count * _SECONDS_PER_PAIR)
         while state[0] >= 0 and state[1] < nodes:
             before = state[1]
-            found = self.kernels.enumerate_orders(
-                _NODES, part.front, part.specials, path, at.data, self.cut, orders, leaves
-            )
+            found = self.kernels.enumerate_orders(_NODES, self.cut, orders, leaves)
             self.budget.spend(float(pairs * (state[1] - before) * _SECONDS_PER_BLOCK))
             if found:
                 ends, sizes, _ = path[:, leaves[:found]]
@@ -545,7 +568,6 @@ class PipelinedSearch:
 
         Return whether the enumeration finished within the allowed work.
         """
-        assert part.weights is not None, "the part's bound was raised before"
         tables = self._tables(part.length)
         search = Enumeration(PathBound(tables, part.positions(), self.budget), part.weights)
         ordering, allowance, complete = 0.0, patience, True

@@ -17,11 +17,10 @@ from specopt.models.acceptance import (
 )
 from specopt.models.fields import Floats, Ints
 from specopt.models.rates import Rates
-from specopt.models.serving_data import Mechanism
 from specopt.models.serving_latency.problem import ServingLatencyPlan, ServingLatencyProblem
 from specopt.solvers.serving_method import PreparedServing
 
-Batches = list[list[int]]
+Batches = Sequence[list[int] | Ints]
 """Sorted positions of the tasks of each batch, in pipeline order."""
 
 
@@ -122,14 +121,10 @@ class Prepared(PreparedServing):
         return found[self.order]
 
 
-def prepare(problem: ServingLatencyProblem, mechanism: Mechanism | None = None) -> Prepared:
-    """Return the arrays of a problem under a mechanism; by default, under the problem's own
-    mechanism.
-    """
-    return Prepared.of(problem, mechanism)
+prepare = Prepared.of
 
 
-def slices_of(tasks: int, size: int) -> Batches:
+def slices_of(tasks: int, size: int) -> list[list[int]]:
     """Return batches of consecutive sorted positions of one size; the last batch has the rest."""
     return [list(range(first, min(first + size, tasks))) for first in range(0, tasks, size)]
 

@@ -132,7 +132,7 @@ class StandIn(ServingLatencyMethod):
                 tried[one] = slot[other]
             if (found := seconds(tried)) < best:
                 best, slot = found, tried
-        positions = [np.flatnonzero(slot == number).tolist() for number in range(count)]
+        positions = [np.flatnonzero(slot == number) for number in range(count)]
         return replace(plan, batches=prepared.plan(positions, length).batches)
 
 

@@ -103,12 +103,10 @@ the conditions.
 
 NO_LIMITS = {
     "cut work into calls, chunks or parts, all of which are done": (
-        "_LABELS_PER_CALL",
-        "_PATHS_PER_CALL",
         "_ENTRIES_PER_CALL",
         "_TASKS_PER_CALL",
         "_WORK_PER_CALL",
-        "_ROWS_PER_CALL",
+        "_TRIES_PER_CALL",
         "_DRAWS_PER_CALL",
         "_STEPS_PER_CALL",
         "ROUNDS_PER_CALL",

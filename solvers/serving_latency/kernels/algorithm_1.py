@@ -10,10 +10,8 @@ not depend on N. A label holds the completion times of a prefix of the tasks.
 from specopt.solvers.kernels.kernel import helper, inlined, kernel
 from specopt.solvers.serving_latency.kernels.stages import (
     DRAFT,
-    HEIGHT,
     INFINITY,
     INPUT,
-    LENGTH,
     OUTPUT,
     STEPS,
     VERIFY,
@@ -155,16 +153,16 @@ def append(pool, x, end, first, stages, count, N):
     "i8(i8, i8, Data, f8[:, ::1], i8[::1], f8[:, ::1], i8[::1], f8[:, ::1])",
     steps=lambda row, stop, data, *_: 5 * (stop - row) * stop * data.runtimes.shape[1],
 )
-def algorithm_1_rows(row, stop, data, stages, boundary, prefix, begins, pool):
+def algorithm_1_rows(row, stop, data, stages, start, prefix, begins, pool):
     """Run rows i = row..stop-1 of Algorithm 1, and return the first row that was not run.
 
-    The function returns early if the pool is full. A boundary j is examined closely only if sum_n
-    T^v + max(sum_n Y[j-1,n,1], sum_n (Y[j-1,n,0] + T^d)) is at most the total of the previous row's
-    boundary, extended by a task. The check costs a few operations.
+    The function returns early if the pool is full. A last batch of the tasks j..i-1 is examined
+    closely only if sum_n T^v + max(sum_n Y[j,n,1], sum_n (Y[j,n,0] + T^d)) is at most the total of
+    the previous row's last batch, extended by a task. The check costs a few operations.
 
     Work space: the segments of a batch's stage times (at least 1 + (l + 1) (P - 1)). Modified in
-    place: boundary S[i] (the start j of the last batch), prefix, begins, and the pool: its rows
-    begins[i]..begins[i + 1] - 1 are Y[i,n,:].
+    place: start[i], the first task of the last batch of i tasks (-1 if no batches fit), prefix,
+    begins, and the pool: its rows begins[i]..begins[i + 1] - 1 are Y[i,n,:].
     """
     linear = is_linear(data)
     N = int(data.task[0, STEPS])
@@ -176,52 +174,48 @@ def algorithm_1_rows(row, stop, data, stages, boundary, prefix, begins, pool):
         while largest > 0 and not fits(data, float(largest), tokens):
             largest -= 1
         prefix[i, BEST] = INFINITY
-        boundary[i] = 0
+        start[i] = -1
         begins[i + 1] = begins[i]
-        # work of a batch of one; with one-piece runtimes, a batch of b costs the overheads and b
-        # times that work
+        # with one-piece runtimes, stage times are affine in the size
         one_d, one_v = all_stages(data, 1.0, k, N)
-        fixed_d, fixed_v = (
-            N * data.setting[LENGTH] * data.runtimes[DRAFT, 0, HEIGHT],
-            N * data.runtimes[VERIFY, 0, HEIGHT],
-        )
-        one_d, one_v = one_d - fixed_d, one_v - fixed_v
-        start = i - largest + 1
-        likely = max(start, boundary[i - 1])
+        two_d, two_v = all_stages(data, 2.0, k, N)
+        first = i - largest
+        likely = max(first, start[i - 1])
         enough = INFINITY
-        for turn in range(start - 1, i + 1):
-            j = likely if turn < start else turn
-            if prefix[j - 1, BEST] == INFINITY:
+        for turn in range(first - 1, i):
+            j = likely if turn < first else turn
+            if prefix[j, BEST] == INFINITY:
                 continue
-            b = float(i - j + 1)
-            drafted, verified = fixed_d + b * one_d, fixed_v + b * one_v
+            b = float(i - j)
+            drafted = one_d + (b - 1.0) * (two_d - one_d)
+            verified = one_v + (b - 1.0) * (two_v - one_v)
             if not linear:
                 drafted, verified = all_stages(data, b, k, N)
-            if verified + max(prefix[j - 1, BEST], prefix[j - 1, DRAFTED] + drafted) > enough:
+            if verified + max(prefix[j, BEST], prefix[j, DRAFTED] + drafted) > enough:
                 continue
             d1, v1 = range_stages(data, b, k, 1, 1)
-            total = max(prefix[j - 1, DRAFT_READY] + d1 - prefix[j - 1, VERIFY_READY], 0.0)
-            total += prefix[j - 1, VERIFY_READY] + verified
+            total = max(prefix[j, DRAFT_READY] + d1 - prefix[j, VERIFY_READY], 0.0)
+            total += prefix[j, VERIFY_READY] + verified
             if N > 1:
                 count = stage_segments(data, b, k, N, stages)
-                total += sum_of_waits(pool, begins[j - 1], begins[j], stages, count, N)
-            if turn < start:
+                total += sum_of_waits(pool, begins[j], begins[j + 1], stages, count, N)
+            if turn < first:
                 enough = total * (1.0 + 1e-9)
             elif total <= prefix[i, BEST] * (1.0 + 1e-12):
                 prefix[i, BEST] = total
-                boundary[i] = j
-        j = boundary[i]
-        if j == 0:
+                start[i] = j
+        j = start[i]
+        if j < 0:
             continue
-        b = float(i - j + 1)
+        b = float(i - j)
         d1, v1 = range_stages(data, b, k, 1, 1)
-        prefix[i, DRAFTED] = prefix[j - 1, DRAFTED] + all_stages(data, b, k, N)[0]
-        prefix[i, DRAFT_READY] = prefix[j - 1, DRAFT_READY] + d1
-        prefix[i, VERIFY_READY] = max(prefix[i, DRAFT_READY], prefix[j - 1, VERIFY_READY]) + v1
+        prefix[i, DRAFTED] = prefix[j, DRAFTED] + all_stages(data, b, k, N)[0]
+        prefix[i, DRAFT_READY] = prefix[j, DRAFT_READY] + d1
+        prefix[i, VERIFY_READY] = max(prefix[i, DRAFT_READY], prefix[j, VERIFY_READY]) + v1
         if N > 1:
             count = stage_segments(data, b, k, N, stages)
-            if begins[i] + 2 * (begins[j] - begins[j - 1] + count) > len(pool):
+            if begins[i] + 2 * (begins[j + 1] - begins[j] + count) > len(pool):
                 prefix[i, BEST] = INFINITY
                 return i
-            begins[i + 1] = append(pool, begins[j - 1], begins[j], begins[i], stages, count, N)
+            begins[i + 1] = append(pool, begins[j], begins[j + 1], begins[i], stages, count, N)
     return stop

@@ -1,6 +1,4 @@
-"""Local searches over plans: simulated annealing over batches, and descent over contiguous
-blocks.
-"""
+"""Local search over plans: simulated annealing over batches and their order."""
 
 import numpy as np
 
@@ -11,7 +9,6 @@ from specopt.solvers.serving_latency.kernels.plans import (
     LONGEST,
     SIZE,
     TOP,
-    block_seconds,
     clear,
     fill,
     inference_seconds,
@@ -39,10 +36,6 @@ SLOT, ORDER, BEST_SLOT, BEST_ORDER = range(4)
 ANY, LONGEST_OUTPUT, LONGEST_INPUT, SWAP, BEYOND = 30, 36, 42, 57, 67
 CUT, ABSORB, MERGE, SPLIT, EXCHANGE = 77, 81, 85, 90, 95
 HEAD, AFTER, BEFORE, TARGET, MOVED, OLD_ORDER = range(6)  # rows of the annealer's lists
-ENDS, SIZES = range(2)  # rows of a sequence of blocks
-
-
-# ---------------------------------------------------------------------------- batches of any tasks
 
 
 @helper
@@ -294,114 +287,3 @@ def improve_batches(first, stop, tries, data, ranks, heat, plan, counts, seconds
                 put_back(batches, lists, slot, a, c, count)
     counts[0] = M
     seconds[0], seconds[1] = current, best
-
-
-# ---------------------------------------------------------------------------- contiguous blocks
-
-
-@helper
-def block_fits(data, first, end):
-    """Return whether the sorted positions first..end-1 contain a task, and all of them fit
-    together.
-    """
-    return end > first and fits(
-        data, float(end - first), data.task[end - 1, INPUT] + data.task[end - 1, OUTPUT]
-    )
-
-
-@helper
-def block_behind(ends, sizes, M, a):
-    """Return the block that follows block a in sorted order; -1 if a is the last block."""
-    for m in range(M):
-        if ends[m] - sizes[m] == ends[a]:
-            return m
-    return -1
-
-
-@helper
-def copy_blocks(source, target, M):
-    """Copy the first M entries of every row of a block array."""
-    for r in range(len(source)):
-        for k in range(M):
-            target[r, k] = source[r, k]
-
-
-@helper
-def propose(data, M, ends, sizes, new_ends, new_sizes, stream):
-    """Write a random neighbour of a sequence of blocks; return its number of blocks, or 0 if the
-    move is not allowed.
-    """
-    kind = draw_below(stream, 0, 10)
-    a = draw_below(stream, 0, M)
-    if kind < 6 and M < 2:
-        kind = 8
-    copy_first(ends, new_ends, M)
-    copy_first(sizes, new_sizes, M)
-    if kind == 8:  # split a block, and move one part to any position
-        if sizes[a] < 2:
-            return 0
-        part = 1 + draw_below(stream, 0, sizes[a] - 1)
-        c = draw_below(stream, 0, M + 1)
-        new_ends[a] -= part
-        new_sizes[a] -= part
-        new_ends[M], new_sizes[M] = ends[a], part
-        shift(new_ends, M, c)
-        shift(new_sizes, M, c)
-        return M + 1
-    if M == 1:
-        return 0
-    if kind in (6, 7):
-        c = draw_below(stream, 0, M)
-        if c == a:
-            return 0
-        if kind == 6:  # swap two positions
-            new_ends[a], new_ends[c] = ends[c], ends[a]
-            new_sizes[a], new_sizes[c] = sizes[c], sizes[a]
-        else:  # move a block to another position
-            shift(new_ends, a, c)
-            shift(new_sizes, a, c)
-        return M
-    after = block_behind(ends, sizes, M, a)
-    if after < 0:
-        return 0
-    if kind == 9:  # merge a block with its neighbour in sorted order
-        if not block_fits(data, ends[a] - sizes[a], ends[after]):
-            return 0
-        keep, drop = (a, after) if draw_below(stream, 0, 2) == 0 else (after, a)
-        new_ends[keep] = ends[after]
-        new_sizes[keep] = sizes[a] + sizes[after]
-        shift(new_ends, drop, M - 1)
-        shift(new_sizes, drop, M - 1)
-        return M - 1
-    reach = max(
-        1, max(sizes[a], sizes[after]) >> draw_below(stream, 0, 6)
-    )  # shift the cut after block a
-    by = 1 + draw_below(stream, 0, reach)
-    if draw_below(stream, 0, 2) == 0:
-        by = -by
-    new_ends[a] += by
-    new_sizes[a] += by
-    new_sizes[after] -= by
-    if new_sizes[after] > 0 and block_fits(data, ends[a] - sizes[a], new_ends[a]):
-        return M if block_fits(data, new_ends[a], ends[after]) else 0
-    return 0
-
-
-@kernel("void(i8, Data, i8[:, ::1], i8[::1], f8[::1], u8[::1])")
-def improve_sequence(tries, data, blocks, count, seconds, stream):
-    """Run a local search around a sequence of contiguous blocks.
-
-    Try `tries` random moves, which shift a cut, swap or move blocks, split a block or merge two,
-    and keep the moves that do not increase T_inf. Modified in place: blocks of shape (2, K), which
-    are ends and sizes in pipeline order, count and seconds (one entry each).
-    """
-    batches, order, lines = work_space(len(data.task))
-    new = blocks.copy()
-    for _ in range(tries):
-        M = propose(data, count[0], blocks[ENDS], blocks[SIZES], new[ENDS], new[SIZES], stream)
-        if M == 0:
-            continue
-        rated = block_seconds(data, batches, order, M, lines, new[ENDS], new[SIZES])
-        if rated <= seconds[0]:
-            seconds[0], count[0] = rated, M
-            copy_blocks(new, blocks, M)

@@ -17,7 +17,7 @@ state of the path counts the blocks in the pool and stores the occupied special 
 bits, so that position p, with M for the pool, adds 2^p to the state.
 """
 
-from specopt.solvers.kernels.kernel import helper, kernel, record
+from specopt.solvers.kernels.kernel import helper, inlined, kernel, record
 from specopt.solvers.serving_latency.kernels.stages import (
     INFINITY,
     Data,  # noqa: F401  (named in a signature)
@@ -67,6 +67,16 @@ def cost(linear, table, s, e, b):
     return b * table[s, RATE, e] + table[s, FIXED, e] if linear else table[s, b, e]
 
 
+@inlined
+def placed(state, p, M, places):
+    """Return the state after a block at position p; -1 if no block can be placed there."""
+    if p < M:
+        return -1 if state >> p & 1 else state + (1 << p)
+    if state >> M == places.pool:
+        return state if places.more else -1
+    return state + (1 << M)
+
+
 @kernel(
     "void(Costs, i8, f8[:, ::1], f8[:, :, ::1], f8[:, ::1])",
     steps=lambda costs, front, pi, table, value: len(pi) * table.size,
@@ -107,13 +117,14 @@ def shortest_paths(costs, last, least, places, table, value, states):
     contain at least `least` tasks, 0 or 1.
     """
     linear, width = costs.linear, costs.width
-    K, M, pool = len(width) - 1, len(table) - 1, places.pool
+    K, M = len(width) - 1, len(table) - 1
     for state in states:
         here = value[state]
         for p in range(M + 1):
-            if state >> M == pool if p == M else state >> p & 1:
+            after = placed(state, p, M, places)
+            if after <= state:
                 continue
-            there = value[state + (1 << p)]
+            there = value[after]
             for b in range(least, len(last)):
                 count = last[b] - b + 1
                 into = here
@@ -129,7 +140,7 @@ def shortest_paths(costs, last, least, places, table, value, states):
                     for k in range(count):
                         x = out[k] + costs[k]
                         into[k] = x if x < into[k] else into[k]
-        if places.more and state >> M == pool:
+        if placed(state, M, M, places) == state:
             for i in range(K - 1, -1, -1):
                 for e in range(i + 1, K + 1):
                     if e - i > width[e]:
@@ -139,38 +150,23 @@ def shortest_paths(costs, last, least, places, table, value, states):
 
 
 @helper
-def beginning(linear, table, M, more, path, count):
-    """Return the prefix, state and cost of a path's first `count` blocks."""
-    i = state = 0
-    spent = 0.0
-    for k in range(count):
-        i, p = path[END, k], path[POSITION, k]
-        spent += cost(linear, table, p, i, path[SIZE, k])
-        if p < M or not more:
-            state += 1 << p
-    return i, state, spent
-
-
-@helper
-def follow(linear, table, M, pool, more, width, least, value, i, state, path, count):
+def follow(costs, least, places, table, value, i, state, path, count):
     """Write the shortest path from a prefix and a state, after `count` blocks; return its number of
     blocks.
     """
-    K = len(width) - 1
+    K, M = len(costs.width) - 1, len(table) - 1
     while i < K or state < len(value) - 1:
         best = INFINITY
         after = state
         for e in range(i + least, K + 1):
             b = e - i
-            if b > width[e]:
+            if b > costs.width[e]:
                 break
             for p in range(M + 1):
-                there = state + (1 << p)
-                if state >> M == pool if p == M else state >> p & 1:
-                    if p < M or not more or b == 0:
-                        continue
-                    there = state
-                x = cost(linear, table, p, e, b) + value[there, e]
+                there = placed(state, p, M, places)
+                if there < 0 or (there == state and b == 0):
+                    continue
+                x = cost(costs.linear, table, p, e, b) + value[there, e]
                 if x < best:
                     best = x
                     after = there
@@ -182,8 +178,9 @@ def follow(linear, table, M, pool, more, width, least, value, i, state, path, co
 
 
 @helper
-def critical_sums(linear, d, v, front, count, path, phi):
+def critical_sums(costs, front, count, path, phi):
     """Fill phi[s, q] = Phi_q over scenario s for the special positions q of a path."""
+    linear, d, v, _ = costs
     S, M = phi.shape
     for s in range(S):
         drafted = verified = 0.0
@@ -214,15 +211,15 @@ def lagrangian(costs, least, places, table, value, path, blocks, phi):
     (in sorted order) and blocks (their number), which initially describe the beginning; phi, the
     gradient Phi_q[s] of shape (S, M).
     """
-    M = phi.shape[1]
-    linear, d, v, width = costs
-    front, pool, more = places
-    i, state, spent = beginning(linear, table, M, more, path, blocks[0])
+    i = state = 0
+    spent = 0.0
+    for k in range(blocks[0]):
+        i, p = path[END, k], path[POSITION, k]
+        spent += cost(costs.linear, table, p, i, path[SIZE, k])
+        state = placed(state, p, len(table) - 1, places)
     if value[state, i] < INFINITY:
-        blocks[0] = follow(
-            linear, table, M, pool, more, width, least, value, i, state, path, blocks[0]
-        )
-        critical_sums(linear, d, v, front, blocks[0], path, phi)
+        blocks[0] = follow(costs, least, places, table, value, i, state, path, blocks[0])
+        critical_sums(costs, places.front, blocks[0], path, phi)
     return spent + value[state, i]
 
 
@@ -235,8 +232,7 @@ def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths):
     q, below `upper` are written to paths.leaves. The search is over when its level is below the
     minimum level. The kernel stops when leaves are full, or after `nodes_allowed` nodes.
     """
-    linear, d, v, width = costs
-    front, pool, more = places
+    linear, width = costs.linear, costs.width
     stack, spent, closed, state, leaves, blocks, phi = paths
     least = state[2]
     K = len(width) - 1
@@ -251,11 +247,9 @@ def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths):
             level -= 1
             continue
         stack[level, MOVE] = move + 1
-        after = here + (1 << p)
-        if here >> M == pool if p == M else here >> p & 1:
-            if p < M or not more:
-                continue
-            after = here
+        after = placed(here, p, M, places)
+        if after < 0:
+            continue
         j = 0
         while j < len(tables):
             spent[level + 1, j] = spent[level, j] + cost(linear, tables[j], p, e, b)
@@ -278,7 +272,7 @@ def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths):
                 stack[t + 1, PREFIX] - stack[t, PREFIX],
             )
             path[POSITION, t] = stack[t, PLACED]
-        critical_sums(linear, d, v, front, level, path, phi)
+        critical_sums(costs, places.front, level, path, phi)
         total = 0.0
         for s in range(S):
             total += phi[s].max()
@@ -289,14 +283,14 @@ def enumerate_paths(nodes_allowed, costs, places, tables, values, upper, paths):
     state[0], state[1], state[3] = level, nodes, found
 
 
-@kernel("void(Costs, i8, f8[::1], f8[:, :, ::1], f8[::1])")
-def ends_bound(costs, least, first_weight, value, bounds):
+@kernel("void(Costs, f8[::1], f8[:, :, ::1], f8[::1])")
+def ends_bound(costs, first_weight, value, bounds):
     """Raise bounds[M], M = 1..cap, by weights on the first and the last position only.
 
     bounds[cap] covers all larger numbers of batches as well. first_weight[s] applies to "first
     draft + all verify", the rest to "all draft + last verify". The bounds are one shortest path
     over (prefix, first and last taken, blocks so far), with value of shape (K + 1, 4, cap + 1);
-    numbers of blocks above cap count as cap. Blocks contain at least `least` tasks, 0 or 1.
+    numbers of blocks above cap count as cap. Blocks contain at least one task.
     """
     linear, d, v, width = costs
     K = len(width) - 1
@@ -304,9 +298,7 @@ def ends_bound(costs, least, first_weight, value, bounds):
     value[:] = INFINITY
     value[0, 0, 0] = 0.0
     for e in range(K + 1):
-        for b in range(
-            width[e], least - 1, -1
-        ):  # empty blocks last, as they continue from the prefix at which they end
+        for b in range(1, width[e] + 1):
             i = e - b
             drafted = 0.0
             verified = 0.0

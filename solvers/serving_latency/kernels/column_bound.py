@@ -132,12 +132,7 @@ def price_batches(start, stop, data, classes, prices, worst, found):
     minimum ratio of cost to the price of the tasks, at most 1; and rows of found, for reduced costs
     below -noticeable.
     """
-    ends, inputs, outputs, by_output = (
-        classes.ends,
-        classes.inputs,
-        classes.outputs,
-        classes.by_output,
-    )
+    ends, inputs, outputs, by_output = classes
     price, roles = prices.task, prices.roles
     K, R = len(by_output), len(ends) - 1
     # cost over the ranges before r, by size (row 0: of the second task); gain of the roles per

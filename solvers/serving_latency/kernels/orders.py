@@ -8,37 +8,8 @@ stages are free, and if some blocks have fixed places. Blocks are ordered by ran
 order applies to blocks with equal ranks.
 """
 
-import numpy as np
-
 from specopt.solvers.kernels.kernel import helper, kernel, record
-from specopt.solvers.serving_latency.kernels.stages import (
-    Data,  # noqa: F401  (named in a signature)
-    range_stages,
-)
 from specopt.solvers.serving_latency.kernels.step import served
-
-
-@helper
-def precedes(x, y, rank, m, k):
-    """Return whether block m comes before block k: by rank, then in Johnson's order with draft
-    times x and verify times y.
-    """
-    if rank[m] != rank[k]:
-        return rank[m] < rank[k]
-    if x[m] < y[m]:
-        return x[k] >= y[k] or x[m] < x[k]
-    return x[k] >= y[k] and y[m] > y[k]
-
-
-@helper
-def sort_johnson(x, y, rank, M, order):
-    """Write Johnson's order of M blocks with draft times x and verify times y."""
-    for m in range(M):
-        at = m
-        while at > 0 and precedes(x, y, rank, m, order[at - 1]):
-            order[at] = order[at - 1]
-            at -= 1
-        order[at] = m
 
 
 @helper
@@ -56,8 +27,9 @@ def remaining_seconds(times, M, order, s, left, drafted, done):
 
 Orders = record(  # a depth-first search over orders
     "Orders",
-    # scenario s covers the steps starts[s]..starts[s+1]-1: fewer steps make the bounds tighter
-    starts="i8[::1]",
+    times="f8[:, :, ::1]",  # T^d and T^v, by scenario and block
+    ranks="f8[::1]",  # rank, by block
+    order="i8[:, ::1]",  # Johnson's order, by scenario
     left="b1[::1]",  # whether the block remains, by block
     stack="i8[::1]",  # the block to try next, by level
     free="f8[:, :, ::1]",  # times when the stages are free, by level and scenario
@@ -65,27 +37,17 @@ Orders = record(  # a depth-first search over orders
 )
 
 
-@kernel("i8(i8, i8, i8, i8[:, ::1], Data, f8, Orders, i8[:, ::1])")
-def enumerate_orders(nodes_allowed, front, specials, path, data, upper, orders, leaves):
-    """Continue a depth-first search over the orders of a path's blocks whose bound stays below
+@kernel("i8(i8, f8, Orders, i8[:, ::1])")
+def enumerate_orders(nodes_allowed, upper, orders, leaves):
+    """Continue a depth-first search over the orders of blocks by rank whose bound stays below
     `upper`.
 
-    The blocks in its pool, at position `specials`, can be in any order after the `front` first
-    blocks. Leaves (blocks by position) are written out; the caller computes their exact latency.
-    Returns the number of leaves. The search is over when orders.state[0] < 0; it begins with zeros
-    and every block left.
+    Leaves (blocks by position) are written out; the caller computes their exact latency. Returns
+    the number of leaves. The search is over when orders.state[0] < 0; it begins with zeros and
+    every block left.
     """
-    starts, left, stack, free, state = orders
-    ends, sizes, places = path
-    rank = np.where(places == specials, front, places + (places >= front))
-    M, S = len(ends), len(starts) - 1
-    times, order = np.empty((2, S, M)), np.empty((S, M), np.int64)
-    for s in range(S):
-        n, count = starts[s], starts[s + 1] - starts[s]
-        for m in range(M):
-            b, k = float(sizes[m]), ends[m] - 1
-            times[0, s, m], times[1, s, m] = range_stages(data, b, k, n, count)
-        sort_johnson(times[0, s], times[1, s], rank, M, order[s])
+    times, rank, order, left, stack, free, state = orders
+    S, M = order.shape
     found = nodes = 0
     level = state[0]
     while level >= 0 and found < len(leaves) and nodes < nodes_allowed:

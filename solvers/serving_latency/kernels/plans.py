@@ -172,21 +172,6 @@ def inference_seconds(data, batches, order, M, lines):
 
 
 @helper
-def block_seconds(data, batches, order, M, lines, ends, sizes):
-    """Return T_inf of pipelined blocks in order.
-
-    Block m contains the sizes[m] tasks up to sorted position ends[m]. Blocks that an earlier call
-    stored in `batches` are not filled again; order[m] = m.
-    """
-    for m in range(M):
-        k = ends[m] - 1
-        if batches[m, TOP] != k or batches[m, SIZE] != sizes[m]:
-            batches[m, SIZE], batches[m, TOP], batches[m, LAST] = sizes[m], k, data.task[k, STEPS]
-            fill(data, batches, m)
-    return inference_seconds(data, batches, order, M, lines)
-
-
-@helper
 def work_space(M):
     """Return work space for at most M batches: empty batches, their order, and lines."""
     batches, order = np.zeros((M, BATCH_COLUMNS)), np.arange(M)
@@ -211,10 +196,16 @@ def plan_seconds(M, data, slot):
     "void(i8, i8, Data, i8[:, ::1], i8[:, ::1], f8[::1])", steps=lambda count, M, *_: 20 * count * M
 )
 def sequences_seconds(count, M, data, ends, sizes, out):
-    """Fill out[k] with T_inf of the first `count` sequences of M blocks each.
+    """Fill out[k] with T_inf of the first `count` sequences of M pipelined blocks each.
 
-    All tasks are assumed to have the same output length.
+    Block m of sequence k contains the sizes[k, m] tasks up to sorted position ends[k, m]. All tasks
+    are assumed to have the same output length.
     """
     batches, order, lines = work_space(M)
-    for k in range(count):
-        out[k] = block_seconds(data, batches, order, M, lines, ends[k], sizes[k])
+    for row in range(count):
+        for m in range(M):
+            k, size = ends[row, m] - 1, sizes[row, m]
+            if batches[m, TOP] != k or batches[m, SIZE] != size:  # not as in the row before
+                batches[m, SIZE], batches[m, TOP], batches[m, LAST] = size, k, data.task[k, STEPS]
+                fill(data, batches, m)
+        out[row] = inference_seconds(data, batches, order, M, lines)

@@ -137,8 +137,10 @@ def test_backtrack_jumps_to_the_start_of_the_last_batch() -> None:
     """Tests that S = (1, 1, 3, 3) means the positions 0-1 and 2-3, and that 0, where no batch fits,
     means none.
     """
-    assert backtrack(np.array([0, 1, 1, 3, 3])) == [[0, 1], [2, 3]]
-    assert backtrack(np.array([0, 1, 0, 3, 3])) is None
+    found = backtrack(np.array([-1, 0, 0, 2, 2]), np.array([3, 1, 0, 2]))
+    assert found is not None
+    assert [batch.tolist() for batch in found] == [[3, 1], [0, 2]]
+    assert backtrack(np.array([-1, 0, -1, 2, 2]), np.arange(4)) is None
 
 
 def test_known_lengths_that_fit_only_as_known() -> None:

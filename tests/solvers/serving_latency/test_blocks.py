@@ -82,13 +82,6 @@ def test_coarse_paths_cost_no_more(
     front = int(random.integers(1, specials + 1))
     least = least_cost(fine, weights, front, pool, more)
     assert least_cost(coarse, weights, front, pool, more) <= least * (1 + 1e-12)
-    bound, coarse_bound = np.zeros((2, specials + pool + 1))
-    for tables, found in ((fine, bound), (coarse, coarse_bound)):
-        value = np.zeros((tables.cells + 1, 4, len(bound)))
-        bounds.ends_bound(
-            bounds.Costs(*tables.arrays), tables.least, weights[:, 0].copy(), value, found
-        )
-    assert (coarse_bound <= bound * (1 + 1e-12)).all()
 
 
 @pytest.mark.parametrize(("cells", "loss"), [(100, 0.002), (500, 0.001)])

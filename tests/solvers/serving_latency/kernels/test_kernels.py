@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specopt.kinds.serving_latency.strategies import problems
-from specopt.solvers.serving_latency.kernels import annealing, plans, rebatching
+from specopt.solvers.serving_latency.kernels import annealing, plans
 from specopt.solvers.serving_latency.kernels import stages as kernels
 from specopt.solvers.serving_latency.prepare import prepare
 from specopt.solvers.serving_latency.stages import stages
@@ -45,31 +45,24 @@ def test_sums_of_stage_times(problem: Any, size: int) -> None:
         max_length=2,
     )
 )
-def test_local_search_rates_blocks_as_others_do(problem: Any) -> None:
-    """Tests that the latency that a search over blocks ends with is that of its blocks, for any
-    runtimes.
+def test_local_search_rates_plans_as_others_do(problem: Any) -> None:
+    """Tests that the latency that a search over batches ends with is that of its best plan, for any
+    runtimes, and that blocks in pipeline order are rated as batches are.
     """
     prepared = prepare(problem)
     tasks, stream = prepared.tasks, np.array([1], np.uint64)
+    every = np.arange(tasks)
     for length in prepared.lengths:
-        data, found = stages(prepared, length).data, np.empty(1)
-        blocks = np.stack([np.arange(1, tasks + 1), np.ones(tasks, np.int64)])
-        count, seconds = np.array([tasks]), np.array([math.inf])
-        for out in (seconds, found):  # of every task alone, and at the end
-            ends, sizes = (np.ascontiguousarray(rows[None, : count[0]]) for rows in blocks)
-            plans.sequences_seconds(1, count[0], data, ends, sizes, out)
-            if out is seconds:
-                annealing.improve_sequence(100, data, blocks, count, seconds, stream)
-        assert seconds == pytest.approx(found, rel=1e-12)
-
-
-def test_tasks_of_a_step() -> None:
-    """Tests that the tasks of a step are those that last so long, and their output lengths come in
-    rising order.
-    """
-    task = np.zeros((4, 1 + max(kernels.STEPS, kernels.OUTPUT)))
-    task[:, kernels.STEPS], task[:, kernels.OUTPUT] = (9, 2, 5, 7), (90, 20, 50, 70)
-    data = kernels.Data(task, np.zeros(10), np.zeros((2, 1, 3)))
-    active, least = np.full(5, -1, np.int64), np.full(5, -1.0)
-    assert rebatching.active_tasks(data, np.array([1, 2, 3, 0]), 5, active, least) == 3
-    assert (active[:3].tolist(), least[:3].tolist()) == ([0, 2, 3], [50.0, 70.0, 90.0])
+        data, alone = stages(prepared, length).data, np.empty(1)
+        ends, sizes = every[None, :] + 1, np.ones((1, tasks), np.int64)
+        plans.sequences_seconds(1, tasks, data, ends, sizes, alone)
+        assert alone[0] == pytest.approx(plans.plan_seconds(tasks, data, every), rel=1e-12)
+        plan, counts = np.stack([every] * 4), np.array([tasks, tasks])
+        seconds = np.repeat(alone, 2)
+        annealing.improve_batches(0, 100, 100, data, every, 1e-3, plan, counts, seconds, stream)
+        assert seconds[1] <= alone[0]
+        for part in range(2):  # the current plan, and the best plan
+            slot, order = plan[2 * part :][:2]
+            place = np.argsort(order)[slot]
+            found = plans.plan_seconds(int(counts[part]), data, place)
+            assert seconds[part] == pytest.approx(found, rel=1e-12)
