@@ -12,7 +12,7 @@ import numpy as np
 from specopt.models.draft_control.problem import DraftControlPlan, DraftControlProblem
 from specopt.models.fields import Floats, Ints
 from specopt.solvers.budget import Budget
-from specopt.solvers.draft_control.method import DraftControlMethod, certify, first_actions
+from specopt.solvers.draft_control.method import DraftControlMethod, actions, certify, first_actions
 from specopt.solvers.draft_control.prepare import Prepared, prepare
 from specopt.solvers.formulation import Formulation, Value, check_size
 from specopt.solvers.method import Outcome
@@ -133,9 +133,9 @@ def state(problem: DraftControlProblem) -> Any:
     Unsupported
         If the program is too large.
     """
-    lengths, states = problem.draft_lengths, len(problem.states)
-    actions = states * len(problem.resolutions) * (lengths[1] - lengths[0] + 1)
-    check_size(2 * states, states + actions, 2 * actions + 3 * states - 2)
+    states = len(problem.states)
+    pairs = states * actions(problem)
+    check_size(2 * states, states + pairs, 2 * pairs + 3 * states - 2)
     return formulate(prepare(problem))
 
 

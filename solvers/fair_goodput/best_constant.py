@@ -6,9 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from specopt.models.acceptance import expected_tokens
 from specopt.models.fair_goodput.problem import FairGoodputProblem
-from specopt.models.fields import Floats, Ints
+from specopt.models.fields import Ints
 from specopt.solvers.budget import Budget
 from specopt.solvers.fair_goodput.method import (
     NO_MIN_RATES,
@@ -17,7 +16,7 @@ from specopt.solvers.fair_goodput.method import (
     offer_first_plan,
 )
 from specopt.solvers.fair_goodput.region import largest_where
-from specopt.solvers.fair_goodput.rounds import best_utility, constant
+from specopt.solvers.fair_goodput.rounds import best_utility, constant, token_gain
 from specopt.solvers.method import Outcome
 
 
@@ -52,14 +51,16 @@ def best_allocation(problem: FairGoodputProblem, budget: Budget) -> Ints:
     bisection: the tokens above it fit the budget, those at least at it do not. The latter are
     assigned in order of clients.
     """
-    rates, most = problem.acceptance_rates, problem.max_tokens.astype(np.float64)
+    rates, weight = problem.acceptance_rates, problem.weight
+    most = problem.max_tokens.astype(np.float64)
 
     def above(level: float) -> Ints:
         """Return the number of tokens of each client whose gain exceeds a level."""
-        found = largest_where(lambda token: token_gain(problem, token) > level, most)
-        return found.astype(np.int64)
+        return largest_where(
+            lambda tokens: weight * token_gain(rates, tokens, problem.fairness) > level, most
+        ).astype(np.int64)
 
-    least, largest = 0.0, float((problem.weight * rates).max())
+    least, largest = 0.0, float((weight * rates).max())
     if above(0.0).sum() <= problem.budget_tokens:
         return above(0.0)
     while True:
@@ -75,16 +76,3 @@ def best_allocation(problem: FairGoodputProblem, budget: Budget) -> Ints:
     spare = problem.budget_tokens - int(taken.sum())
     before = np.cumsum(more) - more
     return np.asarray(taken + np.clip(spare - before, 0, more), np.int64)
-
-
-def token_gain(problem: FairGoodputProblem, token: Floats) -> Floats:
-    """Return the gain in utility of each client's draft token with a given number, from 1."""
-    g, rates = problem.fairness, problem.acceptance_rates
-    before = expected_tokens(rates, token - 1)
-    ratio = rates**token / before
-    if g == 1.0:
-        return np.asarray(problem.weight * np.log1p(ratio), np.float64)
-    if g == 0.0:
-        return np.asarray(problem.weight * rates**token, np.float64)
-    grown = np.expm1((1.0 - g) * np.log1p(ratio)) / (1.0 - g)
-    return np.asarray(problem.weight * before ** (1.0 - g) * grown, np.float64)

@@ -30,7 +30,7 @@ from specopt.solvers.fair_goodput.method import (
     admitted,
     offer_first_plan,
 )
-from specopt.solvers.fair_goodput.region import LAST_DIGITS, gain_of
+from specopt.solvers.fair_goodput.region import LAST_DIGITS, gain_of, too_high
 from specopt.solvers.fair_goodput.rounds import best_sum, mixture, plain_plans, rates_of
 from specopt.solvers.fair_goodput.tokens_per_round import fair_per_round
 from specopt.solvers.method import Outcome
@@ -223,24 +223,14 @@ class Search:
             If no mixture reaches the minimum rates.
         """
         due, least, per = self.due, self.least, self.problem.per
-        alone, clash, free = [], [], np.zeros(self.problem.clients)
-        for client, needs, only in zip(due.tolist(), least.tolist(), np.eye(len(due)), strict=True):
-            worth, allocation = self.best_round(free, only)
+        free, spare = np.zeros(self.problem.clients), np.zeros(len(due))
+        for client, only in enumerate(np.eye(len(due))):
+            spare[client], allocation = self.best_round(free, only)
             self.add(allocation)
-            best = needs + worth
-            if worth < -needs * TOLERANCE:
-                alone.append(
-                    f"client {client} needs {needs:.6g} tokens per {per}, but gets"
-                    f" at most {best:.6g}"
-                )
-                clash.append(
-                    Conflict(constraint="min_goodput", index=client, needs=needs, has=best)
-                )
-        if alone:
-            raise Infeasible(
-                "; ".join(alone[:3]) + (f", and {len(alone) - 3} more" if len(alone) > 3 else ""),
-                clash,
-            )
+        short = spare < -least * TOLERANCE
+        if short.any():
+            best = (least + spare)[short]
+            raise too_high(per, due[short], least[short], best, [""] * len(best))
         while True:
             self.budget.check()
             spare, unit = self.beyond(finely=False)

@@ -9,7 +9,7 @@ which each client changes at most twice.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -69,18 +69,8 @@ def region_of(problem: FairGoodputProblem) -> Region:
     best = expected_tokens(rates, most)
     short = np.flatnonzero(due * (1.0 - TOLERANCE) > best)
     if len(short):
-        parts = [
-            f"client {i} needs {due[i]:.6g} tokens per round, but gets at most {best[i]:.6g} "
-            f"with {most[i]:.0f} draft tokens"
-            for i in short[:3]
-        ]
-        clash = [
-            Conflict(
-                constraint="min_goodput", index=int(i), needs=float(due[i]), has=float(best[i])
-            )
-            for i in short
-        ]
-        raise Infeasible("; ".join(parts) + _and_more(len(short) - 3), clash)
+        notes = [f" with {tokens:.0f} draft tokens" for tokens in most[short]]
+        raise too_high("round", short, due[short], best[short], notes)
 
     def needed(part: float) -> tuple[Floats, float]:
         """Return the draft tokens that a fraction of the minimum rates needs, by client and in
@@ -114,6 +104,27 @@ def region_of(problem: FairGoodputProblem) -> Region:
     while low < (middle := 0.5 * (low + high)) < high:
         low, high = (low, middle) if needed(middle)[1] > problem.budget_tokens else (middle, high)
     return Region(needed(low)[0], most)
+
+
+def too_high(
+    per: str, clients: Ints, needs: Floats, best: Floats, notes: Sequence[str]
+) -> Infeasible:
+    """Return the error that names clients that cannot reach their minimum rates even alone.
+
+    `best` contains the largest rates of the clients; a note follows each of them.
+    """
+    rows = list(zip(clients.tolist(), needs.tolist(), best.tolist(), notes, strict=True))
+    parts = [
+        f"client {i} needs {due:.6g} tokens per {per}, but gets at most {has:.6g}{note}"
+        for i, due, has, note in rows[:3]
+    ]
+    return Infeasible(
+        "; ".join(parts) + _and_more(len(rows) - 3),
+        [
+            Conflict(constraint="min_goodput", index=i, needs=due, has=has)
+            for i, due, has, _ in rows
+        ],
+    )
 
 
 def tokens_for(acceptance_rates: Floats, goodput: Floats, most: Floats) -> Floats:

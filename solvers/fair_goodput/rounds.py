@@ -86,12 +86,7 @@ def best_utility(problem: FairGoodputProblem, budget: Budget) -> Ints:
     shortest = problem.round_seconds(np.zeros(problem.clients, np.int64))
     seconds = math.sqrt(shortest * problem.round_seconds(useful))
     unit = math.sqrt(float(most.max())) if g > 1.0 else 1.0
-    before = expected_tokens(rates, tokens - 1) / unit
-    gain = rates**tokens / unit
-    if g == 1.0:
-        gain = np.log1p(gain / before)
-    elif g != 0.0:
-        gain = before ** (1.0 - g) * np.expm1((1.0 - g) * np.log1p(gain / before)) / (1.0 - g)
+    gain = token_gain(rates, tokens, g, unit)
     if g > 1.0:
         end = float((weight * (most / unit) ** (1.0 - g)).sum()) / (1.0 - g)
     else:
@@ -130,6 +125,18 @@ def best_utility(problem: FairGoodputProblem, budget: Budget) -> Ints:
         if found[count] > best:
             best, taken = float(found[count]), order[able][:count]
     return _allocation(problem, clients[taken])
+
+
+def token_gain(rates: Floats, tokens: Floats | Ints, g: float, unit: float = 1.0) -> Floats:
+    """Return the gain in utility, with weight 1, of draft tokens with the given numbers, from 1.
+
+    Rates are measured in the given unit.
+    """
+    before, gain = expected_tokens(rates, tokens - 1) / unit, rates**tokens / unit
+    if g == 0.0:
+        return gain
+    grown: Floats = np.log1p(gain / before)
+    return grown if g == 1.0 else before ** (1.0 - g) * np.expm1((1.0 - g) * grown) / (1.0 - g)
 
 
 def drafts_of(most: Ints) -> tuple[Ints, Ints]:
