@@ -301,9 +301,10 @@ class DraftLog(Immutable):
         mine = np.isin(self.rounds, first)
         if mine.all() or not mine.any():
             raise InvalidInput(f"rounds: there are too few rounds for two parts, got {len(names)}")
-        return self._rows(mine), self._rows(~mine)
+        return self.select(mine), self.select(~mine)
 
-    def _rows(self, rows: Truths) -> DraftLog:
+    def select(self, rows: Truths | Ints) -> DraftLog:
+        """Return the log of the given tokens, by flags or by indices."""
         assert self.rounds is not None
         return replace(
             self,

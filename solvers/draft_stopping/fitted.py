@@ -191,12 +191,5 @@ def fit_stopping(
 
 def _first(log: DraftLog, lengths: Ints, most: int) -> DraftLog:
     """Return the first `most` tokens of every round with at least `most` tokens."""
-    assert log.rounds is not None
     starts = np.cumsum(lengths) - lengths
-    rows = (starts[lengths >= most, None] + np.arange(most)).ravel()
-    return DraftLog(
-        features=log.features[rows],
-        outcomes=log.outcomes[rows],
-        names=log.names,
-        rounds=log.rounds[rows],
-    )
+    return log.select((starts[lengths >= most, None] + np.arange(most)).ravel())

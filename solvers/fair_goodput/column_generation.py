@@ -223,13 +223,13 @@ class Search:
             If no mixture reaches the minimum rates.
         """
         due, least, per = self.due, self.least, self.problem.per
-        free, spare = np.zeros(self.problem.clients), np.zeros(len(due))
+        free, alone = np.zeros(self.problem.clients), np.zeros(len(due))
         for client, only in enumerate(np.eye(len(due))):
-            spare[client], allocation = self.best_round(free, only)
+            alone[client], allocation = self.best_round(free, only)
             self.add(allocation)
-        short = spare < -least * TOLERANCE
+        short = alone < -least * TOLERANCE
         if short.any():
-            best = (least + spare)[short]
+            best = (least + alone)[short]
             raise too_high(per, due[short], least[short], best, [""] * len(best))
         while True:
             self.budget.check()

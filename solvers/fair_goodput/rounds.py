@@ -185,13 +185,6 @@ def constant(problem: FairGoodputProblem, allocation: Ints) -> FairGoodputPlan:
     return mixture(problem, np.ones(1), allocation[None])
 
 
-def equal_drafts(problem: FairGoodputProblem) -> FairGoodputPlan:
-    """Return the plan in which every client drafts floor(C / N) tokens in every round, or up to
-    its cap.
-    """
-    return _same_drafts(problem, problem.budget_tokens // problem.clients)
-
-
 def plain_plans(problem: FairGoodputProblem) -> list[FairGoodputPlan]:
     """Return plans in which every client drafts the same number of tokens, up to its cap.
 
@@ -202,10 +195,13 @@ def plain_plans(problem: FairGoodputProblem) -> list[FairGoodputPlan]:
     numbers = {each}
     if problem.per == "second":
         numbers |= {0, *(1 << k for k in range(each.bit_length()))}
-    return [_same_drafts(problem, number) for number in sorted(numbers)]
+    return [same_drafts(problem, number) for number in sorted(numbers)]
 
 
-def _same_drafts(problem: FairGoodputProblem, tokens: int) -> FairGoodputPlan:
+def same_drafts(problem: FairGoodputProblem, tokens: int) -> FairGoodputPlan:
+    """Return the plan in which every client drafts the same number of tokens in every round, up to
+    its cap.
+    """
     return constant(problem, np.minimum(tokens, problem.max_tokens))
 
 

@@ -3,31 +3,23 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from specopt.models.placement.problem import PlacementProblem
 from specopt.solvers.placement.patterns import Pattern, widest
-from specopt.solvers.placement.prepare import Prepared, Way
+from specopt.solvers.placement.prepare import Prepared, Side
 from specopt.solvers.placement.program import Program
 
+Choice = tuple[dict[Pattern, int] | None, float]
+"""Chosen patterns with their numbers of units, and an upper bound on the value of every choice.
 
-@dataclass(frozen=True)
-class Choice:
-    """The patterns that HiGHS chooses.
-
-    Parameters
-    ----------
-    used
-        Patterns with their numbers of units; None if no feasible choice was found.
-    bound
-        Upper bound on the value of every choice; -inf if no choice is feasible.
-    """
-
-    used: list[tuple[Pattern, int]] | None
-    bound: float
+The patterns are None if no feasible choice was found, and the bound is -inf if no choice is
+feasible.
+"""
 
 
 def all_units(problem: PlacementProblem) -> list[int]:
@@ -69,9 +61,15 @@ class Frame:
     verifiers: range
     drafts: range
 
-    def rows_of(self, way: Way) -> list[int]:
-        """Return the rows that count a client with the given option."""
-        return [self.classes[way.cls], *([self.drafts[way.draft]] if way.draft >= 0 else [])]
+    def clients(self, side: Side, entries: Iterable[tuple[int, float]]) -> dict[int, float]:
+        """Return the numbers of clients, by row, of pairs of an option and its number."""
+        found: dict[int, float] = defaultdict(float)
+        for option, amount in entries:
+            way = side.ways[option]
+            found[self.classes[way.cls]] += amount
+            if way.draft >= 0:
+                found[self.drafts[way.draft]] += amount
+        return found
 
     @classmethod
     def of(
@@ -147,14 +145,12 @@ def choose(
     first = len(program.costs)
     for one, drafted in zip(patterns, used, strict=True):
         prepared.budget.check()
-        held = {
-            frame.classes[c]: float(count) for c, count in enumerate(one.served(prepared)) if count
-        }
-        held[frame.verifiers[prepared.sides[one.side].verifier]] = 1.0
+        side = prepared.sides[one.side]
+        held = frame.clients(side, one.entries) | {frame.verifiers[side.verifier]: 1.0}
         for d, count in drafted.items():
             context, length = widest(prepared, one, d)
             met_by = -float(pooled[d] * context), -float(pooled[d] * length), -float(count)
-            held |= {frame.drafts[d]: float(count), **dict(zip(met[d], met_by, strict=True))}
+            held |= zip(met[d], met_by, strict=True)
         program.column(0.0 if capacity else one.value, held, whole=True)
     if penalty:
         for row in frame.classes:
@@ -165,9 +161,9 @@ def choose(
     prepared.budget.spend(relaxed.work)
     gained = relaxed.bound - reached
     if relaxed.bound == -math.inf:
-        return Choice(None, relaxed.bound)
+        return None, relaxed.bound
     if gained <= 1e-9 * abs(reached) < math.inf:
-        return Choice(None, max(reached, relaxed.bound))
+        return None, max(reached, relaxed.bound)
     lost = gained * (1.0 + 1e-9) + 1e-8 * unit
     losing = np.flatnonzero(relaxed.losses > lost)
     for column in losing:
@@ -181,8 +177,6 @@ def choose(
     bound = relaxed.bound if feasible and found.bound == -math.inf else found.bound
     bound = max(reached, min(bound, relaxed.bound))
     if found.amounts is None:
-        return Choice(None, bound)
+        return None, bound
     counts = map(round, found.amounts[first:].tolist())  # the last columns are unserved clients
-    return Choice(
-        [(one, count) for one, count in zip(patterns, counts, strict=False) if count], bound
-    )
+    return {one: count for one, count in zip(patterns, counts, strict=False) if count}, bound

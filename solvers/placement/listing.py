@@ -5,6 +5,7 @@ Among the patterns that serve the same clients, only the most valuable pattern i
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,38 +31,28 @@ SECONDS_PER_PATTERN = 3e-6
 """Work of evaluating a pattern, in seconds; counting a pattern takes a hundredth of this work."""
 
 
-class Lister:
-    """Enumerates the patterns of one side at a time, up to a maximum number in total.
+Task = tuple[int, Any, Floats, Any]
+"""Index of a side, parameters of the search, prices of the options, and boxes to search."""
 
-    Parameters
-    ----------
-    prepared
-        Arrays of the problem.
-    most
-        Maximum number of patterns to enumerate.
+
+def listed(
+    prepared: Prepared,
+    most: int,
+    clients: Sequence[int],
+    tasks: Iterable[Task],
+    is_valued: bool = True,
+) -> list[Pattern] | None:
+    """Return the patterns of the given boxes of some sides; None if there are more than `most`.
+
+    `clients` is the maximum number of clients per unit, by class. If `is_valued` is False, patterns
+    are only counted, and the list is empty.
     """
-
-    def __init__(self, prepared: Prepared, most: int) -> None:
-        self.prepared = prepared
-        self.left = most
-        self.kernels = prepared.budget.load("placement.listing")
-
-    def listed(
-        self,
-        index: int,
-        sizes: Any,
-        prices: Floats,
-        clients: Floats,
-        boxes: Any,
-        is_valued: bool = True,
-    ) -> list[Pattern] | None:
-        """Return the patterns of the given boxes of a side; None if there are too many.
-
-        If `is_valued` is False, patterns are only counted, and the list is empty.
-        """
-        prepared, kernels, side = self.prepared, self.kernels, self.prepared.sides[index]
+    kernels, limits = prepared.budget.load("placement.listing"), np.array(clients, np.float64)
+    left, found = most, list[Pattern]()
+    for index, sizes, prices, boxes in tasks:
+        side = prepared.sides[index]
         options, rows = len(side.options), 1 + width(prepared, sizes.classes)
-        entries = max(1, min(options, int(clients.sum()), MAX_ENTRIES))
+        entries = max(1, min(options, sum(clients), MAX_ENTRIES))
         kept = kernels.Kept(
             *np.zeros((2, MAX_KEPT, entries), np.int64),
             np.zeros(MAX_KEPT, np.int64),
@@ -77,22 +68,21 @@ class Lister:
             while end == kernels.PAUSED:
                 prepared.budget.check()
                 before = int(at[kernels.SEEN])
-                until = before + min(chunk * CHUNK, self.left + 1)
+                until = before + min(chunk * CHUNK, left + 1)
                 rules = kernels.Rules(prepared.objective, SLACK, until, is_valued)
                 of = side.unit, side.options, prepared.trips
-                end = kernels.near(*of, rules, sizes, prices, clients, box, kept)
+                end = kernels.near(*of, rules, sizes, prices, limits, box, kept)
                 seen = int(at[kernels.SEEN]) - before
                 prepared.budget.spend(SECONDS_PER_PATTERN * seen / chunk)
-                self.left -= seen
-                if end == kernels.FULL or self.left < 0:
+                left -= seen
+                if end == kernels.FULL or left < 0:
                     return None
-        found = []
         for k in range(int(at[kernels.FOUND])):
             size = int(kept.sizes[k])
             chosen, counts = kept.chosen[k, :size].tolist(), kept.counts[k, :size].tolist()
             held = tuple(zip(chosen, counts, strict=True))
             found.append(Pattern(index, held, float(kept.values[k])))
-        return found
+    return found
 
 
 def every(prepared: Prepared, most: int) -> list[Pattern] | None:
@@ -101,16 +91,13 @@ def every(prepared: Prepared, most: int) -> list[Pattern] | None:
     Among the patterns that agree in verifier, clients and draft units, only the most valuable
     pattern is returned.
     """
-    clients, found = np.array(most_clients(prepared), np.float64), list[Pattern]()
-    for is_valued in (False, True):
-        lister = Lister(prepared, most)
-        for cover in covers(prepared):
-            own = cover.base, cover.floor, 0.0, -np.inf, 0.0, len(clients)
-            box = np.array([(True, cover.floor, 1e300, 0.0, 0.0)], cover.boxes.dtype)
-            prices = np.zeros(len(prepared.sides[cover.side].options))
-            sizes = prepared.kernels.Sizes(*own)
-            listed = lister.listed(cover.side, sizes, prices, clients, box, is_valued)
-            if listed is None:
-                return None
-            found += listed
-    return undominated(prepared, found)
+    clients, tasks = most_clients(prepared), list[Task]()
+    for cover in covers(prepared):
+        box = np.array([(True, cover.floor, 1e300, 0.0, 0.0)], cover.boxes.dtype)
+        prices = np.zeros(len(prepared.sides[cover.side].options))
+        own = cover.base, cover.floor, 0.0, -np.inf, 0.0, len(clients)
+        tasks.append((cover.side, prepared.kernels.Sizes(*own), prices, box))
+    if listed(prepared, most, clients, tasks, is_valued=False) is None:
+        return None
+    found = listed(prepared, most, clients, tasks)
+    return None if found is None else undominated(prepared, found)

@@ -16,7 +16,7 @@ from specopt.models.placement.problem import PlacementProblem
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
 from specopt.solvers.method import Outcome
-from specopt.solvers.placement.choice import Choice, choose, counted
+from specopt.solvers.placement.choice import choose, counted
 from specopt.solvers.placement.first_plans import first_plans, shared
 from specopt.solvers.placement.listing import every
 from specopt.solvers.placement.method import PlacementMethod, offer, plain, why_infeasible
@@ -117,20 +117,22 @@ def _listed(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> dict
     budget.check()
     if not patterns and prepared.problem.objective != "capacity":
         raise why_infeasible(prepared)
-    chosen = _chosen(prepared, patterns, budget)
-    if chosen.used is None and chosen.bound == -math.inf:
-        served = choose(prepared, [replace(one, value=0.0) for one in patterns], penalty=1.0)
-        raise why_infeasible(prepared, sum(prepared.clients) + served.bound)
-    _improve(budget, chosen.bound)
+    bound = _chosen(prepared, patterns, budget)
+    if bound == -math.inf:
+        _, lost = choose(prepared, [replace(one, value=0.0) for one in patterns], penalty=1.0)
+        raise why_infeasible(prepared, sum(prepared.clients) + lost)
+    _improve(budget, bound)
     return {"patterns": len(patterns)}
 
 
-def _chosen(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> Choice:
-    """Choose among patterns, and offer the resulting plan if it is the best plan so far."""
-    chosen = choose(prepared, patterns, _reached(budget))
-    if chosen.used is not None:
-        offer(prepared, dict(chosen.used), budget)
-    return chosen
+def _chosen(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> float:
+    """Choose among patterns, offer the resulting plan if it is better than the best plan so far,
+    and return the bound.
+    """
+    used, bound = choose(prepared, patterns, _reached(budget))
+    if used is not None:
+        offer(prepared, used, budget)
+    return bound
 
 
 def _reached(budget: Budget) -> float:
@@ -276,8 +278,8 @@ def _near(relaxation: Relaxation, duals: Duals, budget: Budget) -> bool:
         patterns = relaxation.near(duals, lost, columns)
         if patterns is None:
             return False
-        chosen = _chosen(prepared, undominated(prepared, patterns), budget)
-    _improve(budget, max(chosen.bound, reached))
+        bound = _chosen(prepared, undominated(prepared, patterns), budget)
+    _improve(budget, max(bound, reached))
     return True
 
 

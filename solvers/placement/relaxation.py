@@ -20,7 +20,7 @@ from specopt.models.errors import OutOfWork
 from specopt.models.fields import Floats
 from specopt.solvers.placement.boxes import Cover, covers, width
 from specopt.solvers.placement.choice import Frame, all_units, counted
-from specopt.solvers.placement.listing import Lister
+from specopt.solvers.placement.listing import Task, listed
 from specopt.solvers.placement.patterns import Pattern
 from specopt.solvers.placement.prepare import Prepared, Side
 
@@ -77,7 +77,6 @@ class Column:
         return self.box[0] or self.box[3] >= 1.0
 
 
-@dataclass
 class Relaxation:
     """The master program.
 
@@ -87,8 +86,15 @@ class Relaxation:
         Arrays of the problem.
     narrow
         Ratio of the ends of a box below which the box is not split.
+    penalty
+        Cost of a missing client or unit; 0 selects a cost above the value of any client.
+
+    Attributes
+    ----------
     columns
         Patterns in the master program.
+    least, most
+        Bounds on the numbers of units (see `counted`), at first 0 and the available units.
     bound
         Best upper bound so far on the value of every plan.
     last
@@ -99,34 +105,23 @@ class Relaxation:
         Number of missing clients and units in its solution.
     used
         Patterns in its solution, with their numbers of units.
-    penalty
-        Cost of a missing client or unit; 0 selects a cost above the value of any client.
-    least, most
-        Bounds on the numbers of units (see `counted`), by default 0 and the available units.
     """
 
-    prepared: Prepared
-    narrow: float = 1.05
-    columns: list[Column] = field(default_factory=list)
-    bound: float = math.inf
-    last: float = math.inf
-    value: float = -math.inf
-    missing: float = 0.0
-    used: list[tuple[Column, float]] = field(default_factory=list)
-    penalty: float = 0.0
-    least: list[int] = field(default_factory=list)
-    most: list[int] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        problem = self.prepared.problem
+    def __init__(self, prepared: Prepared, narrow: float = 1.05, penalty: float = 0.0) -> None:
+        problem = prepared.problem
+        self.prepared, self.narrow = prepared, narrow
+        self.columns: list[Column] = []
+        self.most = all_units(problem)
+        self.least = [0] * len(self.most)
+        self.bound = self.last = math.inf
+        self.value, self.missing = -math.inf, 0.0
+        self.used: list[tuple[Column, float]] = []
         self.capacity = problem.objective == "capacity"
-        units = all_units(problem)
-        self.least, self.most = self.least or [0] * len(units), self.most or units
-        few = units[-1] <= FEW_UNITS
+        few = self.most[-1] <= FEW_UNITS
         self.classes = len(problem.classes) if few and not self.capacity else 0
-        self.covers = list(covers(self.prepared))
-        self.width = width(self.prepared, self.classes)
-        self.penalty = self.penalty or self._penalty()
+        self.covers = list(covers(prepared))
+        self.width = width(prepared, self.classes)
+        self.penalty = penalty or self._penalty()
 
     def _penalty(self) -> float:
         """Return a cost per missing client that exceeds the value of any client."""
@@ -262,19 +257,15 @@ class Relaxation:
         The result is None if there are too many patterns. `columns` is the result of `near_columns`
         for the same or a larger `lost`.
         """
-        prepared, lister = self.prepared, Lister(self.prepared, MAX_NEAR)
-        clients, found = np.array(prepared.clients, np.float64), list[Pattern]()
+        prepared, tasks = self.prepared, list[Task]()
         for cover, of_side in zip(self.covers, columns, strict=True):
             side = prepared.sides[cover.side]
             threshold = self.unit_price(side.verifier, duals[1]) - lost
             able = [column.box for column in of_side if column.bound >= threshold]
             boxes = np.array(able, cover.boxes.dtype)
             sizes, prices = self.sizes(cover, threshold, duals[1]), self.prices(side, duals)
-            listed = lister.listed(cover.side, sizes, prices, clients, boxes)
-            if listed is None:
-                return None
-            found += listed
-        return found
+            tasks.append((cover.side, sizes, prices, boxes))
+        return listed(prepared, MAX_NEAR, prepared.clients, tasks)
 
     def sizes(self, cover: Cover, threshold: float, of_units: Floats) -> Any:
         """Return the parameters of the search in the boxes of a side, for the kernels."""
@@ -306,11 +297,8 @@ class Relaxation:
         for column in self.columns:
             side = prepared.sides[column.side]
             kinds = counted(prepared.problem, side.verifier, column.is_full)
-            sums = {frame.verifiers[kind]: 1.0 for kind in kinds}
-            for option, amount in column.amounts:
-                for row in frame.rows_of(side.ways[option]):
-                    sums[row] = sums.get(row, 0.0) + amount
-            program.column(column.value, sums)
+            rows = {frame.verifiers[kind]: 1.0 for kind in kinds}
+            program.column(column.value, rows | frame.clients(side, column.amounts))
         if not self.capacity:
             for row in frame.classes:
                 program.column(-self.penalty, {row: 1.0})

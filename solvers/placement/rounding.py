@@ -45,9 +45,8 @@ def whole_units(
         for option, worth, work in zip(
             options.tolist(), worths.tolist(), table.tolist(), strict=True
         ):
-            way = prepared.sides[side].ways[option]
             held = {row: value for row, value in zip(rows, work, strict=True) if value}
-            held |= dict.fromkeys(frame.rows_of(way), 1.0)
+            held |= frame.clients(prepared.sides[side], [(option, 1.0)])
             mine[option] = program.column(worth, held)
         placed.append((side, units, mine))
     scale = max(map(abs, program.costs), default=1.0) or 1.0

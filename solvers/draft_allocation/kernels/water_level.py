@@ -35,37 +35,17 @@ times) or the bracket (at most 120 times).
 
 
 @helper
-def above(w, a, level, guess, most):
-    """Return how many of the marginals w a^n, n = 1..most, exceed a level.
+def above(w, a, level, low, high):
+    """Return how many of the marginals w a^n, n = 1, 2, ..., exceed a level.
 
-    The search starts from a guess of this number.
+    This number must lie between `low` and `high`.
     """
-    low = min(max(guess, 0), most)
-    if low > 0 and not w * math.pow(a, float(low)) > level:
-        high = low
-        step = 1
-        while True:  # until marginal `low` exceeds the level, or low = 0
-            low = max(high - step, 0)
-            if low == 0 or w * math.pow(a, float(low)) > level:
-                break
-            high = low
-            step *= 2
-    else:
-        step = 1
-        while True:
-            if low == most:
-                return low
-            high = min(low + step, most)
-            if not w * math.pow(a, float(high)) > level:
-                break
-            low = high
-            step *= 2
-    while high - low > 1:
-        middle = low + (high - low) // 2
+    while low < high:
+        middle = high - (high - low) // 2
         if w * math.pow(a, float(middle)) > level:
             low = middle
         else:
-            high = middle
+            high = middle - 1
     return low
 
 
@@ -203,14 +183,9 @@ def count_above(w, rates, log_w, per_log, most, x, level, out):
         if most[i] > 0:
             t = (log_w[i] - x) * per_log[i]  # accurate to within `unsure`
             unsure = ROUNDING * (4.0 - x) * per_log[i]
-            if t >= most[i] + 1.0 + unsure:
-                out[i] = most[i]
-            elif t > -unsure:
-                n = int(max(t, 0.0))
-                if min(t - n, n + 1 - t) > unsure:
-                    out[i] = min(n, most[i])
-                else:
-                    out[i] = above(w[i], rates[i], level, n, most[i])
+            low = min(int(max(t - unsure, 0.0)), most[i])
+            high = min(int(max(t + unsure, 0.0)), most[i])
+            out[i] = above(w[i], rates[i], level, low, high)
             total += out[i]
     return total
 

@@ -238,7 +238,7 @@ def test_a_proof_needs_no_count_of_clients(monkeypatch: pytest.MonkeyPatch) -> N
     """
 
     def late(*arguments: Any, penalty: float = 0.0) -> Choice:
-        return Choice(None, math.inf) if penalty else choose(*arguments)
+        return (None, math.inf) if penalty else choose(*arguments)
 
     monkeypatch.setattr(refined, "choose", late)
     result = solve(INSTANCES["infeasible: units"], "refined")
