@@ -250,12 +250,19 @@ def simulate(
     points = _checkpoints(checkpoints, last)
     rule: Policy = Gradient() if own else chosen
     facts = first_facts(rule, problem.weight, _first_estimates(initial_estimates, problem.clients))
-    given = (
-        *_played(workload, rule, every_draft),
-        facts,
-        first_counts(problem.max_tokens),
-        random_key(runs.seed),
+    scheduling = kernels.Scheduling(
+        policy=rule.code,
+        options=options_of(rule, problem.fairness),
+        discounts=discounts_of(rule),
+        budget=problem.budget_tokens,
     )
+    world = kernels.World(
+        rates=np.array(workload.moves.rates),
+        transition=np.cumsum(workload.moves.transition, axis=1),
+        initial=np.cumsum(workload.moves.regime_shares),
+        every_draft=every_draft,
+    )
+    given = scheduling, world, facts, first_counts(problem.max_tokens), random_key(runs.seed)
     expected, realised = (np.empty((runs.count, len(points), problem.clients)) for _ in range(2))
     filled = (
         np.empty((runs.count if record else 0, last, problem.clients), np.int64),
@@ -295,22 +302,6 @@ def simulate(
         expected=expected,
         realised=realised,
         allocations=filled[0],
-    )
-
-
-def _played(workload: GoodputWorkload, policy: Policy, every_draft: bool) -> tuple[Any, Any]:
-    """Return the kernel's records of the policy and of the simulated world."""
-    moves, problem = workload.moves, workload.problem
-    return kernels.Scheduling(
-        policy=policy.code,
-        options=options_of(policy, problem.fairness),
-        discounts=discounts_of(policy),
-        budget=problem.budget_tokens,
-    ), kernels.World(
-        rates=np.array(moves.rates),
-        transition=np.cumsum(moves.transition, axis=1),
-        initial=np.cumsum(moves.regime_shares),
-        every_draft=every_draft,
     )
 
 

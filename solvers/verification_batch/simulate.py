@@ -52,10 +52,6 @@ MAX_DEVICES = 100_000
 MAX_RESPONSES = 2_000_000  # rows of `LongRun.responses`
 MAX_EVENTS = 10_000_000
 MAX_SECONDS = 1e7
-SPIKE_BATCHES = 50
-"""W of Eq. 21: number of previous batches over which the mean duration is taken."""
-SPIKE_RATIO = 1.5
-"""tau of Eq. 21: a batch is a spike if it lasts more than this multiple of the mean duration."""
 _GOLDEN = 0.6180339887498949
 _ESTIMATES = {
     "violation_rate": "violation_rate",
@@ -323,16 +319,12 @@ def run_once(
         play, verifier = _twin(chosen, workload, seed), verifier._replace(learns=True)
     stalled = play(
         random_key(seed),
+        warm_up_seconds,
+        warm_up_seconds + seconds,
         rule,
         verifier,
-        _devices(workload, devices, min(20.0, warm_up_seconds), centralised),
-        kernels.Window(
-            begin=warm_up_seconds,
-            end=warm_up_seconds + seconds,
-            latest=2.0 * (warm_up_seconds + seconds),
-            spike_batches=SPIKE_BATCHES,
-            spike_ratio=SPIKE_RATIO,
-        ),
+        _devices(workload, devices, centralised),
+        np.zeros(devices, kernels.Device),
         by_class,
         totals,
         responses,
@@ -453,7 +445,6 @@ def _verifier(
         slowdown=belief.slowdown,
         knows=belief.estimator is None,
         learns=belief.estimator is not None and belief.calibrated,
-        bytes_per_token=workload.kv_bytes_per_token,
         cache=workload.prefix_cache,
         cache_bytes=(
             math.inf if workload.cache_memory_bytes is None else workload.cache_memory_bytes
@@ -462,9 +453,7 @@ def _verifier(
     )
 
 
-def _devices(
-    workload: VerificationWorkload, count: int, spread_seconds: float, centralised: bool
-) -> Any:
+def _devices(workload: VerificationWorkload, count: int, centralised: bool) -> Any:
     """Return the kernel's record of the devices. Devices draft nothing if the verifier decodes
     alone.
     """
@@ -489,7 +478,6 @@ def _devices(
         down=workload.downlink_seconds,
         jitter=workload.jitter_seconds,
         think=workload.think_seconds,
-        spread=spread_seconds,
     )
 
 
