@@ -44,11 +44,7 @@ from specopt.solvers.prompt_chunking.schemes import as_scheme
 from specopt.solvers.simulation import Replications, Simulation, Tell, random_key
 
 MAX_REQUESTS = 1_000_000
-SMOOTHING = 0.8
-"""Smoothing factor alpha of Eq. 1."""
-_UNLIMITED = 2**62
-"""Number of tokens per batch that no batch reaches."""
-_MODES = {"planned": 0, "equation-3": 1, "whole": 0, "server": 2}
+_MODES = ("whole", "planned", "equation-3", "server")  # in the order of the kernel's codes
 Wait = Literal["none", "serial", "overlap"]
 _WAITS: tuple[Wait, ...] = ("none", "serial", "overlap")  # in the order of the kernel's codes
 _ESTIMATES = {
@@ -349,8 +345,17 @@ def play(
     """
     count = len(drawn)
     first, last = (0, count) if counted is None else counted
-    asked = drawn.copy()
-    asked["first_size"], sizes = _flat(scheme, drawn["prompt"], plans)
+    asked, sizes = drawn.copy(), np.empty(0, np.int64)
+    if scheme.chunking == "planned":
+        if (
+            plans is None
+            or [sum(plan) for plan in plans] != drawn["prompt"].tolist()
+            or min(map(min, plans)) < 1
+        ):
+            raise InvalidInput("plans: the chunks of each request must sum to its prompt tokens")
+        chunks = np.array([len(plan) for plan in plans])
+        asked["first_size"] = np.cumsum(chunks) - chunks
+        sizes = np.concatenate(plans).astype(np.int64)
     is_last = one_of("download", download, ("all", "last")) == "last"
     serving = _serving(scheme, sizes, _WAITS.index(one_of("wait", wait, _WAITS)), is_last)
     progress, reached = np.zeros(count, kernels.Progress), np.zeros(count, kernels.Reached)
@@ -363,7 +368,6 @@ def play(
         seconds=delay.seconds.copy(),
         background=workload.background_tokens,
         stages=workload.pipeline_length,
-        smoothing=SMOOTHING,
     )
     edge = kernels.Edge(*(getattr(workload, name) for name in kernels.Edge._fields))
     begun = time.perf_counter()
@@ -443,22 +447,6 @@ def _twin(policy: OwnPolicy, workload: PromptWorkload, seed: int) -> Any:
     return twin(policy, workload, seed, kernels.play, _chunk_size=size)
 
 
-def _flat(
-    scheme: Scheme, prompt_tokens: Ints, plans: Sequence[Sequence[int] | Ints] | None
-) -> tuple[Ints, Ints]:
-    """Return the index of each request's first chunk, and the array of all chunks."""
-    if scheme.chunking != "planned":  # one chunk per prompt; unused if Eq. 3 or the server cuts
-        return np.arange(len(prompt_tokens)), prompt_tokens.copy()
-    if (
-        plans is None
-        or [sum(plan) for plan in plans] != prompt_tokens.tolist()
-        or min(map(min, plans)) < 1
-    ):
-        raise InvalidInput("plans: the chunks of each request must sum to its prompt tokens")
-    chunks = np.array([len(plan) for plan in plans])
-    return np.cumsum(chunks) - chunks, np.concatenate(plans).astype(np.int64)
-
-
 def _serving(scheme: Scheme, sizes: Ints, wait: int, last: bool) -> Any:
     """Return the kernel's record of how requests are served."""
     law = scheme.rounds
@@ -469,9 +457,10 @@ def _serving(scheme: Scheme, sizes: Ints, wait: int, last: bool) -> Any:
         steps = scheme.parallel_steps
         parallel = kernels.EQUATION_6 if steps is None else kernels.STEPS + steps
     return kernels.Serving(
-        mode=_MODES[scheme.chunking],
+        mode=_MODES.index(scheme.chunking),
         sizes=sizes,
-        batch_tokens=scheme.server_chunk_tokens if scheme.chunking == "server" else _UNLIMITED,
+        # only the server limits the tokens of a batch; no batch reaches 2**62
+        batch_tokens=scheme.server_chunk_tokens if scheme.chunking == "server" else 2**62,
         wait=wait,
         last=last,
         rounds=np.array(list(zip(*columns, strict=True)), kernels.Round),

@@ -111,17 +111,6 @@ def chance(rates, i, drafts):
 
 
 @helper
-def slope(alpha, drafts):
-    """Return the derivative of mu with respect to alpha."""
-    total = 0.0
-    term = 1.0
-    for j in range(1, drafts + 1):
-        total += j * term
-        term *= alpha
-    return total
-
-
-@helper
 def greedy(weights, rates, firsts, caps, left, drafts):
     """Allocate the rest of the budget by Eq. 5: always to the draft with the largest marginal.
 
@@ -359,11 +348,13 @@ def value(row, drafts, accepted, beta):
     forecast tokens, because mu is biased if acceptance depends on the position or on the round.
     """
     alpha = row[ESTIMATE]
-    steepness = slope(alpha, drafts)
-    goodput = term = 1.0
+    goodput = term = powers = 1.0
+    steepness = 0.0  # derivative of mu with respect to alpha
     for j in range(drafts):
         term *= row[RATES + min(j, PLACES - 1)]
         goodput += term
+        steepness += (j + 1) * powers
+        powers *= alpha
     row[MEAN] += beta * (goodput - row[MEAN])
     row[SLOPE] += beta * (steepness - row[SLOPE])
     row[ANCHOR] += beta * (steepness * alpha - row[ANCHOR])

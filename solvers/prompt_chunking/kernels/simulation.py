@@ -16,7 +16,7 @@ from specopt.solvers.kernels.heap import pop, push
 from specopt.solvers.kernels.kernel import helper, kernel, record, rows
 from specopt.solvers.kernels.random import GOLDEN, draw, mixed
 
-GIVEN, EQUATION_3, SERVER = 0, 1, 2  # source of the chunks
+WHOLE, PLANNED, EQUATION_3, SERVER = range(4)  # source of the chunks
 NO_WAIT, SERIAL, OVERLAP = 0, 1, 2
 NEVER, EQUATION_6, STEPS = 0, 1, 2  # parallel drafting: STEPS + n means n steps
 
@@ -39,12 +39,11 @@ Round = rows("Round", drafted="i8", sent="i8", gained="i8", up_to="f8", hit="f8"
 parallel drafting has begun the next round.
 """
 
-Cloud = record(
-    "Cloud", tokens="f8[::1]", seconds="f8[::1]", background="f8", stages="i8", smoothing="f8"
-)
-"""The knots of g, the constant part of mu, the number of stages P, and the weight alpha of the past
-in Eq. 1.
-"""
+SMOOTHING = 0.8
+"""Weight alpha of the past in Eq. 1."""
+
+Cloud = record("Cloud", tokens="f8[::1]", seconds="f8[::1]", background="f8", stages="i8")
+"""The knots of g, the constant part of mu, and the number of stages P."""
 
 Edge = record(
     "Edge",
@@ -155,11 +154,9 @@ def _chunk_size(serving, request, c, left, every):
     """Return the number of tokens of a prompt's next message, with index c, given `left` remaining
     tokens.
     """
-    if serving.mode == GIVEN:
+    if serving.mode == PLANNED:
         return serving.sizes[request.first_size + c]
-    if serving.mode == EQUATION_3:
-        return min(every, left)
-    return left
+    return min(every, left)
 
 
 @helper
@@ -236,16 +233,14 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, progr
                 upcoming += 1
                 streams[r] = mixed(mixed(key) + np.uint64(r + 1) * GOLDEN)
                 one.device_free = one.link_free = one.down = now
+                one.every = request.prompt
                 if serving.mode == EQUATION_3:
                     pace = edge.bytes_per_token / request.uplink
                     root = balanced_chunk(
                         tokens, seconds, background + mu, pace, np.float64(stages)
                     )
-                    one.every = (
-                        request.prompt
-                        if root >= request.prompt
-                        else max(1, np.int64(math.ceil(root)))
-                    )
+                    if root < request.prompt:
+                        one.every = max(1, np.int64(math.ceil(root)))
             else:
                 heap_size = pop(heap_times, heap_requests, heap_size)
                 if one.computed == request.prompt:
@@ -289,7 +284,7 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, progr
         for q in range(1, stages):
             finish[q] = max(finish[q - 1], finish[q]) + stage
         out_of_cloud = finish[stages - 1]
-        mu = cloud.smoothing * mu + (1.0 - cloud.smoothing) * size  # Eq. 1
+        mu = SMOOTHING * mu + (1.0 - SMOOTHING) * size  # Eq. 1
         if since_first <= now <= until_last:
             counted += 1
             stage_sum += stage

@@ -186,7 +186,6 @@ iterations in a spike.
 Served = rows(
     "Served",
     batches="i8",
-    iterations="i8",
     busy_seconds="f8",
     tokens="f8",
     drafted="i8",
@@ -195,8 +194,8 @@ Served = rows(
     responses="i8",
     logged="i8",
 )
-"""Totals within the window: batches, iterations, busy seconds, tokens committed, tokens drafted,
-drafted tokens that were not accepted, and cold iterations. Also the number of rows of responses and
+"""Totals within the window: batches, busy seconds, tokens committed, tokens drafted, drafted tokens
+that were not accepted, and cold iterations. Also the number of rows of responses and
 of the log.
 """
 
@@ -378,20 +377,20 @@ def _by_deadline(now, rule, pending, room, batch):
     weight = _weight(rule.costs, pending.new, pending.cached)
     memory = rule.bytes_per_token * (pending.cached + pending.new)
     use = pending.waits == WAITS
-    if rule.policy == ALGORITHM_1:
-        return _algorithm_1(now, rule, use, weight, memory, pending, batch)
     late = use & (now + rule.costs[3] + weight > pending.deadline)
-    use &= ~late
-    if rule.policy == ALGORITHM_1_DROP:
-        count = _algorithm_1(now, rule, use, weight, memory, pending, batch)
-    else:
+    drops_late = rule.policy != ALGORITHM_1
+    if drops_late:
+        use &= ~late
+    if rule.policy == PER_EPOCH:
         count = _per_epoch(now, rule, use, weight, memory, pending, batch)
-    if count > 0:
-        if rule.fill:
-            late_ones = np.flatnonzero(late)
-            return _add(now, rule, late_ones, True, count, weight, memory, pending, batch)
-        return count
-    return _take(now, rule, FCFS, pending, room, batch)  # only late requests are pending
+    else:
+        count = _algorithm_1(now, rule, use, weight, memory, pending, batch)
+    if drops_late and count == 0:
+        return _take(now, rule, FCFS, pending, room, batch)  # only late requests are pending
+    if drops_late and rule.fill:
+        late_ones = np.flatnonzero(late)
+        return _add(now, rule, late_ones, True, count, weight, memory, pending, batch)
+    return count
 
 
 @helper
@@ -552,13 +551,12 @@ def _draft(streams, j, devices):
     it.
     """
     accepted = 0
-    intact = True
     window = len(devices.acceptance)
     for i in range(window):
         right = draw(streams, j) < devices.acceptance[i]
         if devices.predictor.used:
             u = draw(streams, j)
-            if not intact:
+            if accepted < i:
                 go_on = u < devices.predictor.false_accept_after
             elif right:
                 go_on = u >= devices.predictor.false_reject
@@ -566,10 +564,8 @@ def _draft(streams, j, devices):
                 go_on = u < devices.predictor.false_accept
             if not go_on:
                 return i + 1, i, accepted
-        if intact and right:
+        if right and accepted == i:
             accepted += 1
-        else:
-            intact = False
     return window, window, accepted
 
 
@@ -668,7 +664,6 @@ def play(key, opens, closes, rule, verifier, devices, states, by_class, served, 
     open_responses = 0
     batches = 0
     now = 0.0
-    stalled = False
     for j in range(n):
         one = states[j]
         _begin_response(key, streams, j, one, devices)
@@ -714,8 +709,7 @@ def play(key, opens, closes, rule, verifier, devices, states, by_class, served, 
             rule.costs[:] = pace * verifier.costs
         count = choose(now, rule, requests, sorting, batch[:n_pending])
         if count == 0:
-            if heap_size == 0:
-                stalled = True  # every device waits, and the policy serves none of them
+            if heap_size == 0:  # every device waits, and the policy serves none of them
                 now = last
                 break
             now = heap_times[0]
@@ -741,7 +735,6 @@ def play(key, opens, closes, rule, verifier, devices, states, by_class, served, 
         within = opens <= begin < closes
         if within:
             total.batches += 1
-            total.iterations += count
             total.busy_seconds += seconds
         for place in batch[:count]:
             j = pending[place]
@@ -821,4 +814,4 @@ def play(key, opens, closes, rule, verifier, devices, states, by_class, served, 
         if one.started < closes and one.target < devices.speed[c] * (now - one.started):
             by_class[c].responses += 1
             by_class[c].violations += 1
-    return stalled
+    return heap_size == 0
