@@ -300,7 +300,7 @@ def _take(now, rule, order, pending, room, batch):
 @inlined
 def _by_density(value, weight, which):
     """Return the given requests by decreasing value per second; ties keep their original order."""
-    return which[np.argsort(-value[which] / weight[which], kind="mergesort")]
+    return which[np.argsort(-(value / weight)[which], kind="mergesort")]
 
 
 @helper
@@ -338,8 +338,10 @@ def _algorithm_1(now, rule, use, weight, memory, pending, batch):
     critical = np.flatnonzero(use & is_critical)
     critical = critical[np.argsort(deadline[critical], kind="mergesort")]
     others = _by_density(pending.value, weight, np.flatnonzero(use & ~is_critical))
-    order = np.concatenate((critical, others))
-    return _add(now, rule, order, False, 0, weight, memory, pending, batch)
+    count = _add(now, rule, critical, False, 0, weight, memory, pending, batch)
+    if count < len(critical):
+        return count
+    return _add(now, rule, others, False, count, weight, memory, pending, batch)
 
 
 @helper
@@ -377,17 +379,17 @@ def _by_deadline(now, rule, pending, room, batch):
     weight = _weight(rule.costs, pending.new, pending.cached)
     memory = rule.bytes_per_token * (pending.cached + pending.new)
     use = pending.waits == WAITS
+    if rule.policy == ALGORITHM_1:
+        return _algorithm_1(now, rule, use, weight, memory, pending, batch)
     late = use & (now + rule.costs[3] + weight > pending.deadline)
-    drops_late = rule.policy != ALGORITHM_1
-    if drops_late:
-        use &= ~late
+    use &= ~late
     if rule.policy == PER_EPOCH:
         count = _per_epoch(now, rule, use, weight, memory, pending, batch)
     else:
         count = _algorithm_1(now, rule, use, weight, memory, pending, batch)
-    if drops_late and count == 0:
+    if count == 0:
         return _take(now, rule, FCFS, pending, room, batch)  # only late requests are pending
-    if drops_late and rule.fill:
+    if rule.fill and late.any():
         late_ones = np.flatnonzero(late)
         return _add(now, rule, late_ones, True, count, weight, memory, pending, batch)
     return count
