@@ -120,32 +120,13 @@ def twin(
     from specopt.solvers.kernels.kernel import with_fields
 
     policy.start(world, seed)
-    play = _plain(kernel, hooks)
+    loop = kernel.py_func
+    known = loop.__globals__
+    plain = {name: found.py_func for name, found in known.items() if hasattr(found, "py_func")}
+    play = FunctionType(loop.__code__, known | plain | hooks)
 
     def played(*arguments: Any) -> Any:
         with np.errstate(over="ignore"):  # integer overflow in random numbers
             return play(*map(with_fields, arguments))
 
     return played
-
-
-def _plain(kernel: Any, hooks: Mapping[str, Any]) -> Any:
-    """Return a kernel as plain Python, with some of the kernels that it calls replaced by hooks."""
-    known: dict[int, Any] = {}
-
-    def of(dispatcher: Any) -> Any:
-        function = dispatcher.py_func
-        if id(function) not in known:
-            own = dict(function.__globals__)
-            known[id(function)] = FunctionType(
-                function.__code__, own, function.__name__, function.__defaults__
-            )
-            own |= {
-                name: of(value)
-                for name, value in own.items()
-                if getattr(value, "py_func", None) is not None
-            }
-            own |= {name: hook for name, hook in hooks.items() if name in own}
-        return known[id(function)]
-
-    return of(kernel)

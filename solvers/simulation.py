@@ -170,18 +170,13 @@ class Simulation(Shown, ABC):
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields except the long fields as JSON-like data; unknown values are None."""
-        shown = {
-            entry.name: _plain(getattr(self, entry.name))
-            for entry in dataclasses.fields(self)
-            if entry.repr
-        }
         estimates = {name: estimate.to_dict() for name, estimate in self.estimates.items()}
         return {
             "kind": self.kind,
             "quantity": self.quantity,
             **estimates[self.quantity],
             "ratio": _plain(self.ratio),
-            **shown,
+            **_plain(self),
             "estimates": estimates,
         }
 
@@ -329,8 +324,6 @@ def _plain(value: Any) -> Any:
         }
     if isinstance(value, (list, tuple)):
         return [_plain(one) for one in value]
-    if isinstance(value, Estimate):
-        return value.to_dict()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {
             one.name: _plain(getattr(value, one.name))

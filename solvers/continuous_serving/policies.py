@@ -158,7 +158,7 @@ def play(
             policy.start(problem, runs.seed)
             rule: Rule = _own(prepared, policy)
         else:
-            rule = _Online(prepared) if name == "online" else _first_come(prepared, length)
+            rule = _online(prepared) if name == "online" else _first_come(prepared, length)
         finish, phases, drafting_share = _serve(prepared, rule, ready)
         plan = prepared.plan(phases, prepared.lengths[0], shares)
     latency = finish - arrival
@@ -199,8 +199,8 @@ def _serve(prepared: Prepared, rule: Rule, ready: Floats) -> tuple[Floats, list[
         if listed != [run for run in left if run[0]]:
             others = sorted(set(range(len(ready))).difference(*(tasks for tasks, _ in listed)))
             every = listed + [([k], prepared.lengths[0]) for k in others]
-            batches = tuple(tuple(tasks) for tasks, _ in every)
-            lengths = tuple(length for _, length in every)
+            lists, lengths = zip(*every, strict=True)
+            batches = tuple(map(tuple, lists))
             phases.append(Phase(first_step=step, batches=batches, speculation_length=lengths))
         for (tasks, length), end in zip(runs, ends, strict=True):
             counts[length, tasks] += 1.0
@@ -216,35 +216,34 @@ def _serve(prepared: Prepared, rule: Rule, ready: Floats) -> tuple[Floats, list[
     return finish, phases, float(by_length[1:].sum() / by_length.sum())
 
 
-class _Online:
-    """The rule of the online scheduler, which learns from the steps that it has served."""
+def _online(prepared: Prepared) -> Rule:
+    """Return the rule of the online scheduler, which learns from the steps that it has served."""
+    problem, choice = prepared.problem, StepChoice(prepared.problem, prepared.mechanism)
+    rates = problem.rates.tolist()
+    tasks: dict[int, Task] = {}  # in order of arrival
+    lengths: dict[int, int] = {}  # draft tokens in the previous step, by task
+    learned, before = Learned(), np.zeros(prepared.tasks)
 
-    def __init__(self, prepared: Prepared) -> None:
-        self.problem = prepared.problem
-        self.choice = StepChoice(prepared.problem, prepared.mechanism)
-        self.rates = self.problem.rates.tolist()
-        self.tasks: dict[int, Task] = {}  # in order of arrival
-        self.learned = Learned()
-        self.lengths: dict[int, int] = {}  # draft tokens in the previous step, by task
-        self.gained = np.zeros(prepared.tasks)
-
-    def __call__(self, active: list[int], gained: Floats, steps: Ints) -> Served:
+    def serve(active: list[int], gained: Floats, steps: Ints) -> Served:
+        nonlocal lengths, learned, before
         now = set(active)
-        for k, length in self.lengths.items():
-            self.tasks[k] = self.tasks[k].after(float(gained[k] - self.gained[k]), length)
+        for k, length in lengths.items():
+            tasks[k] = tasks[k].after(float(gained[k] - before[k]), length)
             if k not in now:
-                self.learned = self.learned.finished(self.tasks.pop(k).gained)
+                learned = learned.finished(tasks.pop(k).gained)
         for k in active:
-            if k not in self.tasks:
-                tokens = float(self.problem.input_tokens[k])
-                self.tasks[k] = Task(tokens, tokens, self.rates[k])
-                self.learned = self.learned._replace(joined=self.learned.joined + 1)
-        self.gained, keys = gained, list(self.tasks)
-        seconds, batches = self.choice.choose(self.tasks.values(), self.learned)
-        self.learned = self.learned._replace(seconds=self.learned.seconds + seconds)
+            if k not in tasks:
+                tokens = float(problem.input_tokens[k])
+                tasks[k] = Task(tokens, tokens, rates[k])
+                learned = learned._replace(joined=learned.joined + 1)
+        before, keys = gained, list(tasks)
+        seconds, batches = choice.choose(tasks.values(), learned)
+        learned = learned._replace(seconds=learned.seconds + seconds)
         runs = [([keys[place] for place in places], length) for places, length, _ in batches]
-        self.lengths = {k: length for tasks, length in runs for k in tasks}
+        lengths = {k: length for members, length in runs for k in members}
         return runs, [end for *_, end in batches]
+
+    return serve
 
 
 def _first_come(prepared: Prepared, length: int) -> Rule:

@@ -72,14 +72,18 @@ class Prepared:
         """The record that every kernel expects as its first argument."""
         from specopt.solvers.draft_control.kernels.simulation import Actions
 
-        return Actions(
-            rates=self.rates,
-            per_draft=self.per_draft,
-            verify=self.verify,
-            fixed=self.fixed,
-            per_count_bit=self.per_count_bit,
-            low=self.shortest,
-            high=self.longest,
+        return Actions(self.rates, self.seconds, self.shortest, self.longest)
+
+    @cached_property
+    def seconds(self) -> Floats:
+        """Duration of an iteration by state, resolution index and number of drafts, in seconds."""
+        lengths = np.arange(self.longest + 1)
+        bits = np.array([int(length).bit_length() for length in lengths])
+        return np.asarray(
+            self.verify[lengths]
+            + self.fixed[:, None, None]
+            + lengths * self.per_draft[:, :, None]
+            + bits * self.per_count_bit[:, None, None]
         )
 
     @property
@@ -101,15 +105,8 @@ class Prepared:
         tokens = self.rates[:, :, None] ** lengths
         tokens[:, :, 0] = sum(self.rates**count for count in range(self.shortest + 1))
         np.cumsum(tokens, axis=2, out=tokens)
-        bits = np.array([int(length).bit_length() for length in lengths])
-        seconds = (
-            self.verify[lengths]
-            + self.fixed[:, None, None]
-            + lengths * self.per_draft[:, :, None]
-            + bits * self.per_count_bit[:, None, None]
-        )
         shape = (self.states, self.actions)
-        return tokens.reshape(shape), seconds.reshape(shape)
+        return tokens.reshape(shape), self.seconds[:, :, self.shortest :].reshape(shape)
 
     def plan(self, choice: Ints) -> DraftControlPlan:
         """Return the plan that uses the chosen action in each state.

@@ -160,32 +160,31 @@ def simulate(
         steering,
         random_key(runs.seed),
     )
-    counts, made = np.empty((2, runs.count, 2), np.int64)
-    seconds, spent = np.empty((2, runs.count))
-    visits, unused = np.empty((2, runs.count, len(problem.states)), np.int64)
+    played, responses = np.zeros((2, runs.count), kernels.Played)
+    visits, unused = np.zeros((2, len(problem.states)), np.int64)
 
     def play(part: slice) -> None:
-        kernels.play(
-            *world, part.start, warm_up, iterations, 0, counts[part], seconds[part], visits[part]
-        )
+        kernels.play(*world, part.start, warm_up, iterations, 0, played[part], visits)
         if response_tokens is not None:
-            kernels.play(
-                *world, part.start, 0, 0, response_tokens, made[part], spent[part], unused[part]
-            )
+            kernels.play(*world, part.start, 0, 0, response_tokens, responses[part], unused)
 
     def figures(done: int) -> dict[str, Any]:
-        tokens, drafted = counts[:done].T.copy()
+        tokens, drafted, seconds = (
+            played[name][:done].copy() for name in ("tokens", "drafted", "seconds")
+        )
         found = {
-            "tokens_per_second": Estimate.ratio(tokens, seconds[:done]),
+            "tokens_per_second": Estimate.ratio(tokens, seconds),
             "draft_tokens": drafted / iterations,
             "accepted_tokens": tokens / iterations - 1.0,
         }
         if response_tokens is not None:
-            found["response_tokens_per_second"] = made[:done, 0] / spent[:done]
+            found["response_tokens_per_second"] = (
+                responses["tokens"][:done] / responses["seconds"][:done]
+            )
         return found
 
     found = runs.play(play, figures, at_once=max(1, _DRAWS_PER_CALL // draws))
-    tokens, drafted = counts.T.copy()
+    is_asked = response_tokens is not None
     return runs.result(
         RateSimulation,
         "plan" if is_plan else chosen.name,
@@ -195,14 +194,14 @@ def simulate(
         iterations=iterations,
         warm_up=warm_up,
         response_tokens=response_tokens,
-        mean_response_tokens=None if response_tokens is None else float(made[:, 0].mean()),
-        mean_response_seconds=None if response_tokens is None else float(spent.mean()),
-        tokens=int(tokens.sum()),
-        drafted_tokens=int(drafted.sum()),
-        simulated_seconds=float(seconds.sum()),
-        state_shares=visits.sum(axis=0) / visits.sum(),
-        samples_tokens=tokens,
-        samples_seconds=seconds,
+        mean_response_tokens=float(responses["tokens"].mean()) if is_asked else None,
+        mean_response_seconds=float(responses["seconds"].mean()) if is_asked else None,
+        tokens=int(played["tokens"].sum()),
+        drafted_tokens=int(played["drafted"].sum()),
+        simulated_seconds=float(played["seconds"].sum()),
+        state_shares=visits / visits.sum(),
+        samples_tokens=played["tokens"].copy(),
+        samples_seconds=played["seconds"].copy(),
     )
 
 

@@ -249,13 +249,24 @@ def simulate(
     record = boolean("record", record)
     points = _checkpoints(checkpoints, last)
     rule: Policy = Gradient() if own else chosen
-    facts = first_facts(rule, problem.weight, _first_estimates(initial_estimates, problem.clients))
-    given = (
-        *_played(workload, rule, every_draft),
-        facts,
-        first_counts(problem.max_tokens),
-        random_key(runs.seed),
+    estimates = None
+    if initial_estimates is not None:
+        given = sequence("initial_estimates", initial_estimates, problem.clients)
+        estimates = [number(f"initial_estimates[{i}]", one, 0, 1) for i, one in enumerate(given)]
+    facts = first_facts(rule, problem.weight, estimates)
+    scheduling = kernels.Scheduling(
+        policy=rule.code,
+        options=options_of(rule, problem.fairness),
+        discounts=discounts_of(rule),
+        budget=problem.budget_tokens,
     )
+    world = kernels.World(
+        rates=np.array(workload.moves.rates),
+        transition=np.cumsum(workload.moves.transition, axis=1),
+        initial=np.cumsum(workload.moves.regime_shares),
+        every_draft=every_draft,
+    )
+    state = scheduling, world, facts, first_counts(problem.max_tokens), random_key(runs.seed)
     expected, realised = (np.empty((runs.count, len(points), problem.clients)) for _ in range(2))
     filled = (
         np.empty((runs.count if record else 0, last, problem.clients), np.int64),
@@ -266,7 +277,7 @@ def simulate(
 
     def play(part: slice) -> None:
         loop = _twin(chosen, workload, part.start) if own else kernels.simulate
-        loop(*given, part.start, points, *(array[part] for array in filled))
+        loop(*state, part.start, points, *(array[part] for array in filled))
 
     def figures(done: int) -> dict[str, Floats]:
         utility, tokens = _utility(problem, expected[:done, -1] / last), realised[:done, -1] / last
@@ -295,22 +306,6 @@ def simulate(
         expected=expected,
         realised=realised,
         allocations=filled[0],
-    )
-
-
-def _played(workload: GoodputWorkload, policy: Policy, every_draft: bool) -> tuple[Any, Any]:
-    """Return the kernel's records of the policy and of the simulated world."""
-    moves, problem = workload.moves, workload.problem
-    return kernels.Scheduling(
-        policy=policy.code,
-        options=options_of(policy, problem.fairness),
-        discounts=discounts_of(policy),
-        budget=problem.budget_tokens,
-    ), kernels.World(
-        rates=np.array(moves.rates),
-        transition=np.cumsum(moves.transition, axis=1),
-        initial=np.cumsum(moves.regime_shares),
-        every_draft=every_draft,
     )
 
 
@@ -390,13 +385,6 @@ def _utility(problem: FairGoodputProblem, rates: Floats) -> Floats:
         problem.weight * (np.log(rates) if g == 1.0 else rates ** (1.0 - g) / (1.0 - g))
     ).sum(axis=-1)
     return total
-
-
-def _first_estimates(given: Sequence[float] | Floats | None, clients: int) -> list[float] | None:
-    if given is None:
-        return None
-    entries = sequence("initial_estimates", given, clients)
-    return [number(f"initial_estimates[{i}]", one, 0, 1) for i, one in enumerate(entries)]
 
 
 def _checkpoints(given: Sequence[int] | Ints | None, rounds: int) -> Ints:

@@ -21,6 +21,7 @@ from specopt.models.pass_time.pieces import PassPieces
 from specopt.models.placement.plan import PlacementPlan, Served, UnitGroup
 from specopt.models.placement.problem import PlacementProblem
 from specopt.solvers.placement.kernels.simulation import (
+    PlacedClient,
     PlacedEntry,
     PlacedMachine,
     PlacedPlan,
@@ -103,7 +104,7 @@ def simulate(
         [seconds for group in plan.groups for seconds in problem.unit(plan, group).seconds]
     )
     placed = _placed(problem, plan, judged_cycles)
-    clients = np.bincount(placed.entry, minlength=len(judged_cycles))
+    clients = np.bincount(placed.clients["entry"], minlength=len(judged_cycles))
     units = sum(group.units for group in plan.groups)
     span = rounds * float(judged_cycles.max())
     done, tokens = np.zeros((2, runs.count, len(judged_cycles)), np.int64)
@@ -148,7 +149,7 @@ def _placed(problem: Any, plan: PlacementPlan, spread: Floats) -> Any:
     chances: list[float] = []
     machines: list[Any] = []
     entries: list[Any] = []
-    clients: list[tuple[int, int, int]] = []  # entry, verifier, draft unit
+    clients: list[Any] = []
     drafts: list[Any] = []
     held: list[Any] = []
     units = sum(group.units for group in plan.groups)
@@ -171,7 +172,7 @@ def _placed(problem: Any, plan: PlacementPlan, spread: Floats) -> Any:
             for entry, one in enumerate(group.clients, first):
                 for _ in range(one.per_unit):
                     unit = -1 if one.draft_group is None else next(held[one.draft_group])
-                    clients.append((entry, len(machines), unit))
+                    clients.append((entry, len(machines), unit, len(machines), 0, 0, 0.0, 0.0))
             machines.append((*machine, *beside, 1.0 / (1.0 - verifier.reserved_share), True))
     return PlacedPlan(
         np.array(machines + drafts, PlacedMachine),
@@ -179,7 +180,7 @@ def _placed(problem: Any, plan: PlacementPlan, spread: Floats) -> Any:
         np.array(pieces),
         np.array(trips),
         np.array(chances, np.float64),
-        *np.array(clients, np.int64).T.copy(),
+        np.array(clients, PlacedClient),
     )
 
 
@@ -195,14 +196,13 @@ def _entry(
 
     Append its round-trip times to `trips` and its acceptance probabilities to `chances`.
     """
-    drafter, k = problem.drafter_of(plan, group, one), problem.length_of(group, one)
-    of = problem.client_class[one.class_]
+    judged, drafter = problem.entry(plan, group, one), problem.drafter_of(plan, group, one)
+    of, k = problem.client_class[one.class_], problem.length_of(group, one)
     first_trip, first_chance = len(trips), len(chances)
-    own_trips, uplink, each, drafting = np.zeros(1), 0.0, 0.0, (0, 0)
+    own_trips, uplink, drafting = np.zeros(1), 0.0, (0, 0)
     if one.place == "device":
         own_trips = np.atleast_1d(of.round_trip_seconds.values[group.verifier])
         uplink = k * problem.bits_per_draft_token / (of.uplink_bits_per_second or np.inf)
-        each = of.device_seconds_per_token.values[drafter.name]
     elif one.draft_group is not None:
         pool = problem.pool[plan.draft_groups[one.draft_group].pool]
         own_trips = np.atleast_1d(pool.round_trip_seconds.values[group.verifier])
@@ -210,15 +210,14 @@ def _entry(
     trips += own_trips.tolist()
     if drafter is not None:
         chances += np.cumprod(of.accepted(drafter.name, k)[: k + one.overlap]).tolist()
-    passes = (1, 1) if drafter is None or drafter.parallel else (k, k + 1)
     return (
-        k + 1,
-        of.context_tokens,
+        judged.new_tokens,
+        judged.context_tokens,
         first_trip,
         len(own_trips),
         uplink,
-        each * passes[0],
-        each * passes[1],
+        judged.drafting_seconds,
+        judged.ahead_seconds,
         one.overlap,
         first_chance,
         len(chances) - first_chance,

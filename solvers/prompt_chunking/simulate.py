@@ -1,5 +1,5 @@
-"""Prefill and decoding of many devices on one cloud pipeline: TTFT, TBT, in-cloud delay and
-compliance with SLAs.
+"""Prefill and decoding of many devices on one cloud pipeline: TTFT, TBT and compliance with
+SLAs.
 
 The simulation makes these assumptions beyond the event model of `prompt-chunking`:
 
@@ -44,9 +44,7 @@ from specopt.solvers.prompt_chunking.schemes import as_scheme
 from specopt.solvers.simulation import Replications, Simulation, Tell, random_key
 
 MAX_REQUESTS = 1_000_000
-SMOOTHING = 0.8
-"""Smoothing factor alpha of Eq. 1."""
-_MODES = {"planned": 0, "equation-3": 1, "whole": 0, "server": 2}
+_MODES = ("whole", "planned", "equation-3", "server")  # in the order of the kernel's codes
 Wait = Literal["none", "serial", "overlap"]
 _WAITS: tuple[Wait, ...] = ("none", "serial", "overlap")  # in the order of the kernel's codes
 _ESTIMATES = {
@@ -57,16 +55,7 @@ _ESTIMATES = {
     "batch_tokens": "batch_tokens",
     "busy_share": "busy_share",
 }  # estimates of `PromptSimulation`, and the fields of a run
-_PROBLEM = (
-    "bytes_per_token",
-    "cloud_delay",
-    "pipeline_length",
-    "local_overhead_seconds",
-    "local_seconds_per_token",
-    "message_overhead_seconds",
-    "link_latency_seconds",
-    "head_seconds",
-)
+_PROBLEM = (*kernels.Edge._fields, "cloud_delay", "pipeline_length")
 """Fields that a workload shares with the problem of each of its requests."""
 
 
@@ -356,11 +345,20 @@ def play(
     """
     count = len(drawn)
     first, last = (0, count) if counted is None else counted
-    asked = drawn.copy()
-    asked["first_size"], sizes = _flat(scheme, drawn["prompt"], plans)
+    asked, sizes = drawn.copy(), np.empty(0, np.int64)
+    if scheme.chunking == "planned":
+        if (
+            plans is None
+            or [sum(plan) for plan in plans] != drawn["prompt"].tolist()
+            or min(map(min, plans)) < 1
+        ):
+            raise InvalidInput("plans: the chunks of each request must sum to its prompt tokens")
+        chunks = np.array([len(plan) for plan in plans])
+        asked["first_size"] = np.cumsum(chunks) - chunks
+        sizes = np.concatenate(plans).astype(np.int64)
     is_last = one_of("download", download, ("all", "last")) == "last"
     serving = _serving(scheme, sizes, _WAITS.index(one_of("wait", wait, _WAITS)), is_last)
-    reached, sums = np.zeros(count, kernels.Reached), np.zeros(3, kernels.Sums)
+    progress, reached = np.zeros(count, kernels.Progress), np.zeros(count, kernels.Reached)
     reached["first"] = reached["last"] = math.nan
     log = np.zeros(integer("log_batches", log_batches, 0, MAX_REQUESTS), kernels.Batch)
     loop = kernels.play if policy is None else _twin(policy, workload, seed)
@@ -370,24 +368,16 @@ def play(
         seconds=delay.seconds.copy(),
         background=workload.background_tokens,
         stages=workload.pipeline_length,
-        smoothing=SMOOTHING,
     )
-    edge = kernels.Edge(
-        token_bytes=workload.bytes_per_token,
-        chunk=workload.local_overhead_seconds,
-        token=workload.local_seconds_per_token,
-        message=workload.message_overhead_seconds,
-        latency=workload.link_latency_seconds,
-        head=workload.head_seconds,
-    )
+    edge = kernels.Edge(*(getattr(workload, name) for name in kernels.Edge._fields))
     begun = time.perf_counter()
-    ended = loop(random_key(seed), first, last, asked, cloud, edge, serving, reached, sums, log)
+    ended = loop(random_key(seed), first, last, asked, cloud, edge, serving, progress, reached, log)
     seconds = time.perf_counter() - begun
-    asked, reached, batches = asked[first:last], reached[first:last], sums[kernels.BATCHES]
-    number, ttft = max(1, batches["count"]), reached["first"].copy()
+    asked, reached = asked[first:last], reached[first:last]
+    number, ttft = max(1, ended.counted), reached["first"].copy()
     with np.errstate(invalid="ignore", divide="ignore"):
         tbt = (reached["last"] - ttft) / (asked["output"] - 1)
-    mean = float(batches["seconds"]) / number
+    mean = ended.stage_seconds / number
     return ChunkingRun(
         prompt_tokens=asked["prompt"].copy(),
         ttft_seconds=ttft,
@@ -397,11 +387,11 @@ def play(
         ttft_seconds_of_95_percent=float(np.quantile(ttft, 0.95)),
         reached=reached,
         stage_seconds=float(mean),
-        stage_seconds_std=math.sqrt(max(0.0, float(batches["squares"]) / number - mean * mean)),
-        batch_tokens=float(batches["tokens"] / number),
+        stage_seconds_std=math.sqrt(max(0.0, ended.squares / number - mean * mean)),
+        batch_tokens=float(ended.tokens / number),
         background_tokens=float(ended.background / number),
-        busy_share=float(batches["seconds"] / ended.seconds) if ended.seconds > 0.0 else 0.0,
-        batches=int(batches["count"]),
+        busy_share=float(ended.stage_seconds / ended.seconds) if ended.seconds > 0.0 else 0.0,
+        batches=ended.counted,
         events=ended.events,
         seconds=seconds,
         log=log[: ended.batches],
@@ -457,22 +447,6 @@ def _twin(policy: OwnPolicy, workload: PromptWorkload, seed: int) -> Any:
     return twin(policy, workload, seed, kernels.play, _chunk_size=size)
 
 
-def _flat(
-    scheme: Scheme, prompt_tokens: Ints, plans: Sequence[Sequence[int] | Ints] | None
-) -> tuple[Ints, Ints]:
-    """Return the index of each request's first chunk, and the array of all chunks."""
-    if scheme.chunking != "planned":  # one chunk per prompt; unused if Eq. 3 or the server cuts
-        return np.arange(len(prompt_tokens)), prompt_tokens.copy()
-    if (
-        plans is None
-        or [sum(plan) for plan in plans] != prompt_tokens.tolist()
-        or min(map(min, plans)) < 1
-    ):
-        raise InvalidInput("plans: the chunks of each request must sum to its prompt tokens")
-    chunks = np.array([len(plan) for plan in plans])
-    return np.cumsum(chunks) - chunks, np.concatenate(plans).astype(np.int64)
-
-
 def _serving(scheme: Scheme, sizes: Ints, wait: int, last: bool) -> Any:
     """Return the kernel's record of how requests are served."""
     law = scheme.rounds
@@ -483,9 +457,10 @@ def _serving(scheme: Scheme, sizes: Ints, wait: int, last: bool) -> Any:
         steps = scheme.parallel_steps
         parallel = kernels.EQUATION_6 if steps is None else kernels.STEPS + steps
     return kernels.Serving(
-        mode=_MODES[scheme.chunking],
+        mode=_MODES.index(scheme.chunking),
         sizes=sizes,
-        server_chunk=scheme.server_chunk_tokens,
+        # only the server limits the tokens of a batch; no batch reaches 2**62
+        batch_tokens=scheme.server_chunk_tokens if scheme.chunking == "server" else 2**62,
         wait=wait,
         last=last,
         rounds=np.array(list(zip(*columns, strict=True)), kernels.Round),

@@ -28,7 +28,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -52,10 +52,6 @@ MAX_DEVICES = 100_000
 MAX_RESPONSES = 2_000_000  # rows of `LongRun.responses`
 MAX_EVENTS = 10_000_000
 MAX_SECONDS = 1e7
-SPIKE_BATCHES = 50
-"""W of Eq. 21: number of previous batches over which the mean duration is taken."""
-SPIKE_RATIO = 1.5
-"""tau of Eq. 21: a batch is a spike if it lasts more than this multiple of the mean duration."""
 _GOLDEN = 0.6180339887498949
 _ESTIMATES = {
     "violation_rate": "violation_rate",
@@ -317,22 +313,35 @@ def run_once(
     # the number of responses is limited by how fast the devices can draft
     longest = min(MAX_RESPONSES, int(devices * (1.0 + (seconds + warm_up_seconds) / 0.05)))
     responses, log = np.empty(longest, kernels.Response), np.empty(events, kernels.Iteration)
-    rule, verifier = _verifier(workload, OWN_RULE if own else chosen, belief, centralised)
-    play = kernels.play
-    if own:
-        play, verifier = _twin(chosen, workload, seed), verifier._replace(learns=True)
+    truth, rule = (
+        (OWN_RULE if own else chosen).rule(
+            estimator,
+            workload.guard_seconds,
+            workload.batch_memory_bytes,
+            workload.kv_bytes_per_token,
+        )
+        for estimator in (workload.estimator, belief.estimator or workload.estimator)
+    )
+    cache_bytes = workload.cache_memory_bytes
+    verifier = kernels.Verifier(
+        costs=truth.costs,
+        noise=math.sqrt(math.log1p(workload.time_noise**2)),
+        slowdown=belief.slowdown,
+        knows=belief.estimator is None,
+        learns=own or (belief.estimator is not None and belief.calibrated),
+        cache=workload.prefix_cache,
+        cache_bytes=math.inf if cache_bytes is None else cache_bytes,
+        central=centralised,
+    )
+    play = _twin(chosen, workload, seed) if own else kernels.play
     stalled = play(
         random_key(seed),
+        warm_up_seconds,
+        warm_up_seconds + seconds,
         rule,
         verifier,
-        _devices(workload, devices, min(20.0, warm_up_seconds), centralised),
-        kernels.Window(
-            begin=warm_up_seconds,
-            end=warm_up_seconds + seconds,
-            latest=2.0 * (warm_up_seconds + seconds),
-            spike_batches=SPIKE_BATCHES,
-            spike_ratio=SPIKE_RATIO,
-        ),
+        _devices(workload, devices, centralised),
+        np.zeros(devices, kernels.Device),
         by_class,
         totals,
         responses,
@@ -353,7 +362,7 @@ def run_once(
         compute_dominant=by_class["late_in_spikes"],
         batches=int(served["batches"]),
         busy_share=float(served["busy_seconds"] / seconds),
-        cold_share=float(served["cold"] / max(1, served["iterations"])),
+        cold_share=float(served["cold"] / max(1, by_class["iterations"].sum())),
         wasted_share=float(served["wasted"] / max(1, served["drafted"])),
         stalled=bool(stalled),
         seconds=time.perf_counter() - begun,
@@ -432,39 +441,7 @@ def _twin(policy: OwnPolicy, workload: VerificationWorkload, seed: int) -> Any:
     return twin(policy, workload, seed, kernels.play, choose=choose, calibrate=calibrate)
 
 
-def _verifier(
-    workload: VerificationWorkload, policy: Policy, belief: Belief, centralised: bool
-) -> tuple[Any, Any]:
-    """Return two kernel records: the rule, with the costs that the policy believes, and the
-    verifier, with the true costs.
-    """
-    truth, believed = (
-        policy.rule(
-            estimator,
-            workload.guard_seconds,
-            workload.batch_memory_bytes,
-            workload.kv_bytes_per_token,
-        )
-        for estimator in (workload.estimator, belief.estimator or workload.estimator)
-    )
-    return believed, kernels.Verifier(
-        costs=truth.costs.copy(),
-        noise=math.sqrt(math.log1p(workload.time_noise**2)),
-        slowdown=belief.slowdown,
-        knows=belief.estimator is None,
-        learns=belief.estimator is not None and belief.calibrated,
-        bytes_per_token=workload.kv_bytes_per_token,
-        cache=workload.prefix_cache,
-        cache_bytes=(
-            math.inf if workload.cache_memory_bytes is None else workload.cache_memory_bytes
-        ),
-        central=centralised,
-    )
-
-
-def _devices(
-    workload: VerificationWorkload, count: int, spread_seconds: float, centralised: bool
-) -> Any:
+def _devices(workload: VerificationWorkload, count: int, centralised: bool) -> Any:
     """Return the kernel's record of the devices. Devices draft nothing if the verifier decodes
     alone.
     """
@@ -478,26 +455,22 @@ def _devices(
         predictor=kernels.Predictor(
             predictor is not None, *(dataclasses.astuple(predictor) if predictor else (0.0,) * 3)
         ),
-        prompt=_lengths(
-            workload.prompt_median_tokens, workload.prompt_sigma, workload.most_prompt_tokens
+        prompt=kernels.Lengths(
+            workload.prompt_median_tokens,
+            workload.prompt_sigma,
+            float(workload.most_prompt_tokens),
         ),
-        response=_lengths(
-            workload.response_median_tokens, workload.response_sigma, workload.most_response_tokens
+        response=kernels.Lengths(
+            workload.response_median_tokens,
+            workload.response_sigma,
+            float(workload.most_response_tokens),
         ),
         draft=1.0 / workload.draft_tokens_per_second,
         up=workload.uplink_seconds,
         down=workload.downlink_seconds,
         jitter=workload.jitter_seconds,
         think=workload.think_seconds,
-        spread=spread_seconds,
     )
-
-
-def _lengths(*law: float) -> Any:
-    """Return the kernel's record of a lognormal distribution, from its median, sigma and upper
-    limit.
-    """
-    return kernels.Lengths(*map(float, law))
 
 
 def capacity(
@@ -546,24 +519,20 @@ def capacity(
         run = run_once(workload, policy, devices=devices, seed=seed, **options)
         return run.violation_rate <= violation_rate and not run.stalled
 
-    return Estimate.of([_most(partial(carries, seed=seed), most, resolution) for seed in all_seeds])
+    def carried(seed: int) -> int:
+        low, high = 0, 8
+        while high <= most and carries(high, seed):
+            low, high = high, 2 * high
+        high = min(high, most + 1)
+        while high - low > max(1.0, resolution * low):
+            middle = (low + high) // 2
+            if carries(middle, seed):
+                low = middle
+            else:
+                high = middle
+        return low
 
-
-def _most(carries: Callable[[int], bool], most: int, resolution: float) -> int:
-    """Return the number of devices that can be served, up to `most`, found by doubling and then by
-    bisection to within a relative tolerance.
-    """
-    low, high = 0, 8
-    while high <= most and carries(high):
-        low, high = high, 2 * high
-    high = min(high, most + 1)
-    while high - low > max(1.0, resolution * low):
-        middle = (low + high) // 2
-        if carries(middle):
-            low = middle
-        else:
-            high = middle
-    return low
+    return Estimate.of([carried(seed) for seed in all_seeds])
 
 
 def device_classes(workload: VerificationWorkload, devices: int) -> Ints:

@@ -124,7 +124,6 @@ NO_LIMITS = {
         "_LARGE",
         "LARGE",
     ),
-    "describe what a simulated verifier is": ("SPIKE_BATCHES", "SPIKE_RATIO"),
     "estimate seconds or bytes, or scale a program": (
         "ENTRIES_PER_NODE",
         "_BYTES_PER_ENTRY",

@@ -9,51 +9,15 @@ draws.
 
 import numpy as np
 
-from specopt.solvers.kernels.kernel import helper, kernel, record
+from specopt.solvers.kernels.kernel import helper, kernel, record, rows
 from specopt.solvers.kernels.random import GOLDEN, mixed, pick, uniform
 
-Actions = record(
-    "Actions",
-    rates="f8[:, ::1]",
-    per_draft="f8[:, ::1]",
-    verify="f8[::1]",
-    fixed="f8[::1]",
-    per_count_bit="f8[::1]",
-    low="i8",
-    high="i8",
-)
+Actions = record("Actions", rates="f8[:, ::1]", seconds="f8[:, :, ::1]", low="i8", high="i8")
 """The acceptance rates and durations of iterations, by state s and resolution index r.
 
-``rates`` [s, r] are acceptance rates, and ``per_draft`` [s, r] is the time to draft and send one
-more token. ``verify`` is the verification time by number of drafts. ``fixed`` [s] is the time to
-send the server's token on the downlink, and ``per_count_bit`` [s] the time to send one bit of the
-number of accepted drafts. ``low`` and ``high`` are the minimum and maximum draft length. All times
-are in seconds.
+``rates`` [s, r] are acceptance rates, and ``seconds`` [s, r, n] are durations with n drafts, in
+seconds. ``low`` and ``high`` are the minimum and maximum draft length.
 """
-
-
-@helper
-def bit_length(n):
-    """Return ceil(log2(n + 1)), the bit length of n >= 0."""
-    bits = 0
-    while n > 0:
-        n >>= 1
-        bits += 1
-    return bits
-
-
-@helper
-def seconds_of(actions, s, r, n):
-    """Return the duration of an iteration in state s with n drafts at resolution index r, in
-    seconds.
-    """
-    return (
-        actions.verify[n]
-        + actions.fixed[s]
-        + n * actions.per_draft[s, r]
-        + bit_length(n) * actions.per_count_bit[s]
-    )
-
 
 Policy = record("Policy", lengths="i8[::1]", indices="i8[::1]", adaptive="b1", start="i8")
 """A policy: the draft length and the resolution index for each state.
@@ -99,10 +63,11 @@ def accepted_of(stream, rate, length):
     return count
 
 
-@kernel(
-    "void(Actions, f8[:, ::1], f8[::1], Policy, u8, i8, i8, i8, i8, i8[:, ::1], f8[::1], i8[:,"
-    " ::1])"
-)
+Played = rows("Played", tokens="i8", drafted="i8", seconds="f8")
+"""Tokens, drafted tokens and duration of the counted iterations of a replication."""
+
+
+@kernel("void(Actions, f8[:, ::1], f8[::1], Policy, u8, i8, i8, i8, i8, Played[::1], i8[::1])")
 def play(
     actions,
     cumulative,
@@ -113,35 +78,31 @@ def play(
     warm_up,
     iterations,
     least_tokens,
-    counts,
-    seconds,
+    played,
     visits,
 ):
     """Simulate replications, numbered from `offset`.
 
     Each replication runs `warm_up` uncounted iterations and then at least `iterations` counted
-    iterations. It continues until it has at least `least_tokens` tokens (Eq. 11). The function
-    fills in the counts (tokens, drafts), the duration in seconds and the visits to each state, by
-    replication.
+    iterations. It continues until it has at least `least_tokens` tokens (Eq. 11). The function adds
+    the counted iterations to ``played``, by replication, and to ``visits``, by state.
     """
-    for r in range(len(seconds)):
+    for r in range(len(played)):
+        one = played[r]
         run = mixed(key + np.uint64(offset + r + 1) * GOLDEN)
         state = pick(first, uniform(run))
         length = policy.start if policy.adaptive else policy.lengths[state]
-        counts[r, :] = 0
-        visits[r, :] = 0
-        seconds[r] = 0.0
         i = 0
-        while i < warm_up + iterations or counts[r, 0] < least_tokens:
+        while i < warm_up + iterations or one.tokens < least_tokens:
             i += 1
             stream = mixed(run + np.uint64(i) * GOLDEN)
             index = policy.indices[state]
             accepted = accepted_of(stream, actions.rates[state, index], length)
             if i > warm_up:
-                counts[r, 0] += accepted + 1
-                counts[r, 1] += length
-                visits[r, state] += 1
-                seconds[r] += seconds_of(actions, state, index, length)
+                one.tokens += accepted + 1
+                one.drafted += length
+                one.seconds += actions.seconds[state, index, length]
+                visits[state] += 1
             state = pick(cumulative[state], uniform(stream))
             if policy.adaptive:
                 wanted = length + 1 if accepted == length else max(1, accepted)
@@ -179,7 +140,7 @@ def learn(actions, cumulative, learning, key, done, steps, state, learned):
             action = min(choices - 1, int(uniform(luck + np.uint64(2) * GOLDEN) * choices))
         length, index = learning.lengths[action], learning.indices[action]
         tokens = 1.0 + accepted_of(stream, actions.rates[state, index], length)
-        seconds = seconds_of(actions, state, index, length)
+        seconds = actions.seconds[state, index, length]
         if greedy:
             running[0] += tokens - learning.forget * running[0]
             running[1] += seconds - learning.forget * running[1]

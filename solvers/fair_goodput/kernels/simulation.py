@@ -101,35 +101,23 @@ def expected_goodput(alpha, drafts):
 
 
 @helper
-def chance(alphas, rates, i, drafts):
+def chance(rates, i, drafts):
     """Return the probability that the next draft of a client is accepted if all previous ones are.
 
-    ``rates`` contains acceptance rates by place, that is, by position in the round. If it has no
-    columns, ``alphas`` is used.
+    ``rates`` contains acceptance rates by place, that is, by position in the round; the last column
+    also applies to all later places.
     """
-    places = rates.shape[1]
-    return alphas[i] if places == 0 else rates[i, min(drafts, places - 1)]
+    return rates[i, min(drafts, rates.shape[1] - 1)]
 
 
 @helper
-def slope(alpha, drafts):
-    """Return the derivative of mu with respect to alpha."""
-    total = 0.0
-    term = 1.0
-    for j in range(1, drafts + 1):
-        total += j * term
-        term *= alpha
-    return total
-
-
-@helper
-def greedy(weights, alphas, rates, firsts, caps, left, drafts):
+def greedy(weights, rates, firsts, caps, left, drafts):
     """Allocate the rest of the budget by Eq. 5: always to the draft with the largest marginal.
 
-    The marginal of draft j is w times the probability that drafts 1..j are all accepted, which is
-    alpha^j if ``rates`` has no columns. The marginal of a client's first draft is w times its entry
-    in ``firsts``. ``drafts`` contains the drafts allocated so far and is modified in place. Drafts
-    without a gain are not allocated. Return the number of drafts that are left.
+    The marginal of draft j is w times the probability that drafts 1..j are all accepted. The
+    marginal of a client's first draft is w times its entry in ``firsts``. ``drafts`` contains the
+    drafts allocated so far and is modified in place. Drafts without a gain are not allocated.
+    Return the number of drafts that are left.
     """
     n = len(drafts)
     worth = np.empty(n)
@@ -140,7 +128,7 @@ def greedy(weights, alphas, rates, firsts, caps, left, drafts):
             continue
         worth[i] = 1.0
         for j in range(drafts[i] + 1):
-            worth[i] *= chance(alphas, rates, i, j)
+            worth[i] *= chance(rates, i, j)
         gain = weights[i] * (firsts[i] if drafts[i] == 0 else worth[i])
         if gain > 0.0:
             losses[size], clients[size] = -gain, i
@@ -150,7 +138,7 @@ def greedy(weights, alphas, rates, firsts, caps, left, drafts):
         i = clients[0]
         drafts[i] += 1
         left -= 1
-        worth[i] *= chance(alphas, rates, i, drafts[i])
+        worth[i] *= chance(rates, i, drafts[i])
         gain = weights[i] * worth[i]
         if drafts[i] >= caps[i] or gain <= 0.0:
             size = pop(losses, clients, size)
@@ -168,18 +156,18 @@ def marginal_utility(weight, goodput, fairness):
 
 
 @helper
-def drafts_for(alphas, rates, i, rate, behind):
+def drafts_for(rates, i, rate, behind):
     """Return the number of drafts that a client with a promised rate gets.
 
     This is the largest number whose expected goodput does not exceed the rate, plus one if the
     client is behind. Drafts that would add a negligible share of the rate are left out, because
     their estimates are mostly noise.
     """
-    drafts, goodput, term = 0, 1.0, chance(alphas, rates, i, 0)
+    drafts, goodput, term = 0, 1.0, chance(rates, i, 0)
     while goodput < rate and term > TELLING * rate and (behind or goodput + term <= rate):
         goodput += term
         drafts += 1
-        term *= chance(alphas, rates, i, drafts)
+        term *= chance(rates, i, drafts)
     return drafts
 
 
@@ -214,8 +202,9 @@ def allocate(policy, options, facts, counts, budget, drafts):
     due = np.zeros(n, np.int64)
     urgency = np.empty(n)
     promises = False
-    alphas = facts[:, ESTIMATE]
-    rates = facts[:, RATES : RATES + PLACES if policy == ROBUST else RATES]
+    rates = (
+        facts[:, RATES : RATES + PLACES] if policy == ROBUST else facts[:, ESTIMATE : ESTIMATE + 1]
+    )
     memories = (facts.shape[1] - MEMORIES) // 3
     for i in range(n):
         caps[i] = 0 if drafts[i] == ABSENT else counts[i, CAP]
@@ -223,7 +212,7 @@ def allocate(policy, options, facts, counts, budget, drafts):
         if policy == ROBUST and counts[i, SILENT] >= PATIENCE:
             caps[i] = min(caps[i], tried(counts[i, SILENT]))
         weights[i] = marginal_utility(facts[i, WEIGHT], facts[i, GOODPUT], options[FAIRNESS])
-        alpha = chance(alphas, rates, i, 0)
+        alpha = chance(rates, i, 0)
         firsts[i] = alpha
         if policy == ROBUST:
             trials = options[PRIOR_TESTED]
@@ -234,9 +223,7 @@ def allocate(policy, options, facts, counts, budget, drafts):
         promise = facts[i, PROMISE]
         if promise > 1.0:
             promises = True
-            due[i] = min(
-                caps[i], drafts_for(alphas, rates, i, promise, facts[i, GOODPUT] < promise)
-            )
+            due[i] = min(caps[i], drafts_for(rates, i, promise, facts[i, GOODPUT] < promise))
             urgency[i] = promise / facts[i, GOODPUT]
     after = np.int64(options[PROBE_AFTER])
     if policy == ROBUST and after > 0:
@@ -252,12 +239,12 @@ def allocate(policy, options, facts, counts, budget, drafts):
             drafts[chosen] = 1
             left -= 1
     if promises:
-        left = greedy(urgency, alphas, rates, firsts, due, left, drafts)
-    greedy(weights, alphas, rates, firsts, caps, left, drafts)
+        left = greedy(urgency, rates, firsts, due, left, drafts)
+    greedy(weights, rates, firsts, caps, left, drafts)
 
 
 @helper
-def learn(row, discounts, hits, tested, seen, prior_tested, reluctance):
+def learn(row, options, discounts, hits, tested, seen):
     """Update the counts and the weight of every memory for one client; return the new estimate.
 
     A memory estimates the acceptance rate from discounted counts; its weight (belief) reflects how
@@ -266,7 +253,7 @@ def learn(row, discounts, hits, tested, seen, prior_tested, reluctance):
     redistributed as at the start. Another memory can therefore take over if the client changes. At
     the start, the weight of every memory is RELUCTANCE times the weight of the next longer memory.
     """
-    K = len(discounts)
+    K, prior_tested, reluctance = len(discounts), options[PRIOR_TESTED], options[RELUCTANCE]
     prior = row[PRIOR] * prior_tested
     accepted = row[MEMORIES : MEMORIES + K]
     trials = row[MEMORIES + K : MEMORIES + 2 * K]
@@ -346,11 +333,13 @@ def value(row, drafts, accepted, beta):
     forecast tokens, because mu is biased if acceptance depends on the position or on the round.
     """
     alpha = row[ESTIMATE]
-    steepness = slope(alpha, drafts)
-    goodput = term = 1.0
+    goodput = term = powers = 1.0
+    steepness = 0.0  # derivative of mu with respect to alpha
     for j in range(drafts):
         term *= row[RATES + min(j, PLACES - 1)]
         goodput += term
+        steepness += (j + 1) * powers
+        powers *= alpha
     row[MEAN] += beta * (goodput - row[MEAN])
     row[SLOPE] += beta * (steepness - row[SLOPE])
     row[ANCHOR] += beta * (steepness * alpha - row[ANCHOR])
@@ -370,48 +359,27 @@ def observe(policy, options, discounts, facts, counts, drafts, accepted, hits, t
     drafts out of ``tested``.
     """
     for i in range(len(drafts)):
+        row, count = facts[i], counts[i]
         if drafts[i] == UNHEARD:
-            counts[i, SILENT] += 1
+            count[SILENT] += 1
         if drafts[i] < 0:
             continue
-        counts[i, SILENT] = 0
-        if tested[i] > 0.0:
-            counts[i, SEEN] += 1
-            counts[i, IDLE] = 0
-        else:
-            counts[i, IDLE] += 1
-        counts[i, ROUNDS] += 1
+        is_evidence = tested[i] > 0.0
+        count[SILENT] = 0
+        count[SEEN] += is_evidence
+        count[IDLE] = 0 if is_evidence else count[IDLE] + 1
+        count[ROUNDS] += 1
         if policy == GRADIENT:
-            if tested[i] > 0.0:  # Eq. 3, which does not apply to a client without drafts
-                facts[i, ESTIMATE] = (1.0 - options[LEARNING]) * facts[i, ESTIMATE] + options[
-                    LEARNING
-                ] * (hits[i] / tested[i])
-            beta = options[SMOOTHING]
-            facts[i, GOODPUT] = (1.0 - beta) * facts[i, GOODPUT] + beta * (
-                accepted[i] + 1.0
-            )  # Eq. 4
+            eta, beta = options[LEARNING], options[SMOOTHING]
+            if is_evidence:  # Eq. 3, which does not apply to a client without drafts
+                row[ESTIMATE] = (1.0 - eta) * row[ESTIMATE] + eta * (hits[i] / tested[i])
+            row[GOODPUT] = (1.0 - beta) * row[GOODPUT] + beta * (accepted[i] + 1.0)  # Eq. 4
         else:
-            if tested[i] > 0.0:
-                before = facts[i, ESTIMATE]
-                facts[i, ESTIMATE] = learn(
-                    facts[i],
-                    discounts,
-                    hits[i],
-                    tested[i],
-                    counts[i, SEEN],
-                    options[PRIOR_TESTED],
-                    options[RELUCTANCE],
-                )
-                learn_places(
-                    facts[i],
-                    before,
-                    accepted[i],
-                    np.int64(tested[i] > accepted[i]),
-                    counts[i, SEEN],
-                )
-            value(
-                facts[i], drafts[i], accepted[i], max(options[SMOOTHING], 1.0 / counts[i, ROUNDS])
-            )
+            if is_evidence:
+                before, seen, missed = row[ESTIMATE], count[SEEN], tested[i] > accepted[i]
+                row[ESTIMATE] = learn(row, options, discounts, hits[i], tested[i], seen)
+                learn_places(row, before, accepted[i], np.int64(missed), seen)
+            value(row, drafts[i], accepted[i], max(options[SMOOTHING], 1.0 / count[ROUNDS]))
 
 
 @helper
@@ -476,15 +444,12 @@ def simulate(scheduling, world, facts, counts, key, first, checkpoints, record, 
                 luck = np.uint64(t * n + i + 1) * GOLDEN
                 alpha = rates[stage, regimes[i], i]
                 stream = mixed(run + luck)
-                run_length = -1
-                right = 0
+                accepted[i] = right = 0
                 for j in range(drafts[i]):
                     stream += GOLDEN
-                    if uniform(stream) < alpha:
-                        right += 1
-                    elif run_length < 0:
-                        run_length = j
-                accepted[i] = drafts[i] if run_length < 0 else run_length
+                    right += uniform(stream) < alpha
+                    if right > j:  # all drafts so far
+                        accepted[i] = right
                 if world.every_draft:
                     hits[i], tested[i] = right, drafts[i]
                 else:

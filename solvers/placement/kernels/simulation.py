@@ -62,6 +62,25 @@ number of passes on a draft unit, each with `draft_tokens` tokens. The first arr
 and `spread`.
 """
 
+PlacedClient = rows(
+    "PlacedClient",
+    entry="i8",
+    verifier="i8",
+    drafter="i8",
+    at="i8",
+    left="i8",
+    next="i8",
+    sent="f8",
+    half="f8",
+)
+"""A client: its entry, the machine that verifies, and the machine that drafts, which is -1 if there
+is none.
+
+The other fields are its state: the machine that the client is at or travels to, the number of
+remaining passes on its draft unit, the next client in the same queue, the time until which its
+device drafts, and half of the round-trip time.
+"""
+
 PlacedPlan = record(
     "PlacedPlan",
     machines="PlacedMachine[::1]",
@@ -69,29 +88,21 @@ PlacedPlan = record(
     pieces="f8[:, ::1]",
     trips="f8[::1]",
     chances="f8[::1]",
-    entry="i8[::1]",
-    verifier="i8[::1]",
-    drafter="i8[::1]",
+    clients="PlacedClient[::1]",
 )
-"""Machines and clients of a plan.
-
-`entry`, `verifier` and `drafter` contain, for every client, its entry, the machine that verifies,
-and the machine that drafts; the latter is -1 if there is none.
-"""
+"""Machines and clients of a plan; the clients are in their initial state."""
 
 
 @helper
-def batch_seconds(plan, s, first_client, link):
-    """Return the duration, in seconds, of a pass of machine s for a linked list of clients."""
-    machine = plan.machines[s]
+def batch_seconds(plan, clients, machine, j):
+    """Return the duration, in seconds, of a pass of a machine for a linked list of clients."""
     b, m, c = 0, 0, 0
-    j = first_client
     while j >= 0:
-        e = plan.entries[plan.entry[j]]
+        e = plan.entries[clients[j].entry]
         b += 1
         m += e.new_tokens if machine.verifies else e.draft_tokens
         c += e.context_tokens
-        j = link[j]
+        j = clients[j].next
     seconds = largest(plan.pieces[machine.first : machine.last], b, m, c)
     if machine.beside_passes > 0:
         seconds += machine.beside_passes * largest(
@@ -101,26 +112,25 @@ def batch_seconds(plan, s, first_client, link):
 
 
 @helper
-def verified(plan, streams, j, now, sent, half):
+def verified(plan, e, streams, j, one, now):
     """Draw the number of accepted drafts of client j and the next round-trip time.
 
     Return the number of new tokens, and the time at which the client reaches its next machine.
     """
-    e = plan.entries[plan.entry[j]]
     luck = draw(streams, j)
     held = 0
     while held < e.chances and luck < plan.chances[e.first_chance + held]:
         held += 1
-    half[j] = 0.5 * plan.trips[e.first_trip + draw_below(streams, j, e.trips)]
-    back = now + half[j]
+    one.half = 0.5 * plan.trips[e.first_trip + draw_below(streams, j, e.trips)]
+    back = now + one.half
     tokens = min(held + 1, e.new_tokens)
     if e.draft_passes > 0:
         return tokens, back
     if e.overlap and held == e.new_tokens:
-        sent[j] = max(back, sent[j] + e.ahead)
+        one.sent = max(back, one.sent + e.ahead)
     else:
-        sent[j] = back + e.drafting
-    return tokens, sent[j] + e.uplink + half[j]
+        one.sent = back + e.drafting
+    return tokens, one.sent + e.uplink + one.half
 
 
 @kernel("void(u8, PlacedPlan, f8, f8, i8[::1], i8[::1], f8[::1])")
@@ -130,55 +140,47 @@ def play(key, plan, begin, end, rounds, tokens, busy):
     From `begin` on, count the rounds and tokens of every entry and the busy time of every machine,
     in seconds.
     """
-    clients, machines = len(plan.entry), len(plan.machines)
-    moments, numbers = np.empty(clients + machines), np.empty(clients + machines, np.int64)
+    clients, machines = plan.clients.copy(), len(plan.machines)
+    n = len(clients)
+    moments, numbers = np.empty(n + machines), np.empty(n + machines, np.int64)
     size = 0
-    streams = np.empty(clients, np.uint64)
-    at = plan.verifier.copy()  # the machine that a client is at or travels to
-    sent, half = np.zeros(clients), np.zeros(clients)
-    left = np.zeros(clients, np.int64)  # remaining passes on a draft unit
-    link = np.full(clients, -1)
+    streams = np.empty(n, np.uint64)
     waiting, taken = np.full(machines, -1), np.full(machines, -1)  # linked lists of clients
-    running = np.zeros(machines, np.bool_)
-    for j in range(clients):
+    for j in range(n):
         streams[j] = mixed(key + np.uint64(j + 1) * GOLDEN)
-        size = push(
-            moments,
-            numbers,
-            size,
-            plan.entries[plan.entry[j]].spread * draw(streams, j),
-            machines + j,
-        )
+        moment = plan.entries[clients[j].entry].spread * draw(streams, j)
+        size = push(moments, numbers, size, moment, machines + j)
     touched, marked, count = np.empty(machines, np.int64), np.zeros(machines, np.bool_), 0
     while size > 0 and moments[0] <= end:
         now, number = moments[0], numbers[0]
         size = pop(moments, numbers, size)
         if number >= machines:
             j = number - machines
-            s = at[j]
-            link[j], waiting[s] = waiting[s], j
+            s = clients[j].at
+            clients[j].next, waiting[s] = waiting[s], j
         else:
             s = number
-            running[s] = False
             j, taken[s] = taken[s], -1
             while j >= 0:
-                following, i = link[j], plan.entry[j]
+                one = clients[j]
+                following, i = one.next, one.entry
+                e = plan.entries[i]
                 if plan.machines[s].verifies:
-                    gain, moment = verified(plan, streams, j, now, sent, half)
+                    gain, moment = verified(plan, e, streams, j, one, now)
                     if now >= begin:
                         rounds[i] += 1
                         tokens[i] += gain
-                    if plan.drafter[j] >= 0:
-                        at[j], left[j] = plan.drafter[j], plan.entries[i].draft_passes
+                    if one.drafter >= 0:
+                        one.at, one.left = one.drafter, e.draft_passes
                 else:
-                    left[j] -= 1
+                    one.left -= 1
                     moment = now
-                    if left[j] == 0:
-                        at[j], moment = plan.verifier[j], now + half[j]
+                    if one.left == 0:
+                        one.at, moment = one.verifier, now + one.half
                 if moment <= now:
-                    link[j], waiting[at[j]] = waiting[at[j]], j
-                    if not marked[at[j]]:
-                        touched[count], marked[at[j]], count = at[j], True, count + 1
+                    one.next, waiting[one.at] = waiting[one.at], j
+                    if not marked[one.at]:
+                        touched[count], marked[one.at], count = one.at, True, count + 1
                 else:
                     size = push(moments, numbers, size, moment, machines + j)
                 j = following
@@ -186,12 +188,11 @@ def play(key, plan, begin, end, rounds, tokens, busy):
             touched[count], marked[s], count = s, True, count + 1
         if size > 0 and moments[0] <= now * (1.0 + EDGE):
             continue
-        for k in range(count):
-            s = touched[k]
+        for s in touched[:count]:
             marked[s] = False
-            if not running[s] and waiting[s] >= 0:
-                taken[s], waiting[s], running[s] = waiting[s], -1, True
-                seconds = batch_seconds(plan, s, taken[s], link)
+            if taken[s] < 0 and waiting[s] >= 0:
+                taken[s], waiting[s] = waiting[s], -1
+                seconds = batch_seconds(plan, clients, plan.machines[s], taken[s])
                 busy[s] += max(0.0, min(end, now + seconds) - max(begin, now))
                 size = push(moments, numbers, size, now + seconds, s)
         count = 0

@@ -16,10 +16,9 @@ from specopt.solvers.kernels.heap import pop, push
 from specopt.solvers.kernels.kernel import helper, kernel, record, rows
 from specopt.solvers.kernels.random import GOLDEN, draw, mixed
 
-GIVEN, EQUATION_3, SERVER = 0, 1, 2  # source of the chunks
+WHOLE, PLANNED, EQUATION_3, SERVER = range(4)  # source of the chunks
 NO_WAIT, SERIAL, OVERLAP = 0, 1, 2
 NEVER, EQUATION_6, STEPS = 0, 1, 2  # parallel drafting: STEPS + n means n steps
-BATCHES, CHUNKS, ROUNDS = 0, 1, 2  # indices of sums
 
 Request = rows(
     "Request",
@@ -40,28 +39,27 @@ Round = rows("Round", drafted="i8", sent="i8", gained="i8", up_to="f8", hit="f8"
 parallel drafting has begun the next round.
 """
 
-Cloud = record(
-    "Cloud", tokens="f8[::1]", seconds="f8[::1]", background="f8", stages="i8", smoothing="f8"
-)
-"""The knots of g, the constant part of mu, the number of stages P, and the weight alpha of the past
-in Eq. 1.
-"""
+SMOOTHING = 0.8
+"""Weight alpha of the past in Eq. 1."""
+
+Cloud = record("Cloud", tokens="f8[::1]", seconds="f8[::1]", background="f8", stages="i8")
+"""The knots of g, the constant part of mu, and the number of stages P."""
 
 Edge = record(
     "Edge",
-    token_bytes="f8",
+    bytes_per_token="f8",
     # seconds per message on the device, per token there, and per message sent besides its bytes
-    chunk="f8",
-    token="f8",
-    message="f8",
-    latency="f8",  # latency of the link, in seconds
-    head="f8",  # time at the head, in seconds
+    local_overhead_seconds="f8",
+    local_seconds_per_token="f8",
+    message_overhead_seconds="f8",
+    link_latency_seconds="f8",
+    head_seconds="f8",
 )
 Serving = record(
     "Serving",
     mode="i8",
     sizes="i8[::1]",  # all chunks, if plans are given
-    server_chunk="i8",  # tokens per batch, up to which the server adds prompts
+    batch_tokens="i8",  # tokens per batch, up to which the server adds prompts
     wait="i8",
     last="b1",  # whether only the last token of a prompt comes back
     rounds="Round[::1]",
@@ -73,15 +71,40 @@ Reached = rows("Reached", first="f8", last="f8", chunks="i8", rounds="i8", hidde
 numbers of chunks, rounds, and drafting steps hidden by parallel drafting.
 """
 
-Sums = rows("Sums", count="i8", seconds="f8", squares="f8", tokens="i8")
-"""Statistics of the stage times of batches, or of the in-cloud delays of chunks or rounds: their
-number, the sums of seconds and of squared seconds, and the number of tokens.
+Progress = rows(
+    "Progress",
+    device_free="f8",
+    link_free="f8",
+    down="f8",
+    every="i8",
+    chunk="i8",
+    sent="i8",
+    uploaded="i8",
+    computed="i8",
+    tokens="i8",
+    outcome="i8",
+)
+"""State of a request: the times at which its device and its uplink are free and at which its last
+download has ended, and the chunk size of Eq. 3. Also the index and the size of the chunk on the
+uplink, the numbers of tokens of the prompt that have arrived in the cloud and that the cloud has
+computed, the number of tokens of the response, and the index of the current round.
 """
 
 Batch = rows("Batch", start="f8", prompt_tokens="i8", round_tokens="i8", seconds="f8")
-Ended = record("Ended", events="i8", batches="i8", background="f8", seconds="f8")
-"""Numbers of events and batches, sum of mu of Eq. 1 over counted batches, and time until the last
-counted batch, in seconds.
+Ended = record(
+    "Ended",
+    events="i8",
+    batches="i8",
+    counted="i8",
+    stage_seconds="f8",
+    squares="f8",
+    tokens="i8",
+    background="f8",
+    seconds="f8",
+)
+"""Numbers of events, of batches and of counted batches. For the counted batches, the sums of their
+times on a stage, of the squares of these times, of tokens, and of mu of Eq. 1, and the time until
+the last of them, in seconds.
 """
 
 
@@ -113,11 +136,7 @@ def balanced_chunk(tokens, seconds, mu, seconds_per_token, stages):
     here = _delay(tokens, seconds, mu)
     x0 = 0.0
     y0 = -2.0 * here / stages
-    for k in range(len(tokens) + 1):
-        if k == len(tokens):
-            slope = (seconds[k - 1] - seconds[k - 2]) / (tokens[k - 1] - tokens[k - 2])
-            rate = seconds_per_token - slope / stages
-            return x0 - y0 / rate if y0 * rate < 0.0 else math.inf
+    for k in range(len(tokens)):
         x1 = tokens[k] - mu
         if x1 <= x0:
             continue
@@ -125,7 +144,9 @@ def balanced_chunk(tokens, seconds, mu, seconds_per_token, stages):
         if y0 < 0.0 <= y1 or y1 <= 0.0 < y0:
             return x0 + (x1 - x0) * (-y0) / (y1 - y0)
         x0, y0 = x1, y1
-    return math.inf
+    slope = (seconds[-1] - seconds[-2]) / (tokens[-1] - tokens[-2])
+    rate = seconds_per_token - slope / stages
+    return x0 - y0 / rate if y0 * rate < 0.0 else math.inf
 
 
 @helper
@@ -133,42 +154,35 @@ def _chunk_size(serving, request, c, left, every):
     """Return the number of tokens of a prompt's next message, with index c, given `left` remaining
     tokens.
     """
-    if serving.mode == GIVEN:
+    if serving.mode == PLANNED:
         return serving.sizes[request.first_size + c]
-    if serving.mode == EQUATION_3:
-        return min(every, left)
-    return left
+    return min(every, left)
 
 
 @helper
-def _upload(edge, request, r, x, local, up):
+def _upload(edge, request, one, x):
     """Send a chunk of x tokens when device and link are free; return its arrival time in the
     cloud.
     """
-    local[r] += edge.chunk + edge.token * x
-    up[r] = max(local[r], up[r]) + edge.message + x * edge.token_bytes / request.uplink
-    return up[r] + edge.latency
-
-
-@helper
-def _add(sums, seconds, tokens):
-    """Add a batch or a delay to the sums."""
-    sums.count += 1
-    sums.seconds += seconds
-    sums.squares += seconds * seconds
-    sums.tokens += tokens
+    one.device_free += edge.local_overhead_seconds + edge.local_seconds_per_token * x
+    one.link_free = (
+        max(one.device_free, one.link_free)
+        + edge.message_overhead_seconds
+        + x * edge.bytes_per_token / request.uplink
+    )
+    return one.link_free + edge.link_latency_seconds
 
 
 @kernel(
-    "Ended(u8, i8, i8, Request[::1], Cloud, Edge, Serving, Reached[::1], Sums[::1], Batch[::1])"
+    "Ended(u8, i8, i8, Request[::1], Cloud, Edge, Serving, Progress[::1], Reached[::1], Batch[::1])"
 )
-def play(key, first_counted, last_counted, requests, cloud, edge, serving, reached, sums, log):
+def play(key, first_counted, last_counted, requests, cloud, edge, serving, progress, reached, log):
     """Simulate until the counted requests, in order of arrival, are complete.
 
     An event is an arrival of a request, of a chunk or of a round in the cloud, or the start of a
     batch. A batch is counted if it starts between the arrivals of the first and the last counted
-    request. Modified in place: ``reached`` (R,), ``sums`` (3,) and, up to its length, the ``log``
-    of batches.
+    request. ``progress`` (R,) is work space filled with zeros. Modified in place: ``reached`` (R,)
+    and, up to its length, the ``log`` of batches.
     """
     n = len(requests)
     since_first, until_last = requests[first_counted].arrival, requests[last_counted - 1].arrival
@@ -181,27 +195,6 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, reach
     rounds = serving.rounds
     running = _delay(tokens, seconds, background) / stages  # waiting time w
     streams = np.empty(n, np.uint64)
-    local = np.zeros(n)
-    up = np.zeros(n)
-    down = np.zeros(n)
-    every = np.zeros(n, np.int64)
-    sent = np.zeros(n, np.int64)  # tokens of the prompt in transit or in the cloud
-    served = np.zeros(n, np.int64)
-    messages = np.zeros(n, np.int64)
-    done = np.zeros(n, np.int64)
-    ready = np.zeros(n, np.int64)  # steps of the next draft completed by parallel drafting
-    outcome = np.zeros(n, np.int64)
-    here = np.zeros(n)  # arrival in the cloud
-    # chunks in the cloud, as linked lists with a queue per request: a ring in one array would need
-    # their number
-    head = np.full(n, -1, np.int64)
-    tail = np.full(n, -1, np.int64)
-    room = 1024
-    chunk_tokens = np.empty(room, np.int64)
-    chunk_arrival = np.empty(room)
-    chunk_next = np.empty(room, np.int64)
-    free = -1
-    used = 0
     heap_times = np.empty(n)
     heap_requests = np.empty(n, np.int64)
     heap_size = 0
@@ -213,9 +206,13 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, reach
     finish = np.zeros(stages)
     mu = 0.0
     mu_sum = 0.0
+    stage_sum = 0.0
+    squares = 0.0
+    token_sum = 0
     span = 0.0
     events = 0
     batches = 0
+    counted = 0
     upcoming = 0
     open_requests = last_counted - first_counted
     now = 0.0
@@ -230,58 +227,35 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, reach
         events += 1
         if moment <= launch:
             now = moment
+            r = upcoming if fresh else heap_requests[0]
+            request, one = requests[r], progress[r]
             if fresh:
-                r = upcoming
-                request = requests[r]
                 upcoming += 1
                 streams[r] = mixed(mixed(key) + np.uint64(r + 1) * GOLDEN)
-                local[r], up[r], down[r] = now, now, now
+                one.device_free = one.link_free = one.down = now
+                one.every = request.prompt
                 if serving.mode == EQUATION_3:
-                    pace = edge.token_bytes / request.uplink
+                    pace = edge.bytes_per_token / request.uplink
                     root = balanced_chunk(
                         tokens, seconds, background + mu, pace, np.float64(stages)
                     )
-                    every[r] = (
-                        request.prompt
-                        if root >= request.prompt
-                        else max(1, np.int64(math.ceil(root)))
-                    )
+                    if root < request.prompt:
+                        one.every = max(1, np.int64(math.ceil(root)))
             else:
-                r = heap_requests[0]
-                request = requests[r]
                 heap_size = pop(heap_times, heap_requests, heap_size)
-                if served[r] == request.prompt:
-                    here[r] = now
+                if one.computed == request.prompt:
                     deciding[n_deciding] = r
                     n_deciding += 1
                     continue
-                x = _chunk_size(serving, request, messages[r], request.prompt - sent[r], every[r])
-                if free >= 0:
-                    c = free
-                    free = chunk_next[c]
-                else:
-                    if used == room:
-                        chunk_tokens = np.concatenate((chunk_tokens, np.empty(room, np.int64)))
-                        chunk_arrival = np.concatenate((chunk_arrival, np.empty(room)))
-                        chunk_next = np.concatenate((chunk_next, np.empty(room, np.int64)))
-                        room *= 2
-                    c = used
-                    used += 1
-                chunk_tokens[c] = x
-                chunk_arrival[c] = now
-                chunk_next[c] = -1
-                if head[r] < 0:
-                    head[r] = c
+                if one.uploaded == one.computed:
                     waiting[n_waiting] = r
                     n_waiting += 1
-                else:
-                    chunk_next[tail[r]] = c
-                tail[r] = c
-                sent[r] += x
-                messages[r] += 1
-            if sent[r] < request.prompt:
-                x = _chunk_size(serving, request, messages[r], request.prompt - sent[r], every[r])
-                moment = _upload(edge, request, r, x, local, up) + (
+                one.uploaded += one.sent
+                one.chunk += 1
+            left = request.prompt - one.uploaded
+            if left > 0:
+                one.sent = _chunk_size(serving, request, one.chunk, left, one.every)
+                moment = _upload(edge, request, one, one.sent) + (
                     running if serving.wait == OVERLAP else 0.0
                 )
                 heap_size = push(heap_times, heap_requests, heap_size, moment, r)
@@ -290,21 +264,19 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, reach
         now = launch
         from_rounds = 0
         for k in range(n_deciding):
-            from_rounds += rounds[outcome[deciding[k]]].sent
+            from_rounds += rounds[progress[deciding[k]].outcome].sent
         from_prompts = 0
-        members = n_waiting
-        if serving.mode == SERVER:  # fill up a token budget in order of arrival
-            budget = max(1, serving.server_chunk - from_rounds)
-            members = 0
-            while members < n_waiting and budget > 0:
-                taken[members] = min(budget, chunk_tokens[head[waiting[members]]])
-                budget -= taken[members]
-                from_prompts += taken[members]
-                members += 1
-        else:
-            for k in range(n_waiting):
-                taken[k] = chunk_tokens[head[waiting[k]]]
-                from_prompts += taken[k]
+        members = 0
+        budget = max(1, serving.batch_tokens - from_rounds)
+        while members < n_waiting and budget > 0:  # in order of arrival
+            r = waiting[members]
+            request, one = requests[r], progress[r]
+            left = request.prompt - one.computed
+            x = _chunk_size(serving, request, reached[r].chunks, left, one.every)
+            taken[members] = min(budget, x)
+            budget -= taken[members]
+            from_prompts += taken[members]
+            members += 1
         size = from_prompts + from_rounds
         stage = _delay(tokens, seconds, background + size) / stages
         begin = now + (running if serving.wait == SERIAL and members > 0 else 0.0)
@@ -312,10 +284,12 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, reach
         for q in range(1, stages):
             finish[q] = max(finish[q - 1], finish[q]) + stage
         out_of_cloud = finish[stages - 1]
-        mu = cloud.smoothing * mu + (1.0 - cloud.smoothing) * size  # Eq. 1
-        within = since_first <= now <= until_last
-        if within:
-            _add(sums[BATCHES], stage, size)
+        mu = SMOOTHING * mu + (1.0 - SMOOTHING) * size  # Eq. 1
+        if since_first <= now <= until_last:
+            counted += 1
+            stage_sum += stage
+            squares += stage * stage
+            token_sum += size
             mu_sum += mu
             span = now - since_first
         if batches < len(log):
@@ -325,80 +299,77 @@ def play(key, first_counted, last_counted, requests, cloud, edge, serving, reach
             batch.round_tokens = from_rounds
             batch.seconds = stage
         batches += 1
-        for part in (CHUNKS, ROUNDS):
-            for k in range(members if part == CHUNKS else n_deciding):
-                r = waiting[k] if part == CHUNKS else deciding[k]
-                request, mine = requests[r], reached[r]
-                if part == CHUNKS:
-                    c = head[r]
-                    x = taken[k]
-                    since = chunk_arrival[c]
-                    served[r] += x
-                    chunk_tokens[c] -= x
-                    if chunk_tokens[c] == 0:
-                        head[r] = chunk_next[c]
-                        chunk_next[c] = free
-                        free = c
-                    last = served[r] == request.prompt
-                    back = x
+        for is_chunk in (True, False):
+            for k in range(members if is_chunk else n_deciding):
+                r = waiting[k] if is_chunk else deciding[k]
+                request, mine, one = requests[r], reached[r], progress[r]
+                ready = 0  # steps of the next draft completed by parallel drafting
+                if is_chunk:
+                    mine.chunks += 1
+                    one.computed += taken[k]
+                    last = one.computed == request.prompt
+                    back = taken[k]
                     if serving.mode == SERVER:
                         back = request.prompt if last else 0  # nothing comes back earlier
                     if serving.last:
                         back = 1 if last else 0
-                    down[r] = (
-                        max(out_of_cloud + edge.latency, down[r])
-                        + back * edge.token_bytes / request.downlink
+                    one.down = (
+                        max(out_of_cloud + edge.link_latency_seconds, one.down)
+                        + back * edge.bytes_per_token / request.downlink
                     )
-                    mine.chunks += 1
-                else:
-                    x = rounds[outcome[r]].sent
-                    since = here[r]
-                    last = True
-                    down[r] = out_of_cloud + edge.latency + x * edge.token_bytes / request.downlink
-                    mine.rounds += 1
-                if within:
-                    _add(sums[part], out_of_cloud - since, x)
-                if not last:
-                    continue
-                moment = down[r] + edge.head
-                if part == CHUNKS:
-                    done[r] = 1
+                    if not last:
+                        continue
+                    moment = one.down + edge.head_seconds
+                    one.tokens = 1
                     mine.first = moment - request.arrival
                 else:
-                    done[r] += rounds[outcome[r]].gained
-                if done[r] >= request.output:
+                    mine.rounds += 1
+                    law = rounds[one.outcome]
+                    x = law.sent
+                    moment = (
+                        out_of_cloud
+                        + edge.link_latency_seconds
+                        + x * edge.bytes_per_token / request.downlink
+                        + edge.head_seconds
+                    )
+                    one.tokens += law.gained
+                if one.tokens >= request.output:
                     # tokens beyond the output are cut off, but their round must end
                     mine.last = moment - request.arrival
                     if first_counted <= r < last_counted:
                         open_requests -= 1
                     continue
-                ready[r] = 0
                 if (
-                    part == ROUNDS
+                    not is_chunk
                     and serving.parallel != NEVER
-                    and draw(streams, r) < rounds[outcome[r]].hit
+                    and draw(streams, r) < rounds[one.outcome].hit
                 ):
-                    ready[r] = serving.parallel - STEPS
+                    ready = serving.parallel - STEPS
                     if serving.parallel == EQUATION_6:  # together with the draft just verified
-                        way = x * edge.token_bytes * (1.0 / request.uplink + 1.0 / request.downlink)
+                        way = (
+                            x
+                            * edge.bytes_per_token
+                            * (1.0 / request.uplink + 1.0 / request.downlink)
+                        )
                         way += _delay(tokens, seconds, background + mu)
-                        ready[r] = np.int64(way / (request.draft_seconds * serving.parallel_cost))
+                        ready = np.int64(way / (request.draft_seconds * serving.parallel_cost))
                 u = draw(streams, r)
                 i = 0
                 while i < len(rounds) - 1 and rounds[i].up_to <= u:
                     i += 1
-                outcome[r] = i
-                hidden = min(ready[r], rounds[i].drafted)
+                one.outcome = i
+                hidden = min(ready, rounds[i].drafted)
                 mine.hidden += hidden
-                local[r] = moment + (rounds[i].drafted - hidden) * request.draft_seconds
-                up[r] = local[r]
-                moment = _upload(edge, request, r, rounds[i].sent, local, up)
+                one.device_free = moment + (rounds[i].drafted - hidden) * request.draft_seconds
+                one.link_free = one.device_free
+                moment = _upload(edge, request, one, rounds[i].sent)
                 heap_size = push(heap_times, heap_requests, heap_size, moment, r)
         n_deciding = 0
         kept = 0
         for k in range(n_waiting):
-            if head[waiting[k]] >= 0:
+            one = progress[waiting[k]]
+            if one.computed < one.uploaded:
                 waiting[kept] = waiting[k]
                 kept += 1
         n_waiting = kept
-    return Ended(events, batches, mu_sum, span)
+    return Ended(events, batches, counted, stage_sum, squares, token_sum, mu_sum, span)

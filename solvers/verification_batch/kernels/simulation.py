@@ -59,6 +59,14 @@ their time. The update notices tighter requests after some tens of them, and out
 effect.
 """
 
+SPIKE_BATCHES, SPIKE_RATIO = 50, 1.5
+"""W and tau of Eq. 21: a batch is a spike if it lasts more than SPIKE_RATIO times the mean of the
+SPIKE_BATCHES batches before it. Also the number of batches over which `run_ahead` averages.
+"""
+
+SPREAD = 20.0
+"""Maximum duration, in seconds, over which devices first appear; they appear during the warm-up."""
+
 WAITS = 1
 """Value of `waits` for a request that is waiting."""
 
@@ -108,7 +116,6 @@ Verifier = record(
     slowdown="f8",  # of all batches from half of the window on
     knows="b1",  # whether the rule's costs are always the true ones
     learns="b1",  # whether the rule's costs follow the durations of batches
-    bytes_per_token="f8",
     cache="b1",  # whether there is a cache of prefixes
     cache_bytes="f8",
     central="b1",  # whether the verifier decodes alone, one token at a time
@@ -137,11 +144,27 @@ Devices = record(
     down="f8",
     jitter="f8",  # mean jitter in each direction
     think="f8",  # mean
-    spread="f8",  # seconds over which devices first appear
 )
-Window = record("Window", begin="f8", end="f8", latest="f8", spike_batches="i8", spike_ratio="f8")
-"""First and last start of counted responses, and the latest time of all. A batch is a spike (Eq.
-21) if it lasts more than `spike_ratio` times the mean of the `spike_batches` before it.
+Device = rows(
+    "Device",
+    responses="i8",
+    prompt="f8",
+    target="f8",
+    done="f8",
+    started="f8",
+    counted="b1",
+    drafted="i8",
+    sent="i8",
+    accepted="i8",
+    arrival="f8",
+    deadline="f8",
+    due="f8",
+    until="f8",
+)
+"""State of a device: the number of responses begun; prompt, length and finished tokens of the
+current response, its start, and whether it is counted. Also the tokens drafted, sent and accepted
+in the current window, the time at which the window arrives at the verifier, its deadline, the due
+time of the response, and the latest time until which the request can wait.
 """
 
 ByClass = rows(
@@ -163,7 +186,6 @@ iterations in a spike.
 Served = rows(
     "Served",
     batches="i8",
-    iterations="i8",
     busy_seconds="f8",
     tokens="f8",
     drafted="i8",
@@ -171,11 +193,10 @@ Served = rows(
     cold="i8",
     responses="i8",
     logged="i8",
-    unfinished="i8",
 )
-"""Totals within the window: batches, iterations, busy seconds, tokens committed, tokens drafted,
-drafted tokens that were not accepted, and cold iterations. Also the number of rows of responses and
-of the log, and the number of unfinished responses when time was up.
+"""Totals within the window: batches, busy seconds, tokens committed, tokens drafted, drafted tokens
+that were not accepted, and cold iterations. Also the number of rows of responses and
+of the log.
 """
 
 Response = rows("Response", device_class="i8", speed="f8", tokens="f8", start="f8", seconds="f8")
@@ -211,34 +232,35 @@ def _weight(costs, new, cached):
 
 
 @helper
-def _order(now, rule, order, turn, pending, keys):
-    """Write the sort key of each request of the given turn, and NaN for all other requests.
+def _candidates(now, rule, order, turn, pending, room):
+    """Make a heap of the requests of the given turn and their sort keys. Return its size.
 
     Under slack, turn 0 contains urgent requests, turn 1 those that run ahead while their prefix is
-    cached, turn 2 those given up, and turn 3 those that can wait.
+    cached, turn 2 those given up, and turn 3 those that can wait. Otherwise, all are in turn 0.
     """
-    waits, due, latest, ahead = pending.waits, pending.due, pending.latest, pending.ahead
-    for i in range(len(keys)):
-        keys[i] = math.nan
-        if waits[i] != WAITS:
+    size, n = 0, len(pending.value)
+    for i in range(n):
+        if pending.waits[i] != WAITS:
             continue
-        if order == FCFS:
-            keys[i] = i
-        elif order == EDF:
-            keys[i] = pending.deadline[i]
-        elif due[i] - now < -rule.give_up:
-            if turn == 2:
-                keys[i] = due[i]
-        elif latest[i] <= now:
-            if turn == 0:
-                keys[i] = due[i]
-        elif latest[i] - ahead[i] <= now:
-            if turn == 1:
-                keys[i] = -due[
-                    i
-                ]  # responses furthest ahead go first: they finish soon and free their room
-        elif turn == 3:
-            keys[i] = i if pending.cached[i] > 0.0 else len(keys) + i
+        key, its_turn = np.float64(i), 0
+        due, latest = pending.due[i], pending.latest[i]
+        if order == EDF:
+            key = pending.deadline[i]
+        elif order == SLACK:
+            if due - now < -rule.give_up:
+                key, its_turn = due, 2
+            elif latest <= now:
+                key = due
+            elif latest - pending.ahead[i] <= now:
+                # responses furthest ahead go first: they finish soon and free their room
+                key, its_turn = -due, 1
+            else:
+                key, its_turn = key if pending.cached[i] > 0.0 else n + key, 3
+        if its_turn == turn:
+            room.keys[size], room.places[size] = key, i
+            size += 1
+    heapify(room.keys, room.places, size)
+    return size
 
 
 @helper
@@ -250,24 +272,16 @@ def _take(now, rule, order, pending, room, batch):
     order of arrival. Requests that can wait are added while the batch stays short. A heap sorts
     only the requests that are added.
     """
-    keys, places = room.keys[: len(pending.value)], room.places
     count, seconds, used, cap = 0, rule.costs[3], 0.0, rule.cap
     for turn in range(4 if order == SLACK else 1):
         if turn == 3:
             cap = min(cap, SPARE_SHARE * rule.tight[0])
             if count > 0 and seconds >= cap:
                 return count
-        _order(now, rule, order, turn, pending, keys)
-        left = 0
-        for i in range(len(keys)):
-            if not math.isnan(keys[i]):
-                keys[left] = keys[i]
-                places[left] = i
-                left += 1
-        heapify(keys, places, left)
+        left = _candidates(now, rule, order, turn, pending, room)
         while left > 0:
-            i = places[0]
-            left = pop(keys, places, left)
+            i = room.places[0]
+            left = pop(room.keys, room.places, left)
             memory = rule.bytes_per_token * (pending.cached[i] + pending.new[i])
             if used + memory > rule.memory:
                 if count == 0:
@@ -286,11 +300,34 @@ def _take(now, rule, order, pending, room, batch):
 @inlined
 def _by_density(value, weight, which):
     """Return the given requests by decreasing value per second; ties keep their original order."""
-    density = np.full(len(value), math.inf)
-    for i in which:
-        if weight[i] > 0.0:
-            density[i] = value[i] / weight[i]
-    return which[np.argsort(-density[which], kind="mergesort")]
+    return which[np.argsort(-(value / weight)[which], kind="mergesort")]
+
+
+@helper
+def _add(now, rule, order, are_late, count, weight, memory, pending, batch):
+    """Add requests in the given order to the first `count` requests of the batch, as long as the
+    memory suffices and no request becomes late. Return the new size.
+
+    Requests that are already late keep only the others on time, and those that do not fit are
+    skipped. Otherwise, the first request that does not fit ends the batch.
+    """
+    deadline = pending.deadline
+    seconds, used, tightest = rule.costs[3], 0.0, math.inf
+    for i in batch[:count]:
+        seconds += weight[i]
+        used += memory[i]
+        tightest = min(tightest, deadline[i])
+    for i in order:
+        nearest = tightest if are_late else min(tightest, deadline[i])
+        if used + memory[i] <= rule.memory and now + seconds + weight[i] <= nearest:
+            batch[count] = i
+            count += 1
+            seconds += weight[i]
+            used += memory[i]
+            tightest = nearest
+        elif not are_late:
+            break
+    return count
 
 
 @helper
@@ -301,18 +338,10 @@ def _algorithm_1(now, rule, use, weight, memory, pending, batch):
     critical = np.flatnonzero(use & is_critical)
     critical = critical[np.argsort(deadline[critical], kind="mergesort")]
     others = _by_density(pending.value, weight, np.flatnonzero(use & ~is_critical))
-    count, seconds, used, tightest = 0, rule.costs[3], 0.0, math.inf
-    for part in (critical, others):
-        for i in part:
-            nearest = min(tightest, deadline[i])
-            if used + memory[i] > rule.memory or now + seconds + weight[i] > nearest:
-                return count
-            batch[count] = i
-            count += 1
-            seconds += weight[i]
-            used += memory[i]
-            tightest = nearest
-    return count
+    count = _add(now, rule, critical, False, 0, weight, memory, pending, batch)
+    if count < len(critical):
+        return count
+    return _add(now, rule, others, False, count, weight, memory, pending, batch)
 
 
 @helper
@@ -343,28 +372,6 @@ def _per_epoch(now, rule, use, weight, memory, pending, batch):
 
 
 @helper
-def _fill(now, rule, count, late, weight, memory, pending, batch):
-    """Add late requests, in order of arrival, as long as no request of the batch becomes late.
-    Return the new size.
-    """
-    deadline = pending.deadline
-    seconds = rule.costs[3]
-    used = 0.0
-    tightest = math.inf
-    for k in range(count):
-        seconds += weight[batch[k]]
-        used += memory[batch[k]]
-        tightest = min(tightest, deadline[batch[k]])
-    for i in range(len(weight)):
-        if late[i] and now + seconds + weight[i] <= tightest and used + memory[i] <= rule.memory:
-            batch[count] = i
-            count += 1
-            seconds += weight[i]
-            used += memory[i]
-    return count
-
-
-@helper
 def _by_deadline(now, rule, pending, room, batch):
     """Choose a batch by the deadlines of this iteration: Algorithm 1, with or without late
     requests, or the best batch of this epoch.
@@ -376,13 +383,16 @@ def _by_deadline(now, rule, pending, room, batch):
         return _algorithm_1(now, rule, use, weight, memory, pending, batch)
     late = use & (now + rule.costs[3] + weight > pending.deadline)
     use &= ~late
-    if rule.policy == ALGORITHM_1_DROP:
-        count = _algorithm_1(now, rule, use, weight, memory, pending, batch)
-    else:
+    if rule.policy == PER_EPOCH:
         count = _per_epoch(now, rule, use, weight, memory, pending, batch)
-    if count > 0:
-        return _fill(now, rule, count, late, weight, memory, pending, batch) if rule.fill else count
-    return _take(now, rule, FCFS, pending, room, batch)  # only late requests are pending
+    else:
+        count = _algorithm_1(now, rule, use, weight, memory, pending, batch)
+    if count == 0:
+        return _take(now, rule, FCFS, pending, room, batch)  # only late requests are pending
+    if rule.fill and late.any():
+        late_ones = np.flatnonzero(late)
+        return _add(now, rule, late_ones, True, count, weight, memory, pending, batch)
+    return count
 
 
 @helper
@@ -489,10 +499,7 @@ def calibrate(costs, calibration, work, seconds):
         MIN_ERROR, error[0] * (ERROR_STEP if abs(off) > MEDIAN * error[0] else 1.0 / ERROR_STEP)
     )
     prior = (error[0] / START_ERROR) ** 2  # times the variance among the factors
-    factors = np.ones(4)
-    for j in range(4):
-        if given[j] > 0.0:
-            factors[j] = costs[j] / given[j]
+    factors = np.where(given > 0.0, costs / given, 1.0)
     for _ in range(20):  # coordinate descent, from where it ended before
         for j in range(4):
             rest = products[j]
@@ -516,11 +523,12 @@ def _length(streams, j, lengths):
 
 
 @helper
-def _begin_response(key, streams, j, number, devices, prompt, target):
+def _begin_response(key, streams, j, one, devices):
     """Draw prompt and length of the device's next response from a separate random stream."""
-    streams[j] = mixed(mixed(key + np.uint64(j + 1) * GOLDEN) + np.uint64(number + 1) * GOLDEN)
-    prompt[j] = _length(streams, j, devices.prompt)
-    target[j] = _length(streams, j, devices.response)
+    one.responses += 1
+    streams[j] = mixed(mixed(key + np.uint64(j + 1) * GOLDEN) + np.uint64(one.responses) * GOLDEN)
+    one.prompt = _length(streams, j, devices.prompt)
+    one.target = _length(streams, j, devices.response)
 
 
 @helper
@@ -531,13 +539,12 @@ def _draft(streams, j, devices):
     it.
     """
     accepted = 0
-    intact = True
     window = len(devices.acceptance)
     for i in range(window):
         right = draw(streams, j) < devices.acceptance[i]
         if devices.predictor.used:
             u = draw(streams, j)
-            if not intact:
+            if accepted < i:
                 go_on = u < devices.predictor.false_accept_after
             elif right:
                 go_on = u >= devices.predictor.false_reject
@@ -545,11 +552,23 @@ def _draft(streams, j, devices):
                 go_on = u < devices.predictor.false_accept
             if not go_on:
                 return i + 1, i, accepted
-        if intact and right:
+        if right and accepted == i:
             accepted += 1
-        else:
-            intact = False
     return window, window, accepted
+
+
+@helper
+def _begin_window(streams, j, one, devices, tau, begin):
+    """Draft the device's next window from time `begin` on. Return its expected number of tokens.
+
+    The arrival is the time at which the draft is complete, without the delay to the verifier.
+    """
+    one.drafted, one.sent, one.accepted = _draft(streams, j, devices)
+    tokens = devices.expected[one.sent]
+    one.deadline = begin + tokens / tau - devices.down
+    one.due = one.started + (one.done + tokens) / tau - devices.down
+    one.arrival = begin + one.drafted * devices.draft
+    return tokens
 
 
 @kernel("void(f8, f8[::1], f8[::1])")
@@ -585,44 +604,33 @@ def run_ahead(room, batch_seconds, size, window, away, order, ahead):
 
 
 @kernel(
-    "b1(u8, Rule, Verifier, Devices, Window, ByClass[::1], Served[::1], Response[::1],"
-    " Iteration[::1])"
+    "b1(u8, f8, f8, Rule, Verifier, Devices, Device[::1], ByClass[::1], Served[::1],"
+    " Response[::1], Iteration[::1])"
 )
-def play(key, rule, verifier, devices, window, by_class, served, responses, log):
-    """Simulate until all responses that start in the window have ended. Return whether the policy
-    stalls.
+def play(key, opens, closes, rule, verifier, devices, states, by_class, served, responses, log):
+    """Simulate until all responses that start in the window from `opens` to `closes` have ended, or
+    until twice the time at which the window closes. Return whether the policy stalls.
 
-    A response is counted if it starts within the window or spans all of it. The function fills
-    ``by_class`` and the one entry of ``served``. As far as there is room, it also fills
-    ``responses`` with the counted responses and ``log`` with the iterations within the window.
+    A response is counted if it starts within the window or spans all of it. ``states`` is work
+    space: one row per device, filled with zeros. The function fills ``by_class`` and the one entry
+    of ``served``. As far as there is room, it also fills ``responses`` with the counted responses
+    and ``log`` with the iterations within the window.
     """
     total = served[0]
-    n = len(devices.class_of)
+    n = len(states)
     streams = np.empty(n, np.uint64)
-    number = np.zeros(n, np.int64)
-    prompt = np.zeros(n)
-    target = np.zeros(n)
-    done = np.zeros(n)
-    started = np.zeros(n)
-    arrival = np.zeros(n)
-    deadline = np.zeros(n)
-    due = np.zeros(n)
-    drafted = np.zeros(n, np.int64)
-    sent = np.zeros(n, np.int64)
-    accepted = np.zeros(n, np.int64)
+    room = verifier.cache_bytes / rule.bytes_per_token
     cached = np.zeros(n)
-    last_used = np.full(n, -1.0)
-    room = verifier.cache_bytes / verifier.bytes_per_token if rule.due_last else math.inf
+    first = np.zeros(n)  # the prefixes with the smallest values are dropped first
     size = np.zeros(n)  # of the prefix if it were cached
-    per_window = np.empty(n)
-    away = np.empty(n)
+    per_window = np.ones(n)
+    away = np.zeros(n)
     ahead = np.zeros(n)
-    half = 0.5 * (window.begin + window.end)
+    half = 0.5 * (opens + closes)
     learned = calibration(rule.costs)
     work = np.ones(4)
     slow_first = np.argsort(devices.speed[devices.class_of], kind="mergesort")
     batch_seconds = 0.0
-    counted = np.zeros(n, np.bool_)
     heap_times = np.empty(n)
     heap_devices = np.empty(n, np.int64)
     heap_size = 0
@@ -631,7 +639,6 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
     value = np.empty(n)
     new = np.empty(n)
     old = np.empty(n)
-    until = np.empty(n)
     pending_deadline = np.empty(n)
     pending_due = np.empty(n)
     pending_latest = np.empty(n)
@@ -639,46 +646,41 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
     waits = np.full(n, WAITS, np.int8)
     sorting = Sorting(np.empty(n), np.empty(n, np.int64))
     batch = np.empty(n, np.int64)
-    taken = np.zeros(n, np.bool_)
-    recent = np.zeros(window.spike_batches)
+    recent = np.zeros(SPIKE_BATCHES)
     noise = np.full(1, mixed(key))
+    last = 2.0 * closes
     open_responses = 0
     batches = 0
     now = 0.0
-    stalled = False
     for j in range(n):
-        _begin_response(key, streams, j, 0, devices, prompt, target)
-        started[j] = draw(streams, j) * devices.spread
-        drafted[j], sent[j], accepted[j] = _draft(streams, j, devices)
-        tokens = devices.expected[sent[j]]
-        tau = devices.speed[devices.class_of[j]]
-        deadline[j] = started[j] + tokens / tau - devices.down
-        due[j] = deadline[j]
-        arrival[j] = (
-            started[j]
-            + drafted[j] * devices.draft
-            + devices.up
-            + draw_exponential(streams, j, devices.jitter)
-        )
-        until[j] = latest(rule, due[j], tokens, tau, deadline[j] - arrival[j])
-        heap_size = push(heap_times, heap_devices, heap_size, arrival[j], j)
-        counted[j] = window.begin <= started[j] < window.end
-        open_responses += counted[j]
-    while now < window.latest and (now < window.end or open_responses > 0):
+        one = states[j]
+        _begin_response(key, streams, j, one, devices)
+        one.started = draw(streams, j) * min(SPREAD, opens)
+        _begin_window(streams, j, one, devices, devices.speed[devices.class_of[j]], one.started)
+        one.arrival = one.arrival + devices.up + draw_exponential(streams, j, devices.jitter)
+        heap_size = push(heap_times, heap_devices, heap_size, one.arrival, j)
+        one.counted = opens <= one.started < closes
+        open_responses += one.counted
+    while now < last and (now < closes or open_responses > 0):
         while heap_size > 0 and heap_times[0] <= now:
             j = heap_devices[0]
-            rule.tight[0] = tighter(rule.tight[0], max(0.0, deadline[j] - arrival[j]))
+            one = states[j]
+            tokens, tau = devices.expected[one.sent], devices.speed[devices.class_of[j]]
+            allowed = one.deadline - one.arrival
+            rule.tight[0] = tighter(rule.tight[0], max(0.0, allowed))
+            one.until = latest(rule, one.due, tokens, tau, allowed)
             pending[n_pending] = j
             n_pending += 1
             heap_size = pop(heap_times, heap_devices, heap_size)
         for k in range(n_pending):
             j = pending[k]
+            one = states[j]
             old[k] = cached[j]
-            new[k] = prompt[j] + done[j] + sent[j] - old[k]
-            value[k] = devices.expected[sent[j]]
-            pending_deadline[k] = deadline[j]
-            pending_due[k] = due[j]
-            pending_latest[k] = until[j]
+            new[k] = one.prompt + one.done + one.sent - old[k]
+            value[k] = devices.expected[one.sent]
+            pending_deadline[k] = one.deadline
+            pending_due[k] = one.due
+            pending_latest[k] = one.until
             pending_ahead[k] = ahead[j] if old[k] > 0.0 else 0.0
         requests = Pending(
             value[:n_pending],
@@ -695,9 +697,8 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
             rule.costs[:] = pace * verifier.costs
         count = choose(now, rule, requests, sorting, batch[:n_pending])
         if count == 0:
-            if heap_size == 0:
-                stalled = True  # every device waits, and the policy serves none of them
-                now = window.latest
+            if heap_size == 0:  # every device waits, and the policy serves none of them
+                now = last
                 break
             now = heap_times[0]
             continue
@@ -717,104 +718,88 @@ def play(key, rule, verifier, devices, window, by_class, served, responses, log)
         now += seconds
         ratio = 1.0
         if batches > 0:
-            ratio = seconds / recent[: min(batches, window.spike_batches)].mean()
-        recent[batches % window.spike_batches] = seconds
-        within = window.begin <= begin < window.end
+            ratio = seconds / recent[: min(batches, SPIKE_BATCHES)].mean()
+        recent[batches % SPIKE_BATCHES] = seconds
+        within = opens <= begin < closes
         if within:
             total.batches += 1
-            total.iterations += count
             total.busy_seconds += seconds
         for place in batch[:count]:
-            taken[place] = True
             j = pending[place]
+            pending[place] = -1
+            one = states[j]
             c = devices.class_of[j]
             tau = devices.speed[c]
             of_class = by_class[c]
-            gain = min(accepted[j] + 1.0, target[j] - done[j])
+            gain = min(one.accepted + 1.0, one.target - one.done)
             if within:
-                late = now > deadline[j]
+                late = now > one.deadline
                 of_class.iterations += 1
                 of_class.late += late
-                of_class.late_in_spikes += late and ratio > window.spike_ratio
+                of_class.late_in_spikes += late and ratio > SPIKE_RATIO
                 total.tokens += gain
-                total.drafted += drafted[j]
-                total.wasted += drafted[j] - accepted[j]
+                total.drafted += one.drafted
+                total.wasted += one.drafted - one.accepted
                 total.cold += cached[j] == 0.0
                 if total.logged < len(log):
                     row = log[total.logged]
                     row.batch, row.device, row.start, row.seconds = batches, j, begin, seconds
-                    row.queued, row.deadline = begin - arrival[j], deadline[j]
+                    row.queued, row.deadline = begin - one.arrival, one.deadline
                     row.ratio, row.late = ratio, late
                     total.logged += 1
-            done[j] += gain
-            last_used[j] = now
-            size[j] = prompt[j] + done[j]
+            one.done += gain
+            ends = one.done >= one.target
+            travels = ends or not verifier.central
+            size[j] = one.prompt + one.done
             cached[j] = size[j] - 1.0 if verifier.cache else 0.0
             back = now
-            if done[j] >= target[j] or not verifier.central:
+            if travels:
                 back += devices.down + draw_exponential(streams, j, devices.jitter)
-            if done[j] >= target[j]:
-                speed = done[j] / (back - started[j])
-                if counted[j] or (started[j] < window.begin and now >= window.end):
-                    open_responses -= counted[j]
+            if ends:
+                duration = back - one.started
+                speed = one.done / duration
+                if one.counted or (one.started < opens and now >= closes):
+                    open_responses -= one.counted
                     of_class.responses += 1
                     of_class.violations += speed < tau
-                    of_class.tokens += done[j]
-                    of_class.seconds += back - started[j]
+                    of_class.tokens += one.done
+                    of_class.seconds += duration
                     if speed >= tau:
-                        of_class.on_time_tokens += done[j]
+                        of_class.on_time_tokens += one.done
                     if total.responses < len(responses):
                         response = responses[total.responses]
-                        response.device_class = c
-                        response.speed = speed
-                        response.tokens = done[j]
-                        response.start = started[j]
-                        response.seconds = back - started[j]
+                        response.device_class, response.speed = c, speed
+                        response.tokens, response.start = one.done, one.started
+                        response.seconds = duration
                         total.responses += 1
-                number[j] += 1
-                _begin_response(key, streams, j, number[j], devices, prompt, target)
+                _begin_response(key, streams, j, one, devices)
                 back += draw_exponential(streams, j, devices.think)
-                started[j] = back
-                done[j] = 0.0
-                cached[j] = 0.0
-                size[j] = 0.0
-                counted[j] = window.begin <= back < window.end
-                open_responses += counted[j]
-            drafted[j], sent[j], accepted[j] = _draft(streams, j, devices)
-            tokens = devices.expected[sent[j]]
-            deadline[j] = back + tokens / tau - devices.down
-            due[j] = started[j] + (done[j] + tokens) / tau - devices.down
-            arrival[j] = back + drafted[j] * devices.draft
-            if done[j] == 0.0 or not verifier.central:
-                arrival[j] += devices.up + draw_exponential(streams, j, devices.jitter)
-            until[j] = latest(rule, due[j], tokens, tau, deadline[j] - arrival[j])
-            heap_size = push(heap_times, heap_devices, heap_size, arrival[j], j)
+                one.started = back
+                one.done = cached[j] = size[j] = 0.0
+                one.counted = opens <= back < closes
+                open_responses += one.counted
+            per_window[j] = _begin_window(streams, j, one, devices, tau, back) / tau
+            if travels:
+                one.arrival += devices.up + draw_exponential(streams, j, devices.jitter)
+            away[j] = per_window[j] - (one.deadline - one.arrival)
+            first[j] = -one.due if rule.due_last else now
+            heap_size = push(heap_times, heap_devices, heap_size, one.arrival, j)
         batches += 1
         kept = 0
         for k in range(n_pending):
-            if taken[k]:
-                taken[k] = False
-            else:
+            if pending[k] >= 0:
                 pending[kept] = pending[k]
                 kept += 1
         n_pending = kept
-        if verifier.cache_bytes < math.inf:
-            evict(
-                verifier.cache_bytes / verifier.bytes_per_token,
-                cached,
-                -due if rule.due_last else last_used,
-            )
         if room < math.inf:
-            batch_seconds += (seconds - batch_seconds) / min(batches, window.spike_batches)
-            for j in range(n):
-                per_window[j] = devices.expected[sent[j]] / devices.speed[devices.class_of[j]]
-                away[j] = per_window[j] - (deadline[j] - arrival[j])
-            run_ahead(room, batch_seconds, size, per_window, away, slow_first, ahead)
+            evict(room, cached, first)
+            if rule.due_last:
+                batch_seconds += (seconds - batch_seconds) / min(batches, SPIKE_BATCHES)
+                run_ahead(room, batch_seconds, size, per_window, away, slow_first, ahead)
     for j in range(n):  # an unfinished response counts if it is certain to miss its speed
-        if started[j] < window.end:
-            c = devices.class_of[j]
-            total.unfinished += 1
-            if target[j] < devices.speed[c] * (now - started[j]):
-                by_class[c].responses += 1
-                by_class[c].violations += 1
-    return stalled
+        one = states[j]
+        c = devices.class_of[j]
+        if one.started < closes and one.target < devices.speed[c] * (now - one.started):
+            by_class[c].responses += 1
+            by_class[c].violations += 1
+    return heap_size == 0
