@@ -11,13 +11,13 @@ from .api.front import front as front
 from .api.generate import families as families
 from .api.generate import generate as generate
 from .api.generate import workload as workload
-from .api.policies import PolicyComparison as PolicyComparison
-from .api.policies import compare_policies as compare_policies
 from .api.robustness import Robustness as Robustness
 from .api.robustness import robustness as robustness
 from .api.sensitivity import Change as Change
 from .api.sensitivity import Sensitivity as Sensitivity
 from .api.sensitivity import sensitivity as sensitivity
+from .api.simulate import PolicyComparison as PolicyComparison
+from .api.simulate import compare_policies as compare_policies
 from .api.simulate import simulate as simulate
 from .api.solve import methods as methods
 from .api.solve import solve as solve

@@ -14,20 +14,23 @@ from typer.core import TyperGroup
 
 from specopt.api.arguments import pairs_of
 from specopt.api.formulation import write_formulation
-from specopt.commands.options import filled, flag, from_fields, option, required
 from specopt.commands.shared import (
     AsJson,
     EngineVersion,
     File,
     Output,
-    argument_info,
+    argument,
     check_target,
     console,
+    filled,
+    flag,
     hand_over,
+    option,
     option_info,
     read_decoder,
     read_problem,
     read_result,
+    required,
     say_written,
 )
 from specopt.console.streams import say
@@ -125,7 +128,6 @@ class Table:
     output: Output = None
 
 
-@from_fields
 def table(given: Table) -> None:
     """Compute the draft length with the highest goodput for each batch size.
 
@@ -244,11 +246,8 @@ def _with_models(data: object, path: Path, configs: Mapping[str, Path | None]) -
     return models
 
 
-PlanFile = Annotated[Path, argument_info("RESULT", "Result file (JSON).")]
-
-
 @export.command()
-def csv(result: PlanFile, output: Output = None) -> None:
+def csv(result: Path = argument("RESULT", "Result file (JSON)."), output: Output = None) -> None:
     """Write the plan of a result as CSV.
 
     The file has one row per task, request, client, chunk or state.
@@ -259,7 +258,7 @@ def csv(result: PlanFile, output: Output = None) -> None:
 
 
 @export.command()
-def yaml(result: PlanFile, output: Output = None) -> None:
+def yaml(result: Path = argument("RESULT", "Result file (JSON)."), output: Output = None) -> None:
     """Write the plan of a result as YAML."""
     from specopt.views.plan_table import to_yaml
 
@@ -269,16 +268,11 @@ def yaml(result: PlanFile, output: Output = None) -> None:
 @export.command()
 def formulation(
     file: File,
-    form: Annotated[str, option_info("lp|mps", "Format of the file.", "--as")],
-    output: Annotated[
-        Path, option_info(None, "Write to this file, all or nothing.", "-o", "--output")
-    ],
-    option: Annotated[
-        list[str] | None,
-        option_info(
-            "NAME=VALUE", "Option of the formulation; serving-latency: length=L, mechanism=NAME."
-        ),
-    ] = None,
+    form: str = required("lp|mps", "Format of the file.", "--as"),
+    output: Path = required(None, "Write to this file, all or nothing.", "-o", "--output"),
+    option: list[str] | None = option(
+        "NAME=VALUE", "Option of the formulation; serving-latency: length=L, mechanism=NAME."
+    ),
 ) -> None:
     """Write a problem as a linear program; `specopt export FILE --as lp` does the same.
 

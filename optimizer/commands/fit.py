@@ -7,17 +7,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from specopt.commands.options import argument, filled, flag, from_fields, option, required
 from specopt.commands.shared import (
     AsJson,
     Output,
     Seed,
+    argument,
     check_picture,
     check_target,
     console,
+    filled,
+    flag,
     hand_over,
+    option,
     option_info,
     read_decoder,
+    required,
     say_written,
 )
 from specopt.instances.runtimes.forms import FORMS
@@ -86,7 +90,6 @@ class Fit:
     output: Output = None
 
 
-@from_fields
 def fit(given: Fit) -> None:
     """Fit a runtime model to a table of measured passes."""
     from specopt.api.arguments import pairs_of

@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from specopt.commands.options import argument, filled, from_fields, option, required
 from specopt.commands.shared import (
     AsJson,
     Output,
     Seed,
+    argument,
     check_target,
     console,
+    filled,
+    option,
     print_json,
+    required,
     say_written,
     write,
 )
@@ -45,7 +48,6 @@ class FitPredictor:
     output: Output = None
 
 
-@from_fields
 def fit_predictor(given: FitPredictor) -> None:
     """Fit a rejection predictor to logged drafts, and find out when to stop drafting.
 

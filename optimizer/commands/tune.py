@@ -10,14 +10,17 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from specopt.commands.options import argument, filled, flag, from_fields, option
 from specopt.commands.shared import (
     AsJson,
     EngineVersion,
     Output,
+    argument,
     check_target,
     console,
+    filled,
+    flag,
     hand_over,
+    option,
     say_written,
 )
 from specopt.console.streams import say
@@ -108,7 +111,6 @@ class Tune:
     output: Output = None
 
 
-@from_fields
 def tune(given: Tune) -> None:
     """Choose draft lengths per batch size from measured throughput.
 

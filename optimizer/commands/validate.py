@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specopt.commands.measure import numbers_of
-from specopt.commands.options import argument, filled, from_fields, option
 from specopt.commands.shared import (
     FOUND,
     INTERRUPTED,
     AsJson,
     Output,
+    argument,
     check_target,
     console,
+    filled,
+    option,
     print_json,
 )
 from specopt.console.streams import say
@@ -105,7 +107,6 @@ class Validate:
     output: Output = None
 
 
-@from_fields
 def validate(given: Validate) -> int:
     """Compare a prediction with your own server, and correct the underlying data.
 

@@ -54,7 +54,7 @@ def print_tuning(options: Options, data: Mapping[str, Any], unit: str, out: Cons
     for concurrency in tuning.concurrencies:
         row = grid.row(concurrency)
         throughput.add_row(
-            str(concurrency),
+            concurrency,
             *(
                 f"{'' if grid.measured[row, k] else '~'}{grid.mean[row, k]:.4g}"
                 f"{'*' if k == tuning.option(concurrency) else ' '}"
@@ -95,7 +95,7 @@ def _print_break_even(tuning: Tuning, out: Console) -> None:
     )
     view = table("concurrency", *map(str, lengths), gap=3)
     for c in tuning.concurrencies:
-        view.add_row(str(c), *(_pays(known.get((c, length), {})) for length in lengths))
+        view.add_row(c, *(_pays(known.get((c, length), {})) for length in lengths))
     out.print(view)
 
 

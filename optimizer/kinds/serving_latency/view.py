@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.console import Console
 
-from specopt.console.terminal import MAX_ROWS, cut, line, table
+from specopt.console.terminal import MAX_ROWS, line, print_first, table
 from specopt.kinds.chart import (
     MAX_MARKS,
     TOOLTIP,
@@ -44,16 +44,8 @@ def print_plan(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Co
         padded = int(inputs.max())
         waste = 1.0 - float(inputs.sum()) / (padded * len(batch))
         names = " ".join(map(str, batch[:6])) + (" ..." if len(batch) > 6 else "")
-        view.add_row(
-            str(position + 1),
-            str(len(batch)),
-            str(padded),
-            f"{waste:.0%}",
-            str(steps[position]),
-            names,
-        )
-    out.print(view)
-    cut(out, len(plan.batches), "batches")
+        view.add_row(position + 1, len(batch), padded, f"{waste:.0%}", steps[position], names)
+    print_first(out, view, len(plan.batches), "batches")
 
 
 # ---------------------------------------------------------------------------- the pipeline
@@ -296,8 +288,8 @@ def _batches(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> Chart:
 VIEW = View(
     print_plan=print_plan,
     columns={
-        "l": lambda plan: str(plan.speculation_length),
-        "batches": lambda plan: str(len(plan.batches)),
+        "l": lambda plan: plan.speculation_length,
+        "batches": lambda plan: len(plan.batches),
     },
     charts=charts,
 )
