@@ -9,8 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from specopt.api.functions import MethodLike
-from specopt.api.solve import choose, methods, solve
+from specopt.api.solve import MethodLike, choose, methods, solve
 from specopt.console.progress import end_progress, print_step
 from specopt.kinds import kind_of
 from specopt.models.problem import Problem

@@ -20,8 +20,7 @@ from specopt.commands.shared import (
 )
 from specopt.comparison.compare import CompareProgress
 from specopt.comparison.compare import compare as run_comparison
-from specopt.comparison.instances import instances_of
-from specopt.comparison.methods import methods_of
+from specopt.comparison.instances import instances_of, methods_of
 from specopt.comparison.profiles import profile_figure
 from specopt.comparison.store import Store, judged_again, merged, opened
 from specopt.comparison.table import Comparison, newest

@@ -107,7 +107,7 @@ def fit_predictor(given: FitPredictor) -> None:
     if given.as_json:
         print_json(found)
     else:
-        from specopt.views.fitted_predictor import print_fitted
+        from specopt.views.fit import print_fitted
 
         print_fitted(found, console())
     write(fitted.problem, given.output)

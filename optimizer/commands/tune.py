@@ -161,7 +161,7 @@ def tune(given: Tune) -> None:
     if given.as_json:
         hand_over(to_json(data))
         return
-    from specopt.views.tuning import print_tuning
+    from specopt.views.speculation_table import print_tuning
 
     print_tuning(options, data, sweep.unit, console())
     if given.ask:

@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass, replace
 
-from specopt.api.functions import MethodLike, is_function, method_of_function
-from specopt.api.solve import check_callback, choose
+from specopt.api.solve import MethodLike, check_callback, choose, is_function, method_of_function
 from specopt.api.solve import methods as methods_for
 from specopt.comparison.cell import FAILED, Cell, Record
-from specopt.comparison.methods import named
+from specopt.comparison.instances import named
 from specopt.comparison.processes import GRACE_SECONDS, Submit, submitting
 from specopt.comparison.sources import sources_of
 from specopt.comparison.store import Store

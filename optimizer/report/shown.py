@@ -11,10 +11,9 @@ from typing import Any
 from rich.console import Console
 
 from specopt.api.claims import certificate
-from specopt.api.front import Front
 from specopt.api.robustness import Robustness
-from specopt.api.sensitivity import Sensitivity
 from specopt.api.simulate import PolicyComparison
+from specopt.api.what_if import Front, Sensitivity
 from specopt.comparison.profiles import profile_figure
 from specopt.comparison.report import print_comparison_summary
 from specopt.comparison.table import Comparison

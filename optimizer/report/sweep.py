@@ -13,7 +13,7 @@ from specopt.solvers.speculation_table.tuning.grid import column_of
 from specopt.solvers.speculation_table.tuning.options import Options
 from specopt.solvers.speculation_table.tuning.tuner import Tuner
 from specopt.solvers.speculation_table.tuning.tuning import Tuning
-from specopt.views.tuning import name_of
+from specopt.views.speculation_table import name_of
 
 
 def sweep_page(sweep: Sweep, sources: tuple[str, ...]) -> Page:

@@ -7,9 +7,8 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from specopt.api.front import Front
 from specopt.api.robustness import Robustness
-from specopt.api.sensitivity import Change, Sensitivity
+from specopt.api.what_if import Change, Front, Sensitivity
 from specopt.console.terminal import line, percent, table, title
 from specopt.kinds.chart import TOOLTIP, Chart, Picture, category, layer, looks, quantity
 from specopt.models.problem import problem_type
