@@ -162,18 +162,20 @@ def _check(given: Fit) -> None:
         raise InvalidInput(f"--logits: expected last or all, got {given.logits!r}")
     if given.form == FORM:
         no_effect = {
-            "--x-unit flops": given.x_unit == "flops",
-            "--flat": given.flat,
-            "--picture": given.picture is not None,
-            "--errors relative": given.errors != Fit.errors,
-            "--logits all": given.logits == "all",
-            "--level": given.level != Fit.level,
-            "--folds": given.folds != Fit.folds,
-            "--seed": given.seed != Fit.seed,
-            "--model": any((given.model, given.draft_model, given.verify_model)),
+            "x_unit": "--x-unit flops",
+            "flat": "--flat",
+            "picture": "--picture",
+            "errors": "--errors relative",
+            "logits": "--logits all",
+            "level": "--level",
+            "folds": "--folds",
+            "seed": "--seed",
+            "model": "--model",
+            "draft_model": "--model",
+            "verify_model": "--model",
         }
-        for useless, is_given in no_effect.items():
-            if is_given:
+        for name, useless in no_effect.items():
+            if getattr(given, name) not in (getattr(Fit, name), "tokens"):  # the unit of --x-unit
                 raise InvalidInput(f"{useless} has no effect with --form {FORM}; omit it")
     if given.spread is not None and (given.form != FORM or len(_quantiles(given)) != 2):
         raise InvalidInput(

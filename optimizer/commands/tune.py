@@ -139,8 +139,12 @@ def tune(given: Tune) -> None:
     goal = _goal(given, sweep, engine)
     if given.ask:
         first = _first_points(given, sweep, goal)
+        if first and given.as_json:
+            hand_over(to_json({"ask": first}))
+            return
         if first:
-            _print_first(first, given.as_json)
+            hand_over("Measure first, to have something to compare:")
+            _print_points(first)
             return
     options = Options.of(sweep, goal, given.regret, given.confidence, asking=given.ask)
     asked = options.ask(given.budget) if given.ask and given.budget else []
@@ -197,15 +201,6 @@ def _first_points(given: Tune, sweep: Sweep, goal: Goal) -> list[dict[str, Any]]
             if own | _point(point) not in found:
                 found.append(own | _point(point))
     return found[: max(1, given.budget)]
-
-
-def _print_first(points: list[dict[str, Any]], as_json: bool) -> None:
-
-    if as_json:
-        hand_over(to_json({"ask": points}))
-        return
-    hand_over("Measure first, to have something to compare:")
-    _print_points(points)
 
 
 def _goal(given: Tune, sweep: Sweep, engine: Engine) -> Goal:
