@@ -150,7 +150,7 @@ def validate(given: Validate) -> int:
     if given.as_json:
         print_json(data)
     else:
-        from specopt.views.validation import print_validation
+        from specopt.views.speculation_table import print_validation
 
         print_validation(data, console())
     rates = data["acceptance"] and json_text(data["acceptance"])

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from rich.console import Console
-
-from specopt.console.terminal import line
+from specopt.console.terminal import Console, line
 from specopt.kinds import kind_of
 from specopt.kinds.chart import Chart
 from specopt.models.problem import Plan, Problem

@@ -8,8 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 
-from rich.console import Console
-
 from specopt.api.claims import certificate
 from specopt.api.robustness import Robustness
 from specopt.api.simulate import PolicyComparison
@@ -18,7 +16,7 @@ from specopt.comparison.profiles import profile_figure
 from specopt.comparison.report import print_comparison_summary
 from specopt.comparison.table import Comparison
 from specopt.comparison.tables import tables_of
-from specopt.console.terminal import LABEL, console, line, table_of, title
+from specopt.console.terminal import LABEL, Console, console, line, table_of, title
 from specopt.kinds.chart import Picture
 from specopt.kinds.view import field_lines, view_of
 from specopt.models.errors import InvalidInput

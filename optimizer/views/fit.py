@@ -8,9 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
-from specopt.console.terminal import line, sentence, table, title
+from specopt.console.terminal import Console, line, sentence, table, title
 from specopt.instances.runtimes.fit import WORTH_TELLING, RuntimeFit
 from specopt.instances.runtimes.measured import MeasuredRuntime
 from specopt.kinds.chart import Chart, Picture, layer, quantity, time_unit

@@ -1,4 +1,4 @@
-"""Display of speculation tables, computed or tuned, as text."""
+"""Display of speculation tables, computed or tuned, and of validated predictions, as text."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rich.console import Console
-
-from specopt.console.terminal import sentence, table, table_of
+from specopt.console.terminal import Console, sentence, table, table_of
 from specopt.models.acceptance_lengths import Acceptance
 from specopt.models.position_acceptance import PositionAcceptance
 from specopt.solvers.speculation_table.table import SpeculationTable
 from specopt.solvers.speculation_table.tuning.options import Options
 from specopt.solvers.speculation_table.tuning.tuning import Tuning
+
+SMALL = 0.02
+"""Share of the output below which no correction is shown."""
 
 _TABLES = {
     "options": "Options",
@@ -196,3 +197,33 @@ def _shown(setup: Mapping[str, Any]) -> str:
 def name_of(column: int) -> str:
     """Return the draft length that corresponds to a column of throughputs, in words."""
     return "none" if column == 0 else str(column - 1)
+
+
+def print_validation(data: Mapping[str, Any], out: Console) -> None:
+    """Print the predicted and measured throughput, the ranking of options, and the corrections."""
+    out.print(table_of(data["loads"]))
+    order = data["order"]
+    rest = (
+        "" if order["pairs"] else ": start the server with another draft length, and run it again"
+    )
+    out.print()
+    sentence(out, f"Tokens per second; the median error is {data['median_error']:.1%}.")
+    shown = (
+        f"{order['right']} of {order['separated']} pairs that the intervals tell apart are as"
+        f" predicted{rest}."
+    )
+    sentence(out, f"Order of options: {shown}")
+    for note in data["notes"]:
+        sentence(out, f"At {note}.")
+    if data["acceptance"]:
+        columns = (data["acceptance"][name] for name in ("acceptance_rates", "lower", "upper"))
+        rates = ", ".join(
+            f"{one:.3f} ({low:.3f}-{high:.3f})" for one, low, high in zip(*columns, strict=True)
+        )
+        sentence(out, f"Acceptance by position: {rates}.")
+    out.print("\nMeasured over predicted, and where to correct it:\n")
+    rows = [
+        row | {"in": row["in"] if abs(row["output"]) > SMALL else "as predicted"}
+        for row in data["factors"]
+    ]
+    out.print(table_of(rows))

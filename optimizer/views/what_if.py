@@ -4,12 +4,11 @@ several values of a field, as text and as charts.
 
 from __future__ import annotations
 
-from rich.console import Console
 from rich.text import Text
 
 from specopt.api.robustness import Robustness
 from specopt.api.what_if import Change, Front, Sensitivity
-from specopt.console.terminal import line, percent, table, title
+from specopt.console.terminal import Console, line, percent, table, title
 from specopt.kinds.chart import TOOLTIP, Chart, Picture, category, layer, looks, quantity
 from specopt.models.problem import problem_type
 

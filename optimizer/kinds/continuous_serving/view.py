@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
-from specopt.console.terminal import MAX_ROWS, line, print_first, table
+from specopt.console.terminal import MAX_ROWS, Console, line, print_first, table
 from specopt.kinds.chart import MAX_MARKS, Chart, quantity, timeline
 from specopt.kinds.view import View
 from specopt.models.continuous_serving.problem import (

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
-from specopt.console.terminal import MAX_ROWS, print_first, table
+from specopt.console.terminal import MAX_ROWS, Console, print_first, table
 from specopt.kinds.chart import Chart, category, points, quantity, weight
 from specopt.kinds.view import View
 from specopt.models.draft_control.problem import DraftControlPlan, DraftControlProblem

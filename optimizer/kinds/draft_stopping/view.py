@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
-from specopt.console.terminal import MAX_ROWS, line, print_first, table
+from specopt.console.terminal import MAX_ROWS, Console, line, print_first, table
 from specopt.kinds.chart import MAX_MARKS, TOOLTIP, Chart, category, layer
 from specopt.kinds.view import View
 from specopt.models.draft_stopping.problem import STOP, DraftStoppingPlan, DraftStoppingProblem

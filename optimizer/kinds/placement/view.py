@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
-from specopt.console.terminal import MAX_ROWS, line, print_first, table
+from specopt.console.terminal import MAX_ROWS, Console, line, print_first, table
 from specopt.kinds.chart import TOOLTIP, Chart, category, layer, points, quantity
 from specopt.kinds.view import View
 from specopt.models.placement.plan import PlacementPlan

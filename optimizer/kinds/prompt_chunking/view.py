@@ -7,9 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rich.console import Console
-
-from specopt.console.terminal import MAX_ROWS, line, print_first, table
+from specopt.console.terminal import MAX_ROWS, Console, line, print_first, table
 from specopt.kinds.chart import MAX_MARKS, Chart, Picture, category, gantt, layer, timeline
 from specopt.kinds.view import View
 from specopt.models.errors import InvalidInput
