@@ -23,8 +23,8 @@ from specopt.comparison.compare import compare as run_comparison
 from specopt.comparison.instances import instances_of, methods_of
 from specopt.comparison.profiles import profile_figure
 from specopt.comparison.store import Store, judged_again, merged, opened
+from specopt.comparison.summary import markdown, pairs_of_methods, tables_of
 from specopt.comparison.table import Comparison, newest
-from specopt.comparison.tables import markdown, pairs_of_methods, tables_of
 from specopt.console.progress import end_progress, print_step
 from specopt.console.streams import say
 from specopt.models.errors import InvalidInput, MissingDependency

@@ -34,10 +34,12 @@ from specopt.commands.shared import (
     say_written,
 )
 from specopt.console.streams import say
+from specopt.kinds import kind_of
 from specopt.models.acceptance_lengths import Acceptance
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import dump
-from specopt.models.files import read_json, to_json, write_text
+from specopt.models.files import csv_text, read_json, to_json, write_text
+from specopt.models.problem import Plan
 from specopt.models.result import Result
 
 if TYPE_CHECKING:
@@ -252,17 +254,13 @@ def csv(result: Path = argument("RESULT", "Result file (JSON)."), output: Output
 
     The file has one row per task, request, client, chunk or state.
     """
-    from specopt.views.plan_table import to_csv
-
-    _export(result, output, to_csv)
+    _export(result, output, _csv)
 
 
 @export.command()
 def yaml(result: Path = argument("RESULT", "Result file (JSON)."), output: Output = None) -> None:
     """Write the plan of a result as YAML."""
-    from specopt.views.plan_table import to_yaml
-
-    _export(result, output, to_yaml)
+    _export(result, output, _yaml)
 
 
 @export.command()
@@ -289,11 +287,32 @@ def formulation(
     say_written(output)
 
 
-def _export(path: Path, output: Path | None, write: Callable[[Result], str]) -> None:
+def _export(path: Path, output: Path | None, write: Callable[[Result, Plan], str]) -> None:
     check_target(output, path)
     found = read_result(path)
     try:
-        text = write(found)
+        if found.plan is None:
+            raise InvalidInput(f"plan: the result has no plan (it is {found.status})")
+        text = write(found, found.plan)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from None
     hand_over(text, output)
+
+
+def _csv(result: Result, plan: Plan) -> str:
+    """Return the plan of a result as CSV with a header."""
+    rows = list(kind_of(result.kind).rows(plan))
+    return csv_text([list(rows[0]) if rows else ["empty"], *(row.values() for row in rows)])
+
+
+def _yaml(result: Result, plan: Plan) -> str:
+    """Return the plan of a result as YAML, with method, objective and bound."""
+    import yaml
+
+    head = {
+        name: value
+        for name, value in result.to_dict().items()
+        if name in ("kind", "problem_sha256", "method", "status", "objective", "bound", "gap")
+    }
+    data = {**head, "plan": plan.to_dict()}
+    return str(yaml.safe_dump(data, sort_keys=False, default_flow_style=None, width=100))

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from specopt.comparison.summary import SHIFT_SECONDS, who_wins
+from specopt.comparison.summary import SHIFT_SECONDS, TEST_SETS, shown, tables_of, who_wins
 from specopt.comparison.table import Comparison
-from specopt.comparison.tables import TEST_SETS, shown, tables_of
 from specopt.console.terminal import Console, sentence, table_of
 
 MAX_FAILURES = 10

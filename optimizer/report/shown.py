@@ -14,8 +14,8 @@ from specopt.api.simulate import PolicyComparison
 from specopt.api.what_if import Front, Sensitivity
 from specopt.comparison.profiles import profile_figure
 from specopt.comparison.report import print_comparison_summary
+from specopt.comparison.summary import tables_of
 from specopt.comparison.table import Comparison
-from specopt.comparison.tables import tables_of
 from specopt.console.terminal import LABEL, Console, console, line, table_of, title
 from specopt.kinds.chart import Picture
 from specopt.kinds.view import field_lines, view_of
