@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from specopt.console.terminal import MAX_ROWS, Console, line, print_first, table
-from specopt.kinds.chart import MAX_MARKS, Chart, quantity, timeline
+from specopt.kinds.chart import MAX_MARKS, Chart, Row, quantity, timeline
 from specopt.kinds.view import View
 from specopt.models.continuous_serving.problem import (
     ContinuousServingPlan,
@@ -51,7 +49,7 @@ def print_plan(
 
 def charts(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> tuple[Chart, ...]:
     """Return a chart of the batches between events."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     found = stretches(problem, plan)
     for stretch in found:
         rows += [

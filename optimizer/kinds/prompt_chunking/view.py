@@ -5,10 +5,9 @@ chunk.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from specopt.console.terminal import MAX_ROWS, Console, line, print_first, table
-from specopt.kinds.chart import MAX_MARKS, Chart, Picture, category, gantt, layer, timeline
+from specopt.kinds.chart import MAX_MARKS, Chart, Picture, Row, category, gantt, layer, timeline
 from specopt.kinds.view import View
 from specopt.models.errors import InvalidInput
 from specopt.models.prompt_chunking.problem import (
@@ -123,7 +122,7 @@ _COLOUR = category(
 )
 
 
-def _rows(problem: PromptChunkingProblem, plan: PromptChunkingPlan) -> list[dict[str, Any]]:
+def _rows(problem: PromptChunkingProblem, plan: PromptChunkingPlan) -> list[Row]:
     times = problem.timeline(plan)
     return [
         {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from specopt.console.terminal import MAX_ROWS, Console, line, print_first, table
 from specopt.kinds.chart import (
@@ -11,6 +10,7 @@ from specopt.kinds.chart import (
     TOOLTIP,
     Chart,
     Picture,
+    Row,
     category,
     gantt,
     layer,
@@ -135,7 +135,7 @@ def _step(problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int) -
     return gantt(title, rows, lane="stage", colour=colour, axis=axis, end=end, labels=labels)
 
 
-def _rows(slots: Sequence[Slot], step: int, began: float = 0.0) -> list[dict[str, Any]]:
+def _rows(slots: Sequence[Slot], step: int, began: float = 0.0) -> list[Row]:
     """Return one row for each bar of a step."""
     return [
         {
@@ -155,7 +155,7 @@ def _rows(slots: Sequence[Slot], step: int, began: float = 0.0) -> list[dict[str
 
 def _drawn(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int
-) -> tuple[str, list[dict[str, Any]], float]:
+) -> tuple[str, list[Row], float]:
     """Return the title of a step, the rows of its bars, and its end time."""
     slots = step_schedule(problem, plan, step)
     end = max(slot.verify[1] for slot in slots)
@@ -173,7 +173,7 @@ def _drawn(
 # ---------------------------------------------------------------------------- text
 
 
-def _bar(rows: Sequence[dict[str, Any]], end: float, columns: int) -> str:
+def _bar(rows: Sequence[Row], end: float, columns: int) -> str:
     """Return a row of character cells that shows the batches of a stage.
 
     Shades alternate between batches. Each batch is labelled with its number if there is room.
@@ -225,7 +225,7 @@ def _round_step(minimum: float) -> float:
 
 def charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[Chart, ...]:
     """Return charts of the pipeline over the decoding steps, and of the batches."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     began, last = 0.0, max(steps_per_batch(problem, plan))
     shown = 0
     for step in range(1, last + 1):
