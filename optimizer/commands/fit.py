@@ -162,7 +162,6 @@ def _check(given: Fit) -> None:
         raise InvalidInput(f"--logits: expected last or all, got {given.logits!r}")
     if given.form == FORM:
         no_effect = {
-            "x_unit": "--x-unit flops",
             "flat": "--flat",
             "picture": "--picture",
             "errors": "--errors relative",
@@ -174,9 +173,14 @@ def _check(given: Fit) -> None:
             "draft_model": "--model",
             "verify_model": "--model",
         }
-        for name, useless in no_effect.items():
-            if getattr(given, name) not in (getattr(Fit, name), "tokens"):  # the unit of --x-unit
-                raise InvalidInput(f"{useless} has no effect with --form {FORM}; omit it")
+        useless = ["--x-unit flops"] if given.x_unit == "flops" else []
+        useless += [
+            option
+            for name, option in no_effect.items()
+            if getattr(given, name) != getattr(Fit, name)
+        ]
+        if useless:
+            raise InvalidInput(f"{useless[0]} has no effect with --form {FORM}; omit it")
     if given.spread is not None and (given.form != FORM or len(_quantiles(given)) != 2):
         raise InvalidInput(
             f"--spread: expected LOW,HIGH with --form {FORM}, got {given.spread!r} with --form"

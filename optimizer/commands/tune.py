@@ -159,7 +159,8 @@ def tune(given: Tune) -> None:
     if front:
         data["front"] = front
     if sweep.unit != "tokens per second":
-        _renamed(data, sweep.unit.replace(" ", "_"))
+        for row in data["predictions"]:
+            row[sweep.unit.replace(" ", "_")] = row.pop("tokens_per_second")
     if given.output is not None:
         write_text(given.output, to_json(data) + "\n")
     if given.as_json:
@@ -269,11 +270,6 @@ def _costs(given: Tune, data: dict[str, Any]) -> list[str]:
         f"an hour costs {given.price:g} with any draft length, so the most tokens per second are"
         " also the most tokens per coin"
     ]
-
-
-def _renamed(data: dict[str, Any], unit: str) -> None:
-    for row in data["predictions"]:
-        row[unit] = row.pop("tokens_per_second")
 
 
 def _drive(given: Tune, command: str, engine: Engine) -> None:
