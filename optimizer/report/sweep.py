@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from specopt.kinds.chart import TOOLTIP, Chart, Row, Spec, category, layer, quantity
@@ -176,7 +177,7 @@ def _measured(tuner: Tuner) -> list[Row]:
     return [{name: row[name] for name in said} for row in rows]
 
 
-def _line(rows: list[Row], **more: Any) -> Spec:
+def _line(rows: Sequence[Row], **more: Any) -> Spec:
     return {"type": "line", **more, "point": len(rows) <= 40, "tooltip": TOOLTIP}
 
 
