@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from specopt.console.terminal import Console, sentence, table, table_of
 from specopt.models.acceptance_lengths import Acceptance
 from specopt.models.position_acceptance import PositionAcceptance
 from specopt.solvers.speculation_table.table import SpeculationTable
-from specopt.solvers.speculation_table.tuning.options import Options
-from specopt.solvers.speculation_table.tuning.tuning import Tuning
+
+if TYPE_CHECKING:  # imported late, because only tuned tables need them
+    from specopt.solvers.speculation_table.tuning.options import Options
+    from specopt.solvers.speculation_table.tuning.tuning import Tuning
 
 SMALL = 0.02
 """Share of the output below which no correction is shown."""
