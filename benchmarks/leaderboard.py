@@ -15,9 +15,8 @@ from pathlib import Path
 
 from specopt.comparison.cell import Record
 from specopt.comparison.store import merged
-from specopt.comparison.summary import family_of
+from specopt.comparison.summary import TEST_SETS, Tables, family_of, markdown, plain, tables_of
 from specopt.comparison.table import Comparison
-from specopt.comparison.tables import TEST_SETS, Tables, markdown, plain, tables_of
 from specopt.report.comparison import origins
 
 

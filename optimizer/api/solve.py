@@ -10,17 +10,18 @@ import math
 import sys
 import time
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from dataclasses import dataclass
 from functools import cache
 from tempfile import NamedTemporaryFile
 from types import MappingProxyType
 from typing import Any
 
-from specopt.api.functions import MethodLike, is_function, method_of_function
 from specopt.api.plugins import METHODS, blamed, plugged, plugged_methods
 from specopt.console.progress import end_progress, print_progress, showing_kernels
 from specopt.kinds import kind_of, kinds
+from specopt.kinds.answers import Solver, plan_of_answer
 from specopt.models.arguments import integer, is_number, number
 from specopt.models.errors import (
     BrokenPlugin,
@@ -45,6 +46,9 @@ from specopt.solvers.kernels.compiling import checked
 from specopt.solvers.method import Method, Outcome
 
 logger = logging.getLogger("specopt")
+
+MethodLike = str | Method | Solver
+"""Types accepted as a method: a name, a method, or a function that maps a problem to a plan."""
 
 LAST_SECONDS = 10.0
 """Time allowed for validation and judging beyond the time limit, in seconds.
@@ -250,6 +254,38 @@ def method_named(kind: str, name: str) -> type[Method] | None:
     """
     own = next((m for m in kind_of(kind).methods if m.name == name), None)
     return own or plugged(METHODS, f"{kind}.{name}")
+
+
+def is_function(method: object) -> bool:
+    """Return whether a method argument is a plain function, not a name, a method or a class."""
+    return callable(method) and not isinstance(method, (str, Method, type))
+
+
+@cache
+def method_of_function(function: Callable[[Any], Any], problem: type[Problem]) -> Method:
+    """Wrap a function as a method. Results of such a method have no bound."""
+
+    @dataclass(frozen=True)
+    class Function(Method):
+        name = getattr(function, "__name__", type(function).__name__)
+        solves = problem
+        source = f"{function.__module__}.{name}"
+        guarantee = "none"
+        complexity = "that of the function"
+        may_fail = True
+        called = staticmethod(function)
+
+        def run(self, problem: Any, budget: Budget) -> Outcome:
+            """Call the function once."""
+            plan = plan_of_answer(self.called(problem), problem)
+            if plan is not None:
+                problem.expect_plan(plan)
+                if violations := problem.violations(plan):
+                    raise InvalidInput(f"{self.name}: the plan violates: {violations[0]}")
+            return Outcome(plan=plan)
+
+    Function.__module__ = function.__module__  # results look up their sources in this module
+    return Function()
 
 
 def choose(

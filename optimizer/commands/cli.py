@@ -17,7 +17,15 @@ from typing import Annotated, Any
 import typer
 
 from specopt.commands import export, generate, library
-from specopt.commands.shared import BAD_INPUT, FOUND, INTERNAL, INTERRUPTED, UNREAD, UNWRITTEN
+from specopt.commands.shared import (
+    BAD_INPUT,
+    FOUND,
+    INTERNAL,
+    INTERRUPTED,
+    UNREAD,
+    UNWRITTEN,
+    declared,
+)
 from specopt.console.interrupts import interruptible, leave
 from specopt.console.progress import end_progress, showing_kernels
 from specopt.console.stdout import answering, take_stdout
@@ -215,4 +223,4 @@ for group in GROUPS:
 for part in (app, *GROUPS):
     for entry in part.registered_commands:
         assert entry.callback is not None
-        entry.callback = answering()(entry.callback)
+        entry.callback = answering()(declared(entry.callback))

@@ -5,25 +5,26 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from specopt.commands.options import argument, filled, flag, from_fields, option
 from specopt.commands.shared import (
     FOUND,
     INTERRUPTED,
     NOT_FOUND,
     AsJson,
+    argument,
     console,
+    filled,
+    flag,
     hand_over,
+    option,
     print_json,
 )
-from specopt.comparison.again import judged_again
 from specopt.comparison.compare import CompareProgress
 from specopt.comparison.compare import compare as run_comparison
-from specopt.comparison.instances import instances_of
-from specopt.comparison.methods import methods_of
+from specopt.comparison.instances import instances_of, methods_of
 from specopt.comparison.profiles import profile_figure
-from specopt.comparison.store import Store, merged, opened
+from specopt.comparison.store import Store, judged_again, merged, opened
+from specopt.comparison.summary import markdown, pairs_of_methods, tables_of
 from specopt.comparison.table import Comparison, newest
-from specopt.comparison.tables import markdown, pairs_of_methods, tables_of
 from specopt.console.progress import end_progress, print_step
 from specopt.console.streams import say
 from specopt.models.errors import InvalidInput, MissingDependency
@@ -77,7 +78,6 @@ class Compare:
     as_json: AsJson = False
 
 
-@from_fields
 def compare(given: Compare) -> int:
     """Run methods on instances and summarise the results.
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 import dataclasses
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 from specopt.api.generate import generate
 from specopt.api.solve import methods, solve
-from specopt.commands.shared import Seconds, check_picture, console, count, exit_code, option_info
+from specopt.commands.shared import Seconds, check_picture, console, exit_code, option
 from specopt.console.streams import write_error
 from specopt.models.errors import MissingDependency
 from specopt.models.files import unwritten
@@ -29,10 +29,8 @@ GANTT_WIDTH = 96
 
 
 def demo(
-    picture: Annotated[Path, option_info(None, "File for the picture.")] = Path(
-        "build/pipeline.png"
-    ),
-    tasks: Annotated[int, option_info("K", "Number of tasks.", parser=count)] = 100,
+    picture: Path = option(None, "File for the picture.", default=Path("build/pipeline.png")),
+    tasks: int = option("K", "Number of tasks.", default=100),
     time_limit: Seconds = 60.0,
 ) -> int:
     """Solve the setting of paper 1 with every method."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 from specopt.commands.shared import (
     FOUND,
@@ -11,11 +10,10 @@ from specopt.commands.shared import (
     AsJson,
     File,
     Seed,
-    argument_info,
+    argument,
     console,
-    count,
     interval,
-    option_info,
+    option,
     print_json,
     read_problem,
     read_result,
@@ -25,18 +23,10 @@ from specopt.models.errors import InvalidInput, SpecoptError
 
 def evaluate(
     file: File,
-    result: Annotated[Path, argument_info("RESULT", "Result file (JSON).")],
-    acceptance: Annotated[
-        str | None,
-        option_info("LOW:HIGH", "Interval of acceptance rates."),
-    ] = None,
-    output_scale: Annotated[
-        str | None, option_info("LOW:HIGH", "Interval of factors of output lengths.")
-    ] = None,
-    samples: Annotated[
-        int,
-        option_info("N", "Number of cases drawn from the intervals.", parser=count),
-    ] = 200,
+    result: Path = argument("RESULT", "Result file (JSON)."),
+    acceptance: str | None = option("LOW:HIGH", "Interval of acceptance rates."),
+    output_scale: str | None = option("LOW:HIGH", "Interval of factors of output lengths."),
+    samples: int = option("N", "Number of cases drawn from the intervals.", default=200),
     seed: Seed = 0,
     as_json: AsJson = False,
 ) -> int:

@@ -14,27 +14,32 @@ from typer.core import TyperGroup
 
 from specopt.api.arguments import pairs_of
 from specopt.api.formulation import write_formulation
-from specopt.commands.options import filled, flag, from_fields, option, required
 from specopt.commands.shared import (
     AsJson,
     EngineVersion,
     File,
     Output,
-    argument_info,
+    argument,
     check_target,
     console,
+    filled,
+    flag,
     hand_over,
+    option,
     option_info,
     read_decoder,
     read_problem,
     read_result,
+    required,
     say_written,
 )
 from specopt.console.streams import say
+from specopt.kinds import kind_of
 from specopt.models.acceptance_lengths import Acceptance
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import dump
-from specopt.models.files import read_json, to_json, write_text
+from specopt.models.files import csv_text, read_json, to_json, write_text
+from specopt.models.problem import Plan
 from specopt.models.result import Result
 
 if TYPE_CHECKING:
@@ -125,7 +130,6 @@ class Table:
     output: Output = None
 
 
-@from_fields
 def table(given: Table) -> None:
     """Compute the draft length with the highest goodput for each batch size.
 
@@ -244,41 +248,29 @@ def _with_models(data: object, path: Path, configs: Mapping[str, Path | None]) -
     return models
 
 
-PlanFile = Annotated[Path, argument_info("RESULT", "Result file (JSON).")]
-
-
 @export.command()
-def csv(result: PlanFile, output: Output = None) -> None:
+def csv(result: Path = argument("RESULT", "Result file (JSON)."), output: Output = None) -> None:
     """Write the plan of a result as CSV.
 
     The file has one row per task, request, client, chunk or state.
     """
-    from specopt.views.plan_table import to_csv
-
-    _export(result, output, to_csv)
+    _export(result, output, _csv)
 
 
 @export.command()
-def yaml(result: PlanFile, output: Output = None) -> None:
+def yaml(result: Path = argument("RESULT", "Result file (JSON)."), output: Output = None) -> None:
     """Write the plan of a result as YAML."""
-    from specopt.views.plan_table import to_yaml
-
-    _export(result, output, to_yaml)
+    _export(result, output, _yaml)
 
 
 @export.command()
 def formulation(
     file: File,
-    form: Annotated[str, option_info("lp|mps", "Format of the file.", "--as")],
-    output: Annotated[
-        Path, option_info(None, "Write to this file, all or nothing.", "-o", "--output")
-    ],
-    option: Annotated[
-        list[str] | None,
-        option_info(
-            "NAME=VALUE", "Option of the formulation; serving-latency: length=L, mechanism=NAME."
-        ),
-    ] = None,
+    form: str = required("lp|mps", "Format of the file.", "--as"),
+    output: Path = required(None, "Write to this file, all or nothing.", "-o", "--output"),
+    option: list[str] | None = option(
+        "NAME=VALUE", "Option of the formulation; serving-latency: length=L, mechanism=NAME."
+    ),
 ) -> None:
     """Write a problem as a linear program; `specopt export FILE --as lp` does the same.
 
@@ -295,11 +287,32 @@ def formulation(
     say_written(output)
 
 
-def _export(path: Path, output: Path | None, write: Callable[[Result], str]) -> None:
+def _export(path: Path, output: Path | None, write: Callable[[Result, Plan], str]) -> None:
     check_target(output, path)
     found = read_result(path)
     try:
-        text = write(found)
+        if found.plan is None:
+            raise InvalidInput(f"plan: the result has no plan (it is {found.status})")
+        text = write(found, found.plan)
     except InvalidInput as error:
         raise InvalidInput(f"{path}: {error}") from None
     hand_over(text, output)
+
+
+def _csv(result: Result, plan: Plan) -> str:
+    """Return the plan of a result as CSV with a header."""
+    rows = list(kind_of(result.kind).rows(plan))
+    return csv_text([list(rows[0]) if rows else ["empty"], *(row.values() for row in rows)])
+
+
+def _yaml(result: Result, plan: Plan) -> str:
+    """Return the plan of a result as YAML, with method, objective and bound."""
+    import yaml
+
+    head = {
+        name: value
+        for name, value in result.to_dict().items()
+        if name in ("kind", "problem_sha256", "method", "status", "objective", "bound", "gap")
+    }
+    data = {**head, "plan": plan.to_dict()}
+    return str(yaml.safe_dump(data, sort_keys=False, default_flow_style=None, width=100))

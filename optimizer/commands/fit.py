@@ -7,17 +7,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from specopt.commands.options import argument, filled, flag, from_fields, option, required
 from specopt.commands.shared import (
     AsJson,
     Output,
     Seed,
+    argument,
     check_picture,
     check_target,
     console,
+    filled,
+    flag,
     hand_over,
+    option,
     option_info,
     read_decoder,
+    required,
     say_written,
 )
 from specopt.instances.runtimes.forms import FORMS
@@ -86,7 +90,6 @@ class Fit:
     output: Output = None
 
 
-@from_fields
 def fit(given: Fit) -> None:
     """Fit a runtime model to a table of measured passes."""
     from specopt.api.arguments import pairs_of
@@ -159,19 +162,25 @@ def _check(given: Fit) -> None:
         raise InvalidInput(f"--logits: expected last or all, got {given.logits!r}")
     if given.form == FORM:
         no_effect = {
-            "--x-unit flops": given.x_unit == "flops",
-            "--flat": given.flat,
-            "--picture": given.picture is not None,
-            "--errors relative": given.errors != Fit.errors,
-            "--logits all": given.logits == "all",
-            "--level": given.level != Fit.level,
-            "--folds": given.folds != Fit.folds,
-            "--seed": given.seed != Fit.seed,
-            "--model": any((given.model, given.draft_model, given.verify_model)),
+            "flat": "--flat",
+            "picture": "--picture",
+            "errors": "--errors relative",
+            "logits": "--logits all",
+            "level": "--level",
+            "folds": "--folds",
+            "seed": "--seed",
+            "model": "--model",
+            "draft_model": "--model",
+            "verify_model": "--model",
         }
-        for useless, is_given in no_effect.items():
-            if is_given:
-                raise InvalidInput(f"{useless} has no effect with --form {FORM}; omit it")
+        useless = ["--x-unit flops"] if given.x_unit == "flops" else []
+        useless += [
+            option
+            for name, option in no_effect.items()
+            if getattr(given, name) != getattr(Fit, name)
+        ]
+        if useless:
+            raise InvalidInput(f"{useless[0]} has no effect with --form {FORM}; omit it")
     if given.spread is not None and (given.form != FORM or len(_quantiles(given)) != 2):
         raise InvalidInput(
             f"--spread: expected LOW,HIGH with --form {FORM}, got {given.spread!r} with --form"

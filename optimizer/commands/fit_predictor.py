@@ -6,14 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from specopt.commands.options import argument, filled, from_fields, option, required
 from specopt.commands.shared import (
     AsJson,
     Output,
     Seed,
+    argument,
     check_target,
     console,
+    filled,
+    option,
     print_json,
+    required,
     say_written,
     write,
 )
@@ -45,7 +48,6 @@ class FitPredictor:
     output: Output = None
 
 
-@from_fields
 def fit_predictor(given: FitPredictor) -> None:
     """Fit a rejection predictor to logged drafts, and find out when to stop drafting.
 
@@ -105,7 +107,7 @@ def fit_predictor(given: FitPredictor) -> None:
     if given.as_json:
         print_json(found)
     else:
-        from specopt.views.fitted_predictor import print_fitted
+        from specopt.views.fit import print_fitted
 
         print_fitted(found, console())
     write(fitted.problem, given.output)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
 
 from specopt.commands.shared import (
     FOUND,
@@ -19,20 +18,19 @@ from specopt.commands.shared import (
     Seed,
     check_target,
     console,
-    option_info,
     print_json,
     read_problem,
+    required,
 )
 from specopt.models.files import write_text
 
 
 def front(
     file: File,
-    field: Annotated[
-        str,
-        option_info(None, "Field to vary; dots lead into nested fields and all parts of a list."),
-    ],
-    values: Annotated[str, option_info("V,V,...", "Values of the field, in this order.")],
+    field: str = required(
+        None, "Field to vary; dots lead into nested fields and all parts of a list."
+    ),
+    values: str = required("V,V,...", "Values of the field, in this order."),
     method: Method = None,
     option: MethodOptions = None,
     time_limit: Seconds = None,
@@ -66,7 +64,7 @@ def front(
     if as_json:
         print_json(found.to_dict())
     else:
-        from specopt.views.front import print_front
+        from specopt.views.what_if import print_front
 
         print_front(found, console())
     if found.interrupted:

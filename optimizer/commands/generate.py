@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
 from typer.core import TyperCommand
 
@@ -12,7 +12,7 @@ from specopt.commands.shared import (
     Replacements,
     RuntimesFile,
     Seed,
-    argument_info,
+    argument,
     check_target,
     hand_over,
     measured,
@@ -31,7 +31,7 @@ class WithFamilies(TyperCommand):
 
 
 def generate(
-    family: Annotated[str, argument_info("KIND/FAMILY", "A named family of problems.")],
+    family: str = argument("KIND/FAMILY", "A named family of problems."),
     param: Parameters = None,
     runtimes: RuntimesFile = None,
     set_: Replacements = None,

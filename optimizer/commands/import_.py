@@ -6,16 +6,18 @@ import math
 from dataclasses import dataclass
 from pathlib import Path
 
-from specopt.commands.options import argument, from_fields, option, required
 from specopt.commands.shared import (
     Output,
     Parameters,
     Replacements,
     RuntimesFile,
     Seed,
+    argument,
     check_target,
     hand_over,
     measured,
+    option,
+    required,
 )
 from specopt.console.streams import say
 from specopt.instances.traces import Trace, read_trace
@@ -51,7 +53,6 @@ class Import:
     output: Output = None
 
 
-@from_fields
 def import_(given: Import) -> None:
     """Make a problem from rows of a trace."""
     from specopt.api.arguments import pairs_of, parameters_of, with_fields

@@ -11,7 +11,7 @@ from specopt.api.library import line_of, load_saved, saved, saved_instance, subm
 from specopt.commands.shared import (
     AsJson,
     Output,
-    argument_info,
+    argument,
     check_target,
     hand_over,
     print_json,
@@ -27,14 +27,14 @@ library = typer.Typer(
     add_completion=False,
 )
 
-Name = Annotated[str, argument_info("NAME", "Name of an instance, KIND/FAMILY/LABEL.")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of an instance, KIND/FAMILY/LABEL.")
+]
 
 
 @library.command("list")
 def list_(
-    kind: Annotated[
-        str | None, argument_info("[KIND]", "A kind of problem; default: all kinds.")
-    ] = None,
+    kind: str | None = argument("[KIND]", "A kind of problem; default: all kinds.", None),
     as_json: AsJson = False,
 ) -> None:
     """List the instances with their best known results."""
@@ -72,10 +72,7 @@ def export_(name: Name, output: Output = None) -> None:
 @library.command()
 def submit(
     name: Name,
-    result: Annotated[
-        Path,
-        argument_info("RESULT", "A result file with a plan, and optionally a bound."),
-    ],
+    result: Path = argument("RESULT", "A result file with a plan, and optionally a bound."),
     output: Output = None,
 ) -> None:
     """Compare a result with the best known result of an instance.

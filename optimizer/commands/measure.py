@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from specopt.commands.options import argument, filled, from_fields, option, required
-from specopt.commands.shared import FOUND, INTERRUPTED, Seed, check_target
+from specopt.commands.shared import (
+    FOUND,
+    INTERRUPTED,
+    Seed,
+    argument,
+    check_target,
+    filled,
+    option,
+    required,
+)
 from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
 
@@ -37,7 +45,6 @@ class Measure:
     seed: Seed = 0
 
 
-@from_fields
 def measure(given: Measure) -> int:
     """Time forward passes of decoders with random weights.
 

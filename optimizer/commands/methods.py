@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from specopt.commands.shared import AsJson, argument_info, console, print_json, read_problem
+from specopt.commands.shared import AsJson, argument, console, print_json, read_problem
 
 
 def methods(
-    kind: Annotated[
-        str | None,
-        argument_info("[KIND|FILE]", "Only methods for this kind, or for the problem in a file."),
-    ] = None,
+    kind: str | None = argument(
+        "[KIND|FILE]", "Only methods for this kind, or for the problem in a file.", None
+    ),
     as_json: AsJson = False,
 ) -> None:
     """List the methods with their conditions, guarantees and complexity."""

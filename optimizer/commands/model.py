@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
-from specopt.commands.shared import AsJson, argument_info, console, option_info, print_json
+from specopt.commands.shared import AsJson, argument, console, option, print_json
 
 
 def model(
-    config: Annotated[Path, argument_info("CONFIG", "A Hugging Face config.json, or its folder.")],
-    dtype: Annotated[
-        str | None,
-        option_info("D", "Count bytes at this data type, such as float32; default: 2 bytes."),
-    ] = None,
+    config: Path = argument("CONFIG", "A Hugging Face config.json, or its folder."),
+    dtype: str | None = option(
+        "D", "Count bytes at this data type, such as float32; default: 2 bytes."
+    ),
     as_json: AsJson = False,
 ) -> None:
     """Show the costs of a model, counted exactly and by the formulas of the papers.

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from specopt.commands.export import show_speculation_table
-from specopt.commands.options import from_fields, option, required
 from specopt.commands.shared import (
     FOUND,
     AsJson,
@@ -25,8 +24,10 @@ from specopt.commands.shared import (
     check_target,
     console,
     exit_code,
+    option,
     print_json,
     problem_file,
+    required,
     say_written,
     write,
 )
@@ -118,7 +119,6 @@ class Plan:
     output: Output = None
 
 
-@from_fields
 def plan(given: Plan) -> int:
     """Make a judged plan from models, runtimes and a link, and list its assumptions.
 

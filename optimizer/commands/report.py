@@ -3,35 +3,26 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
 
 from specopt.commands.shared import (
-    argument_info,
+    argument,
     check_target,
-    option_info,
+    option,
     read_problem,
+    required,
     say_written,
 )
 from specopt.console.streams import say
 
 
 def report(
-    sources: Annotated[
-        list[str],
-        argument_info(
-            "SOURCE...", "Result files, folders of compare, or measured sweeps, as for tune."
-        ),
-    ],
-    output: Annotated[
-        Path,
-        option_info("PAGE", "Write the page to this file (HTML).", "-o", "--output"),
-    ],
-    problem: Annotated[
-        list[Path] | None,
-        option_info(
-            "FILE", "Problem of a result, instead of the file that solve noted in the result."
-        ),
-    ] = None,
+    sources: list[str] = argument(
+        "SOURCE...", "Result files, folders of compare, or measured sweeps, as for tune."
+    ),
+    output: Path = required("PAGE", "Write the page to this file (HTML).", "-o", "--output"),
+    problem: list[Path] | None = option(
+        "FILE", "Problem of a result, instead of the file that solve noted in the result."
+    ),
 ) -> None:
     """Write a self-contained HTML page with charts, tables and certificates.
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from specopt.commands.shared import Output, argument_info, check_target, hand_over, option_info
+from specopt.commands.shared import Output, argument, check_target, hand_over, option
 from specopt.models.errors import InvalidInput
 
 
 def schema(
-    kind: Annotated[str, argument_info("KIND", "A kind of problem.")],
-    format_: Annotated[
-        str,
-        option_info("json|table", "JSON Schema, or a table of the fields.", "--format"),
-    ] = "json",
+    kind: str = argument("KIND", "A kind of problem."),
+    format_: str = option(
+        "json|table", "JSON Schema, or a table of the fields.", "--format", default="json"
+    ),
     output: Output = None,
 ) -> None:
     """Print the JSON Schema of a kind of problem, or a table of its fields.

@@ -1,12 +1,16 @@
-"""Exit codes, options, and file reading and writing shared by the commands."""
+"""Declaration of options, exit codes, and file reading and writing shared by the commands."""
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import sys
+from collections.abc import Callable
+from dataclasses import MISSING, Field, field, fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_type_hints
 
 import typer
 
@@ -33,6 +37,8 @@ from specopt.models.result import Result
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+T = TypeVar("T")
 
 FOUND, NOT_FOUND, BAD_INPUT, INTERNAL, UNWRITTEN = 0, 1, 2, 70, 74
 UNREAD = 141
@@ -79,12 +85,82 @@ def option_info(metavar: str | None, text: str, *names: str, **more: Any) -> Any
     return typer.Option(*names, metavar=metavar, help=text, **more)
 
 
-def argument_info(metavar: str, text: str) -> Any:
-    """Return the typer metadata of a positional argument."""
-    return typer.Argument(metavar=metavar, help=text)
+def option(metavar: str | None, text: str, *names: str, default: Any = None, **more: Any) -> Any:
+    """Declare that a parameter or a dataclass field is an option."""
+    return field(default=default, metadata={"info": option_info(metavar, text, *names, **more)})
 
 
-File = Annotated[Path, argument_info("FILE", "A problem file (JSON).")]
+def required(metavar: str | None, text: str, *names: str) -> Any:
+    """Declare an option without a default."""
+    return option(metavar, text, *names, default=MISSING)
+
+
+def flag(text: str) -> Any:
+    """Declare a flag: an option without a value."""
+    return option(None, text, default=False)
+
+
+def argument(metavar: str, text: str, default: Any = MISSING) -> Any:
+    """Declare a positional argument."""
+    return field(default=default, metadata={"info": typer.Argument(metavar=metavar, help=text)})
+
+
+def declared(command: Callable[..., T]) -> Callable[..., T]:
+    """Convert a function whose parameters, or the fields of its dataclass, are declared as above
+    to a function with a signature that typer understands.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    given = {name: one.default for name, one in inspect.signature(command).parameters.items()}
+    holder = next((hints[name] for name in given if is_dataclass(hints[name])), None)
+    if holder is not None:
+        hints = get_type_hints(holder, include_extras=True)
+        given = {one.name: one for one in fields(holder)}
+    parameters = []
+    for name, default in given.items():
+        hint = hints[name]
+        if isinstance(default, Field):
+            if info := default.metadata.get("info"):
+                info.parser = None if getattr(info, "min", None) is not None else _parser(hint)
+                if hint is bool and info.default is ...:  # otherwise, typer adds a negative option
+                    info.default = f"--{name.replace('_', '-')}"
+                hint = Annotated[hint, info]
+            default = inspect.Parameter.empty if default.default is MISSING else default.default
+        parameters.append(
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=hint
+            )
+        )
+
+    @wraps(command)
+    def called(**values: Any) -> T:
+        return command(**values) if holder is None else command(holder(**values))
+
+    called.__annotations__ = {one.name: one.annotation for one in parameters}
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return called
+
+
+def _parser(hint: Any) -> Callable[[str], Any] | None:
+    """Return the function that parses numbers of a type, or None if the type is not numeric."""
+    found = (
+        _PARSERS.get(part) if not get_args(part) else _parser(part)
+        for part in get_args(hint) or (hint,)
+    )
+    return next(filter(None, found), None)
+
+
+_PARSERS = {int: count, float: number}
+
+
+def filled(call: Callable[..., T], options: Any, **others: Any) -> T:
+    """Call a function or class with those options that match its parameters, and with `others`."""
+    shared = {one.name for one in fields(options)} & set(
+        inspect.signature(call).parameters
+    ) - others.keys()
+    return call(**{name: getattr(options, name) for name in shared}, **others)
+
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="A problem file (JSON).")]
 AsJson = Annotated[bool, option_info(None, "Print JSON on stdout.", "--json")]
 
 

@@ -7,12 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from specopt.commands.options import argument, flag, from_fields, option
 from specopt.commands.shared import (
     AsJson,
     Seed,
+    argument,
     console,
+    flag,
     hand_over,
+    option,
     print_json,
     read_problem,
     read_result,
@@ -66,7 +68,6 @@ class Simulate:
     as_json: AsJson = False
 
 
-@from_fields
 def simulate(given: Simulate) -> None:
     """Simulate a plan with random acceptances, or a policy on a workload.
 
@@ -76,7 +77,7 @@ def simulate(given: Simulate) -> None:
     report the performance of a policy on the tasks of a problem.
     """
     from specopt import simulate as play
-    from specopt.api.simulate import simulator_of
+    from specopt.api.simulate import compare_policies, simulator_of
     from specopt.models.files import load
     from specopt.models.judge import verify
     from specopt.models.result import Result
@@ -116,8 +117,6 @@ def simulate(given: Simulate) -> None:
         options |= more
     several = played.split(",") if isinstance(played, str) else []
     if len(several) > 1:
-        from specopt.api.policies import compare_policies
-
         compared = compare_policies(
             several, {workload or given.source: world}, seed=given.seed, **options
         )

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
 
 from specopt.commands.shared import (
     BAD_INPUT,
@@ -19,12 +18,11 @@ from specopt.commands.shared import (
     Output,
     Seconds,
     Seed,
-    argument_info,
+    argument,
     check_target,
     console,
     exit_code,
-    number,
-    option_info,
+    option,
     print_json,
     problem_file,
     read_problem,
@@ -38,18 +36,17 @@ from specopt.models.files import unwritten
 
 
 def solve(
-    files: Annotated[list[Path], argument_info("FILE...", "Problem files (JSON); -: stdin.")],
+    files: list[Path] = argument("FILE...", "Problem files (JSON); -: stdin."),
     method: Method = None,
     option: MethodOptions = None,
     time_limit: Seconds = None,
     gap: Gap = 0.0,
     seed: Seed = 0,
-    workers: Annotated[int, option_info("N", "Number of cores for an exact search.", min=1)] = 1,
-    memory_limit: Annotated[
-        float,
-        option_info("GB", "Maximum memory of the method, in 10^9 bytes.", parser=number),
-    ] = 2.147483648,
-    warm_start: Annotated[Path | None, option_info("RESULT", "Start from this result.")] = None,
+    workers: int = option("N", "Number of cores for an exact search.", default=1, min=1),
+    memory_limit: float = option(
+        "GB", "Maximum memory of the method, in 10^9 bytes.", default=2.147483648
+    ),
+    warm_start: Path | None = option("RESULT", "Start from this result."),
     as_json: AsJson = False,
     output: Output = None,
 ) -> int:
@@ -58,22 +55,44 @@ def solve(
     With several files, the output is a folder that contains one result per file, with the same file
     name. The time limit applies to each file. The exit code is the largest exit code of all files.
     """
+    from specopt.api.arguments import method_of
+    from specopt.api.scan import solve_with_choices
+
     if not memory_limit > 0.0:
         raise InvalidInput(f"--memory-limit: expected gigabytes > 0, got {memory_limit:g}")
-    limits: dict[str, Any] = {
-        "time_limit": time_limit,
-        "gap": gap,
-        "seed": seed,
-        "workers": workers,
-        "memory_limit": memory_limit * 1e9,
-        "warm_start": warm_start and read_result(warm_start),
-    }
+    memory, start = memory_limit * 1e9, warm_start and read_result(warm_start)
+
+    def solve_one(file: Path, output: Path | None) -> int:
+        check_target(output, file)
+        problem = read_problem(file)
+        result = solve_with_choices(
+            problem,
+            method_of(problem, method, option or (), memory),
+            time_limit=time_limit,
+            gap=gap,
+            seed=seed,
+            workers=workers,
+            memory_limit=memory,
+            warm_start=start,
+            verbose=True,
+        )
+        result = replace(result, problem_file=problem_file(file, output))
+        write(result, output)
+        if as_json:
+            print_json(result.to_dict())
+        else:
+            from specopt.views.result import print_result
+
+            print_result(problem, result, console())
+            say_written(output)
+        return exit_code(result)
+
     if len(files) == 1 and not (output is not None and output.is_dir()):
-        return _solve_one(files[0], method, option, limits, as_json, output)
+        return solve_one(files[0], output)
     worst = FOUND
     for file, target in zip(files, _targets(files, output), strict=True):
         try:
-            code = _solve_one(file, method, option, limits, as_json, target)
+            code = solve_one(file, target)
         except SpecoptError as error:
             complain(f"specopt: {error}")
             code = INTERNAL if isinstance(error, InternalError) else BAD_INPUT
@@ -96,30 +115,3 @@ def _targets(files: Sequence[Path], folder: Path | None) -> list[Path | None]:
     except OSError as error:
         raise unwritten(folder, error) from None
     return list(targets)
-
-
-def _solve_one(
-    file: Path,
-    method: str | None,
-    option: Sequence[str] | None,
-    limits: Mapping[str, Any],
-    as_json: bool,
-    output: Path | None,
-) -> int:
-    from specopt.api.arguments import method_of
-    from specopt.api.unasked import solve_with_choices
-
-    check_target(output, file)
-    problem = read_problem(file)
-    chosen = method_of(problem, method, option or (), limits["memory_limit"])
-    result = solve_with_choices(problem, chosen, verbose=True, **limits)
-    result = replace(result, problem_file=problem_file(file, output))
-    write(result, output)
-    if as_json:
-        print_json(result.to_dict())
-    else:
-        from specopt.views.result import print_result
-
-        print_result(problem, result, console())
-        say_written(output)
-    return exit_code(result)

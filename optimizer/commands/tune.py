@@ -10,14 +10,17 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from specopt.commands.options import argument, filled, flag, from_fields, option
 from specopt.commands.shared import (
     AsJson,
     EngineVersion,
     Output,
+    argument,
     check_target,
     console,
+    filled,
+    flag,
     hand_over,
+    option,
     say_written,
 )
 from specopt.console.streams import say
@@ -108,7 +111,6 @@ class Tune:
     output: Output = None
 
 
-@from_fields
 def tune(given: Tune) -> None:
     """Choose draft lengths per batch size from measured throughput.
 
@@ -137,8 +139,12 @@ def tune(given: Tune) -> None:
     goal = _goal(given, sweep, engine)
     if given.ask:
         first = _first_points(given, sweep, goal)
+        if first and given.as_json:
+            hand_over(to_json({"ask": first}))
+            return
         if first:
-            _print_first(first, given.as_json)
+            hand_over("Measure first, to have something to compare:")
+            _print_points(first)
             return
     options = Options.of(sweep, goal, given.regret, given.confidence, asking=given.ask)
     asked = options.ask(given.budget) if given.ask and given.budget else []
@@ -153,13 +159,14 @@ def tune(given: Tune) -> None:
     if front:
         data["front"] = front
     if sweep.unit != "tokens per second":
-        _renamed(data, sweep.unit.replace(" ", "_"))
+        for row in data["predictions"]:
+            row[sweep.unit.replace(" ", "_")] = row.pop("tokens_per_second")
     if given.output is not None:
         write_text(given.output, to_json(data) + "\n")
     if given.as_json:
         hand_over(to_json(data))
         return
-    from specopt.views.tuning import print_tuning
+    from specopt.views.speculation_table import print_tuning
 
     print_tuning(options, data, sweep.unit, console())
     if given.ask:
@@ -195,15 +202,6 @@ def _first_points(given: Tune, sweep: Sweep, goal: Goal) -> list[dict[str, Any]]
             if own | _point(point) not in found:
                 found.append(own | _point(point))
     return found[: max(1, given.budget)]
-
-
-def _print_first(points: list[dict[str, Any]], as_json: bool) -> None:
-
-    if as_json:
-        hand_over(to_json({"ask": points}))
-        return
-    hand_over("Measure first, to have something to compare:")
-    _print_points(points)
 
 
 def _goal(given: Tune, sweep: Sweep, engine: Engine) -> Goal:
@@ -272,11 +270,6 @@ def _costs(given: Tune, data: dict[str, Any]) -> list[str]:
         f"an hour costs {given.price:g} with any draft length, so the most tokens per second are"
         " also the most tokens per coin"
     ]
-
-
-def _renamed(data: dict[str, Any], unit: str) -> None:
-    for row in data["predictions"]:
-        row[unit] = row.pop("tokens_per_second")
 
 
 def _drive(given: Tune, command: str, engine: Engine) -> None:

@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from specopt.commands.measure import numbers_of
-from specopt.commands.options import argument, filled, from_fields, option
 from specopt.commands.shared import (
     FOUND,
     INTERRUPTED,
     AsJson,
     Output,
+    argument,
     check_target,
     console,
+    filled,
+    option,
     print_json,
 )
 from specopt.console.streams import say
@@ -105,7 +107,6 @@ class Validate:
     output: Output = None
 
 
-@from_fields
 def validate(given: Validate) -> int:
     """Compare a prediction with your own server, and correct the underlying data.
 
@@ -149,7 +150,7 @@ def validate(given: Validate) -> int:
     if given.as_json:
         print_json(data)
     else:
-        from specopt.views.validation import print_validation
+        from specopt.views.speculation_table import print_validation
 
         print_validation(data, console())
     rates = data["acceptance"] and json_text(data["acceptance"])

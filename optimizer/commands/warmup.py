@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from specopt.commands.shared import argument_info
+from specopt.commands.shared import argument
 from specopt.console.streams import say
 from specopt.models.errors import InvalidInput
 
 
 def warmup(
-    kind: Annotated[
-        list[str] | None,
-        argument_info("[KIND...]", "Kinds of problems; default: all of them."),
-    ] = None,
+    kind: list[str] | None = argument(
+        "[KIND...]", "Kinds of problems; default: all of them.", None
+    ),
 ) -> None:
     """Compile the kernels of all methods in advance, in one process per processor."""
     import os

@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future, wait
 from dataclasses import dataclass, replace
+from functools import cache
 
-from specopt.api.functions import MethodLike, is_function, method_of_function
-from specopt.api.solve import check_callback, choose
+from specopt.api.solve import MethodLike, check_callback, choose, is_function, method_of_function
 from specopt.api.solve import methods as methods_for
 from specopt.comparison.cell import FAILED, Cell, Record
-from specopt.comparison.methods import named
+from specopt.comparison.instances import named
 from specopt.comparison.processes import GRACE_SECONDS, Submit, submitting
 from specopt.comparison.sources import sources_of
 from specopt.comparison.store import Store
@@ -237,13 +237,11 @@ def cells_of(
         methods = sequence("methods", methods)
         _check_methods(methods, by_name.values())
     cells: dict[str, Cell] = {}
-    sources: dict[type[Method], dict[str, str]] = {}
+    sources = cache(sources_of)
     for name, problem in by_name.items():
         for method in _methods(methods, problem):
-            source = sources.get(type(method)) or sources_of(type(method))
-            sources[type(method)] = source
             for seed in seeds:
-                cell = Cell.of(name, problem, method, time_limit, gap, seed, source)
+                cell = Cell.of(name, problem, method, time_limit, gap, seed, sources(type(method)))
                 cells.setdefault(cell.key, cell)
     if not cells:
         raise InvalidInput("methods: none of them can solve any of the problems")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console
 from rich.text import Text
 
-from specopt.comparison.summary import SHIFT_SECONDS, who_wins
+from specopt.comparison.summary import SHIFT_SECONDS, TEST_SETS, shown, tables_of, who_wins
 from specopt.comparison.table import Comparison
-from specopt.comparison.tables import TEST_SETS, shown, tables_of
-from specopt.console.terminal import sentence, table_of
+from specopt.console.terminal import Console, sentence, table_of
 
 MAX_FAILURES = 10
 """Maximum number of failures to list, and of instances that no method solved."""

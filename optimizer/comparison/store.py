@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import os
 import platform
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -25,11 +27,13 @@ import msgspec
 
 from specopt.api.library import load_saved, saved, saved_instance
 from specopt.comparison.cell import Record
-from specopt.comparison.table import Comparison, newest
+from specopt.comparison.table import Comparison, newest, without_refuted
+from specopt.kinds import kind_of
 from specopt.models.errors import InvalidInput
 from specopt.models.fields import printable
 from specopt.models.files import load, to_json, unwritten, write_text
-from specopt.models.problem import Problem
+from specopt.models.judge import verify
+from specopt.models.problem import TOLERANCE, Problem
 from specopt.models.reading import StrPath, read_bytes
 
 logger = logging.getLogger("specopt")
@@ -223,3 +227,38 @@ def opened(folder: StrPath) -> Store:
 @cache
 def _library() -> dict[str, str]:
     return {saved_instance(name).problem_sha256: name for name in saved()}
+
+
+def judged_again(store: Store) -> list[tuple[Record, list[str]]]:
+    """Judge every plan in a folder using only the data of its problem, and compare with the record.
+
+    Each record is returned with one sentence for each number that differs. Records without a plan
+    are not judged.
+    """
+    return [(record, _differences(record, store)) for record in store.records().values()]
+
+
+def _differences(record: Record, store: Store) -> list[str]:
+    if record.plan is None:
+        return []
+    try:
+        problem = store.problem(record)
+        report = verify(problem, kind_of(record.kind).plan.from_dict(record.plan))
+    except InvalidInput as error:
+        return [str(error)]
+    if report.objective is None or not report.feasible:
+        return [f"plan: infeasible: {report.violations[0]}"]
+    objective = record.objective
+    if objective is None or not math.isclose(objective, report.objective, rel_tol=TOLERANCE):
+        objective = report.objective
+    judged = without_refuted(replace(record, objective=objective), report.objective, report.size)
+    return [
+        f"{name}: {getattr(record, name)} in the record, "
+        + (
+            "refuted by its plan"
+            if name == "bound"
+            else f"{getattr(judged, name)} by its plan and bound"
+        )
+        for name in ("objective", "bound", "gap", "status")
+        if getattr(record, name) != getattr(judged, name)
+    ]

@@ -184,10 +184,8 @@ class Comparison(Shown):
             del row["plan"]
             for name in _NESTED:
                 row[name] = json.dumps(row[name], sort_keys=True)
-            row["best_objective"], row["best_bound"] = self.best(record)
-            row["gap_to_best_bound"] = _finite(self.gap(record))
-            row["excess_over_best"] = _finite(self.excess(record))
-            rows.append(row)
+            compared = *self.best(record), _finite(self.gap(record)), _finite(self.excess(record))
+            rows.append(row | dict(zip(_COMPARED, compared, strict=True)))
         return rows
 
     def to_arrow(self) -> Any:

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, Any
 
-from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.console import Console as Console
+from rich.console import ConsoleOptions, RenderableType, RenderResult
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -71,7 +72,7 @@ def _printable(text: str) -> str:
     return "\n".join(map(escaped, text.split("\n")))
 
 
-class _Table(Table):
+class Cells(Table):
     """A table whose cells are single lines, truncated only on a terminal."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
@@ -80,10 +81,11 @@ class _Table(Table):
             options = options.update(max_width=UNLIMITED)
         yield from super().__rich_console__(console, options)
 
-    def add_row(self, *cells: RenderableType | None, **options: Any) -> None:
-        """Add a row whose texts are escaped."""
+    def add_row(self, *cells: object, **options: Any) -> None:
+        """Add a row. Cells are `Text` objects, or values whose texts are escaped."""
         super().add_row(
-            *(printable(cell) if isinstance(cell, str) else cell for cell in cells), **options
+            *(cell if isinstance(cell, Text) else printable(str(cell)) for cell in cells),
+            **options,
         )
 
 
@@ -108,9 +110,9 @@ def sentence(out: Console, text: str, style: str = "") -> None:
     out.print(Text(printable(text), style=style), soft_wrap=True)
 
 
-def table(*headers: str, left: int = 0, gap: int = 2) -> Table:
+def table(*headers: str, left: int = 0, gap: int = 2) -> Cells:
     """Return an empty table with `left` left-aligned columns; the rest are right-aligned."""
-    view = _Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
+    view = Cells(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for position, header in enumerate(headers):
         view.add_column(header, justify="left" if position < left else "right", no_wrap=True)
     return view
@@ -123,7 +125,7 @@ def cell(value: object) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def table_of(rows: Sequence[Mapping[str, Any]], shown: Callable[[Any], str] = cell) -> Table:
+def table_of(rows: Sequence[Mapping[str, Any]], shown: Callable[[Any], str] = cell) -> Cells:
     """Return a table of rows, with their keys as headers. Text columns are left-aligned."""
     view = table()
     for name in rows[0]:
@@ -134,8 +136,9 @@ def table_of(rows: Sequence[Mapping[str, Any]], shown: Callable[[Any], str] = ce
     return view
 
 
-def cut(out: Console, count: int, rows: str) -> None:
-    """Print how many rows of a table were omitted, if any."""
+def print_first(out: Console, view: Cells, count: int, rows: str) -> None:
+    """Print a table with the first of `count` rows, and how many rows were omitted, if any."""
+    out.print(view)
     if count > MAX_ROWS:
         out.print(f"  ... and {count - MAX_ROWS:,} more {rows}")
 

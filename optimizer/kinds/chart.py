@@ -303,7 +303,7 @@ def gantt(
     rows: Sequence[Row],
     *,
     lane: str,
-    colour: Mapping[str, Any],
+    colour: Spec,
     axis: str,
     end: float,
     **more: Any,
@@ -330,7 +330,7 @@ def timeline(
     rows: Sequence[Row],
     *,
     lane: str,
-    colour: Mapping[str, Any],
+    colour: Spec,
     axis: str,
     closest: int,
 ) -> Chart:
@@ -358,9 +358,7 @@ def timeline(
     )
 
 
-def _bars(
-    rows: Sequence[Row], lane: str, colour: Mapping[str, Any], x: Mapping[str, Any], wide: str
-) -> dict[str, Any]:
+def _bars(rows: Sequence[Row], lane: str, colour: Spec, x: Spec, wide: str) -> dict[str, Any]:
     # outlines would hide very short bars
     bars = layer(
         {"type": "bar", "clip": True, "stroke": "var(--paper)", "tooltip": TOOLTIP},

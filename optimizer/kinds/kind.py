@@ -71,14 +71,19 @@ def of_each(field: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return lambda many: tuple(map(changed, many))
 
 
+def added(field: str, unit: str, amount: float) -> Perturbation:
+    """Return a perturbation that adds an amount to a field."""
+    return more(field, unit, lambda value: value + amount)
+
+
 def faster(field: str, part: str) -> Perturbation:
     """Return a perturbation that reduces the times in a field by one per cent."""
     return more(field, f"{part} 1 % faster", lambda seconds: FASTER * seconds)
 
 
 ROUNDS_OF_CLIENTS = (
-    more("budget_tokens", "+1 token verified per round", lambda tokens: tokens + 1),
-    more("max_draft_tokens", "+1 draft token of each client", lambda tokens: tokens + 1),
+    added("budget_tokens", "+1 token verified per round", 1),
+    added("max_draft_tokens", "+1 draft token of each client", 1),
     more(
         "acceptance_rates",
         "+0.01 acceptance rate",

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from specopt.kinds.kind import FASTER, Perturbation, Row, more
+from specopt.kinds.kind import FASTER, Perturbation, Row, added, more
 from specopt.models.fields import Ints
 from specopt.models.pass_time import LinearRuntime, PiecewiseRuntime, Runtime, TabledRuntime
 from specopt.models.serving_data import DRAFTING_FIELDS, ServingData, ServingPlan
@@ -73,11 +73,11 @@ def _faster(runtime: Runtime) -> Runtime:
 
 
 PERTURBATIONS = (
-    more("bandwidth_hz", "+1 MHz bandwidth", lambda value: value + 1e6),
-    _drafting(more("draft_memory_bytes", "+1 GB draft memory", lambda value: value + 1e9)),
-    more("verify_memory_bytes", "+1 GB verify memory", lambda value: value + 1e9),
-    _drafting(more("acceptance_rate", "+0.01 acceptance rate", lambda value: value + 0.01)),
-    _drafting(more("max_speculation_length", "+1 longest speculation", lambda value: value + 1)),
+    added("bandwidth_hz", "+1 MHz bandwidth", 1e6),
+    _drafting(added("draft_memory_bytes", "+1 GB draft memory", 1e9)),
+    added("verify_memory_bytes", "+1 GB verify memory", 1e9),
+    _drafting(added("acceptance_rate", "+0.01 acceptance rate", 0.01)),
+    _drafting(added("max_speculation_length", "+1 longest speculation", 1)),
     _drafting(more("draft_runtime", "draft passes 1 % faster", _faster)),
     more("verify_runtime", "verify passes 1 % faster", _faster),
 )

@@ -7,9 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from rich.console import Console
-
-from specopt.console.terminal import line
+from specopt.console.terminal import Console, line
 from specopt.kinds import kind_of
 from specopt.kinds.chart import Chart
 from specopt.models.problem import Plan, Problem
@@ -52,14 +50,14 @@ class View:
     print_plan
         Function that prints a plan of a problem.
     columns
-        Functions that map a plan to a text, by the header of the additional table column.
+        Functions that map a plan to a value, by the header of the additional table column.
     charts
         Function of a problem and a plan that returns the charts of a page; None if there are no
         charts.
     """
 
     print_plan: Callable[[Any, Any, Console], None] = print_fields
-    columns: Mapping[str, Callable[[Any], str]] = field(default_factory=dict)
+    columns: Mapping[str, Callable[[Any], object]] = field(default_factory=dict)
     charts: Callable[[Any, Any], Iterable[Chart]] | None = None
 
 

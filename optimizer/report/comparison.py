@@ -9,9 +9,15 @@ from typing import Any
 
 from specopt.comparison.cell import Record
 from specopt.comparison.profiles import profile_charts
-from specopt.comparison.summary import SHIFT_SECONDS, MethodSummary, summaries, who_wins
+from specopt.comparison.summary import (
+    SHIFT_SECONDS,
+    TEST_SETS,
+    MethodSummary,
+    summaries,
+    tables_of,
+    who_wins,
+)
 from specopt.comparison.table import Comparison
-from specopt.comparison.tables import TEST_SETS, tables_of
 from specopt.report.markup import items, paragraph, section, table
 from specopt.report.page import Page, figure
 

@@ -8,18 +8,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import singledispatch
 from typing import Any
 
-from rich.console import Console
-
 from specopt.api.claims import certificate
-from specopt.api.front import Front
-from specopt.api.policies import PolicyComparison
 from specopt.api.robustness import Robustness
-from specopt.api.sensitivity import Sensitivity
+from specopt.api.simulate import PolicyComparison
+from specopt.api.what_if import Front, Sensitivity
 from specopt.comparison.profiles import profile_figure
 from specopt.comparison.report import print_comparison_summary
+from specopt.comparison.summary import tables_of
 from specopt.comparison.table import Comparison
-from specopt.comparison.tables import tables_of
-from specopt.console.terminal import LABEL, console, line, table_of, title
+from specopt.console.terminal import LABEL, Console, console, line, table_of, title
 from specopt.kinds.chart import Picture
 from specopt.kinds.view import field_lines, view_of
 from specopt.models.errors import InvalidInput
@@ -30,10 +27,9 @@ from specopt.models.result import Result
 from specopt.report.markup import facts, items, paragraph, shown, spaced, table
 from specopt.report.result import figures, plan_rows
 from specopt.solvers.simulation import Simulation
-from specopt.views.front import front_picture, print_front
 from specopt.views.result import print_outcome
 from specopt.views.simulation import print_simulation
-from specopt.views.what_if import print_robustness, print_sensitivity
+from specopt.views.what_if import front_picture, print_front, print_robustness, print_sensitivity
 
 MAX_PLAN_LINES = 5
 """Maximum number of plan fields shown when a result is printed."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from specopt.kinds.chart import TOOLTIP, Chart, category, layer, quantity
+from specopt.kinds.chart import TOOLTIP, Chart, Row, Spec, category, layer, quantity
 from specopt.models.sweep import Sweep
 from specopt.report.markup import items, section, table
 from specopt.report.page import Page, figure
@@ -13,7 +14,7 @@ from specopt.solvers.speculation_table.tuning.grid import column_of
 from specopt.solvers.speculation_table.tuning.options import Options
 from specopt.solvers.speculation_table.tuning.tuner import Tuner
 from specopt.solvers.speculation_table.tuning.tuning import Tuning
-from specopt.views.tuning import name_of
+from specopt.views.speculation_table import name_of
 
 
 def sweep_page(sweep: Sweep, sources: tuple[str, ...]) -> Page:
@@ -51,7 +52,7 @@ def sweep_page(sweep: Sweep, sources: tuple[str, ...]) -> Page:
     return Page(title="Draft lengths over load", lead=[advice, loss], body=body, sources=sources)
 
 
-def _ranges(tuning: Tuning) -> list[dict[str, Any]]:
+def _ranges(tuning: Tuning) -> list[Row]:
     names = ("batches from", "to", "draft tokens", "speed-up", "at least", "at most")
     return [
         dict(
@@ -159,7 +160,7 @@ def _throughput(tuning: Tuning, tuner: Tuner) -> Chart:
     )
 
 
-def _measured(tuner: Tuner) -> list[dict[str, Any]]:
+def _measured(tuner: Tuner) -> list[Row]:
     rows = [
         {
             "concurrency": one.point.condition.concurrency,
@@ -176,9 +177,9 @@ def _measured(tuner: Tuner) -> list[dict[str, Any]]:
     return [{name: row[name] for name in said} for row in rows]
 
 
-def _line(rows: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
+def _line(rows: Sequence[Row], **more: Any) -> Spec:
     return {"type": "line", **more, "point": len(rows) <= 40, "tooltip": TOOLTIP}
 
 
-def _load(name: str) -> dict[str, Any]:
+def _load(name: str) -> Spec:
     return quantity(name, scale={"type": "log", "base": 2, "nice": False}, axis={"format": "~g"})

@@ -46,7 +46,7 @@ def print_instances(entries: Sequence[Mapping[str, Any]]) -> None:
             else f"{one['plan_by']}, {one['bound_by']}"
         )
         view.add_row(
-            one["name"], one["size"], str(one["version"]), f"{one['objective']:.6g}", _gap(one), by
+            one["name"], one["size"], one["version"], f"{one['objective']:.6g}", _gap(one), by
         )
     console().print(view)
 

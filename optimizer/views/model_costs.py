@@ -6,9 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich.console import Console
-
-from specopt.console.terminal import line, table, title
+from specopt.console.terminal import Console, line, table, title
 from specopt.instances.checkpoints.layers import Part
 from specopt.instances.checkpoints.model_config import ModelConfig
 from specopt.models.fields import dump

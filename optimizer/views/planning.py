@@ -6,9 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rich.console import Console
-
-from specopt.console.terminal import line, sentence, title
+from specopt.console.terminal import Console, line, sentence, title
 from specopt.instances.deployment.proposal import Value
 
 WIDEST = 70

@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rich.console import Console
 from rich.text import Text
 
 from specopt.api.claims import every_plan_has
-from specopt.console.terminal import COLOURS, LABEL, line, percent, table, title
+from specopt.console.terminal import COLOURS, LABEL, Console, line, percent, table, title
 from specopt.kinds.view import view_of
 from specopt.models.judge import Report
 from specopt.models.problem import Problem, problem_type

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import math
 
-from rich.console import Console
-
-from specopt.console.terminal import line, table, title
+from specopt.console.terminal import Console, line, table, title
 from specopt.solvers.simulation import QUANTILES, Estimate, Simulation
 
 

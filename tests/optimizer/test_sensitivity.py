@@ -25,7 +25,7 @@ from specopt import (
     sensitivity,
     solve,
 )
-from specopt.api.sensitivity import _bounds
+from specopt.api.what_if import _bounds
 from specopt.kinds import KINDS
 from specopt.kinds.kind import Kind
 

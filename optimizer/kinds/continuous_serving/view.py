@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-from rich.console import Console
 
-from specopt.console.terminal import MAX_ROWS, cut, line, table
-from specopt.kinds.chart import MAX_MARKS, Chart, quantity, timeline
+from specopt.console.terminal import MAX_ROWS, Console, line, print_first, table
+from specopt.kinds.chart import MAX_MARKS, Chart, Row, quantity, timeline
 from specopt.kinds.view import View
 from specopt.models.continuous_serving.problem import (
     ContinuousServingPlan,
@@ -42,18 +39,17 @@ def print_plan(
             f"{size}x{length}" for size, length in zip(stretch.sizes, stretch.lengths, strict=True)
         )
         view.add_row(
-            str(stretch.first_step),
+            stretch.first_step,
             f"{stretch.end - stretch.start:.4g}",
-            str(sum(stretch.sizes)),
+            sum(stretch.sizes),
             runs,
         )
-    out.print(view)
-    cut(out, len(found), "stretches")
+    print_first(out, view, len(found), "stretches")
 
 
 def charts(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> tuple[Chart, ...]:
     """Return a chart of the batches between events."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     found = stretches(problem, plan)
     for stretch in found:
         rows += [
@@ -88,8 +84,8 @@ def charts(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> tu
 VIEW = View(
     print_plan=print_plan,
     columns={
-        "l": lambda plan: str(plan.speculation_length),
-        "phases": lambda plan: str(len(plan.phases)),
+        "l": lambda plan: plan.speculation_length,
+        "phases": lambda plan: len(plan.phases),
     },
     charts=charts,
 )

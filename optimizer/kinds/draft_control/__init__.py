@@ -29,25 +29,22 @@ def _vary(
     return dataclasses.replace(problem, states=states), plan
 
 
-PERTURBATIONS = (
-    more(
-        "states",
-        "+1 Mbit/s uplink in every state",
-        of_each("uplink_bits_per_second", lambda rate: rate + 1e6),
-    ),
-    more("draft_lengths", "+1 longest draft", lambda lengths: (lengths[0], lengths[1] + 1)),
-    faster("draft_seconds_per_token", "drafting"),
-    faster("verify_seconds", "verification"),
-)
-
-
 KIND = Kind(
     problem=DraftControlProblem,
     methods=METHODS,
     formulation=FORMULATION,
     families=FAMILIES,
     rows=_rows,
-    perturbations=PERTURBATIONS,
+    perturbations=(
+        more(
+            "states",
+            "+1 Mbit/s uplink in every state",
+            of_each("uplink_bits_per_second", lambda rate: rate + 1e6),
+        ),
+        more("draft_lengths", "+1 longest draft", lambda lengths: (lengths[0], lengths[1] + 1)),
+        faster("draft_seconds_per_token", "drafting"),
+        faster("verify_seconds", "verification"),
+    ),
     view="specopt.kinds.draft_control.view",
     strategies="specopt.kinds.draft_control.strategies",
     relations="specopt.kinds.draft_control.relations",

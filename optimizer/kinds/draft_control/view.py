@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
-from specopt.console.terminal import MAX_ROWS, cut, table
+from specopt.console.terminal import MAX_ROWS, Console, print_first, table
 from specopt.kinds.chart import Chart, category, points, quantity, weight
 from specopt.kinds.view import View
 from specopt.models.draft_control.problem import DraftControlPlan, DraftControlProblem
@@ -17,14 +15,13 @@ def print_plan(problem: DraftControlProblem, plan: DraftControlPlan, out: Consol
     view = table("  state", "share", "uplink bit/s", "acceptance", "draft length", "resolution")
     for index, choice in enumerate(plan.policy[:MAX_ROWS]):
         state = problem.states[index]
-        cells = (str(index), f"{shares[index]:.2%}", f"{state.uplink_bits_per_second:.4g}")
+        cells = (index, f"{shares[index]:.2%}", f"{state.uplink_bits_per_second:.4g}")
         if choice.draft_length:
             rate = state.acceptance_rates[resolutions.index(choice.resolution)]
-            view.add_row(*cells, f"{rate:.4g}", str(choice.draft_length), str(choice.resolution))
+            view.add_row(*cells, f"{rate:.4g}", choice.draft_length, choice.resolution)
         else:
             view.add_row(*cells, "", "0", "")
-    out.print(view)
-    cut(out, len(plan.policy), "states")
+    print_first(out, view, len(plan.policy), "states")
 
 
 def charts(problem: DraftControlProblem, plan: DraftControlPlan) -> tuple[Chart, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from specopt.instances.draft_stopping import FAMILIES
-from specopt.kinds.kind import Kind, Row, Simulator, Uncertainty, faster, more
+from specopt.kinds.kind import Kind, Row, Simulator, Uncertainty, added, faster
 from specopt.models.draft_stopping.problem import (
     DraftStoppingPlan,
     DraftStoppingProblem,
@@ -36,20 +36,17 @@ def _vary(
     return dataclasses.replace(problem, rounds=rounds), plan
 
 
-PERTURBATIONS = (
-    more("max_draft_tokens", "+1 longest draft", lambda tokens: tokens + 1),
-    faster("draft_seconds_per_token", "drafting"),
-    faster("round_seconds", "round"),
-)
-
-
 KIND = Kind(
     problem=DraftStoppingProblem,
     methods=METHODS,
     formulation=FORMULATION,
     families=FAMILIES,
     rows=_rows,
-    perturbations=PERTURBATIONS,
+    perturbations=(
+        added("max_draft_tokens", "+1 longest draft", 1),
+        faster("draft_seconds_per_token", "drafting"),
+        faster("round_seconds", "round"),
+    ),
     view="specopt.kinds.draft_stopping.view",
     strategies="specopt.kinds.draft_stopping.strategies",
     relations="specopt.kinds.draft_stopping.relations",

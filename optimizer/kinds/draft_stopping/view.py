@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
-from specopt.console.terminal import MAX_ROWS, cut, line, table
+from specopt.console.terminal import MAX_ROWS, Console, line, print_first, table
 from specopt.kinds.chart import MAX_MARKS, TOOLTIP, Chart, category, layer
 from specopt.kinds.view import View
 from specopt.models.draft_stopping.problem import STOP, DraftStoppingPlan, DraftStoppingProblem
@@ -25,9 +23,8 @@ def print_plan(problem: DraftStoppingProblem, plan: DraftStoppingPlan, out: Cons
     view = table("  after a token of node", *(f"score {score}" for score in range(shown)))
     for node, goes in enumerate(plan.next.rows[:MAX_ROWS, :shown].tolist()):
         start = " (start)" if node == plan.start else ""
-        view.add_row(f"{node}{start}", *("stop" if to == STOP else str(to) for to in goes))
-    out.print(view)
-    cut(out, len(plan.next), "nodes")
+        view.add_row(f"{node}{start}", *("stop" if to == STOP else to for to in goes))
+    print_first(out, view, len(plan.next), "nodes")
     if shown < problem.scores.bins:
         line(out, "scores", f"{shown} of {problem.scores.bins} shown")
 

@@ -37,15 +37,6 @@ def _vary(
     return variant, dataclasses.replace(plan, goodput=goodput, mean_draft_tokens=tokens)
 
 
-PERTURBATIONS = (
-    *ROUNDS_OF_CLIENTS,
-    faster("draft_seconds_per_token", "drafting"),
-    faster("network_seconds", "network"),
-    faster("verify_overhead_seconds", "overhead of verification"),
-    faster("verify_seconds_per_token", "verification"),
-)
-
-
 KIND = Kind(
     problem=FairGoodputProblem,
     methods=METHODS,
@@ -53,7 +44,13 @@ KIND = Kind(
     families=FAMILIES,
     from_deployment=fair_goodput,
     rows=_rows,
-    perturbations=PERTURBATIONS,
+    perturbations=(
+        *ROUNDS_OF_CLIENTS,
+        faster("draft_seconds_per_token", "drafting"),
+        faster("network_seconds", "network"),
+        faster("verify_overhead_seconds", "overhead of verification"),
+        faster("verify_seconds_per_token", "verification"),
+    ),
     view="specopt.kinds.fair_goodput.view",
     strategies="specopt.kinds.fair_goodput.strategies",
     relations="specopt.kinds.fair_goodput.relations",

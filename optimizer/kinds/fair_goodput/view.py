@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
-from specopt.console.terminal import MAX_ROWS, cut, line, table
+from specopt.console.terminal import MAX_ROWS, Console, line, print_first, table
 from specopt.kinds.chart import Chart, points, quantity, rows_of, weight
 from specopt.kinds.view import View
 from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProblem
@@ -37,9 +35,8 @@ def print_plan(problem: FairGoodputProblem, plan: FairGoodputPlan, out: Console)
     for client, (rate, goodput, drafts) in enumerate(
         zip(*(c[:MAX_ROWS].tolist() for c in columns), strict=True)
     ):
-        view.add_row(str(client), f"{rate:.4g}", f"{goodput:.6g}", f"{drafts:.4g}")
-    out.print(view)
-    cut(out, problem.clients, "clients")
+        view.add_row(client, f"{rate:.4g}", f"{goodput:.6g}", f"{drafts:.4g}")
+    print_first(out, view, problem.clients, "clients")
 
 
 def charts(problem: FairGoodputProblem, plan: FairGoodputPlan) -> tuple[Chart, ...]:

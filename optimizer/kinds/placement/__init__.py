@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from specopt.instances.placement import FAMILIES
 from specopt.instances.placement.from_deployment import placement
-from specopt.kinds.kind import Kind, Row, Simulator, more, of_each
+from specopt.kinds.kind import Kind, Row, Simulator, added, more, of_each
 from specopt.models.placement.plan import PlacementPlan
 from specopt.models.placement.problem import PlacementProblem
 from specopt.solvers.placement import METHODS
@@ -35,27 +35,26 @@ def _rows(plan: PlacementPlan) -> Iterator[Row]:
             }
 
 
-PERTURBATIONS = (
-    more("max_draft_tokens", "+1 longest draft", lambda tokens: tokens + 1),
-    more("verifiers", "+1 unit of every verifier", of_each("units", lambda units: units + 1)),
-    more(
-        "verifiers", "+1 GB memory of every unit", of_each("memory_bytes", lambda size: size + 1e9)
-    ),
-    more(
-        "classes",
-        "minimum rates 1 % lower",
-        of_each("min_tokens_per_second", lambda rate: 0.99 * rate),
-    ),
-)
-
-
 KIND = Kind(
     problem=PlacementProblem,
     methods=METHODS,
     formulation=FORMULATION,
     families=FAMILIES,
     rows=_rows,
-    perturbations=PERTURBATIONS,
+    perturbations=(
+        added("max_draft_tokens", "+1 longest draft", 1),
+        more("verifiers", "+1 unit of every verifier", of_each("units", lambda units: units + 1)),
+        more(
+            "verifiers",
+            "+1 GB memory of every unit",
+            of_each("memory_bytes", lambda size: size + 1e9),
+        ),
+        more(
+            "classes",
+            "minimum rates 1 % lower",
+            of_each("min_tokens_per_second", lambda rate: 0.99 * rate),
+        ),
+    ),
     from_deployment=placement,
     advice="specopt.api.placing",
     view="specopt.kinds.placement.view",

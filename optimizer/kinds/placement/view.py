@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-
-from specopt.console.terminal import MAX_ROWS, cut, line, table
+from specopt.console.terminal import MAX_ROWS, Console, line, print_first, table
 from specopt.kinds.chart import TOOLTIP, Chart, category, layer, points, quantity
 from specopt.kinds.view import View
 from specopt.models.placement.plan import PlacementPlan
@@ -23,12 +21,11 @@ def print_plan(problem: PlacementProblem, plan: PlacementPlan, out: Console) -> 
             place,
             row["verifier"],
             row["drafter"] or "",
-            str(row["draft_tokens"] or ""),
+            row["draft_tokens"] or "",
             f"{row['clients']:,}",
             f"{row['tokens_per_second']:.4g}",
         )
-    out.print(view)
-    cut(out, len(rows), "rows")
+    print_first(out, view, len(rows), "rows")
     for name, used in terms["verifiers"].items():
         of = f"{used['units']} of {problem.verifier[name].units} units"
         busy = (

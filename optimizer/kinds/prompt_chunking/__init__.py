@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from specopt.instances.prompt_chunking import FAMILIES, WORKLOADS
 from specopt.instances.prompt_chunking.from_deployment import prompt_chunking
-from specopt.kinds.kind import FASTER, Kind, Row, Simulator, faster, more
+from specopt.kinds.kind import FASTER, Kind, Row, Simulator, added, faster, more
 from specopt.models.prompt_chunking.problem import PromptChunkingPlan, PromptChunkingProblem
 from specopt.models.prompt_chunking.workload import PromptWorkload
 from specopt.solvers.prompt_chunking import METHODS
@@ -22,23 +22,6 @@ def _rows(plan: PromptChunkingPlan) -> Iterator[Row]:
         first += tokens
 
 
-PERTURBATIONS = (
-    more("uplink_bytes_per_second", "+1 MB/s uplink", lambda rate: rate + 1e6),
-    more("downlink_bytes_per_second", "+1 MB/s downlink", lambda rate: rate + 1e6),
-    more(
-        "cloud_delay",
-        "cloud 1 % faster",
-        lambda delay: replace(delay, seconds=FASTER * delay.seconds),
-    ),
-    faster("local_overhead_seconds", "local overhead"),
-    faster("local_seconds_per_token", "local tokens"),
-    faster("message_overhead_seconds", "overhead of messages"),
-    faster("link_latency_seconds", "latency of the link"),
-    faster("head_seconds", "head"),
-    more("max_chunks", "+1 chunk", lambda chunks: chunks + 1),
-)
-
-
 KIND = Kind(
     problem=PromptChunkingProblem,
     methods=METHODS,
@@ -46,7 +29,21 @@ KIND = Kind(
     families=FAMILIES,
     from_deployment=prompt_chunking,
     rows=_rows,
-    perturbations=PERTURBATIONS,
+    perturbations=(
+        added("uplink_bytes_per_second", "+1 MB/s uplink", 1e6),
+        added("downlink_bytes_per_second", "+1 MB/s downlink", 1e6),
+        more(
+            "cloud_delay",
+            "cloud 1 % faster",
+            lambda delay: replace(delay, seconds=FASTER * delay.seconds),
+        ),
+        faster("local_overhead_seconds", "local overhead"),
+        faster("local_seconds_per_token", "local tokens"),
+        faster("message_overhead_seconds", "overhead of messages"),
+        faster("link_latency_seconds", "latency of the link"),
+        faster("head_seconds", "head"),
+        added("max_chunks", "+1 chunk", 1),
+    ),
     view="specopt.kinds.prompt_chunking.view",
     strategies="specopt.kinds.prompt_chunking.strategies",
     relations="specopt.kinds.prompt_chunking.relations",

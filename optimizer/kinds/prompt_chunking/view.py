@@ -5,12 +5,9 @@ chunk.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
-from rich.console import Console
-
-from specopt.console.terminal import MAX_ROWS, cut, line, table
-from specopt.kinds.chart import MAX_MARKS, Chart, Picture, category, gantt, layer, timeline
+from specopt.console.terminal import MAX_ROWS, Console, line, print_first, table
+from specopt.kinds.chart import MAX_MARKS, Chart, Picture, Row, category, gantt, layer, timeline
 from specopt.kinds.view import View
 from specopt.models.errors import InvalidInput
 from specopt.models.prompt_chunking.problem import (
@@ -45,11 +42,8 @@ def print_plan(problem: PromptChunkingProblem, plan: PromptChunkingPlan, out: Co
             for column in range(first, min(max(first + 1, round(end * scale)), BAR_WIDTH)):
                 bar[column] = mark
         ends = (chunk.upload[1], cloud[1], chunk.download[1])
-        view.add_row(
-            str(position + 1), str(chunk.tokens), *(f"{end:.4f}" for end in ends), "".join(bar)
-        )
-    out.print(view)
-    cut(out, len(times), "chunks")
+        view.add_row(position + 1, chunk.tokens, *(f"{end:.4f}" for end in ends), "".join(bar))
+    print_first(out, view, len(times), "chunks")
 
 
 # ------------------------------------------------------------------------------ timeline as a chart
@@ -128,7 +122,7 @@ _COLOUR = category(
 )
 
 
-def _rows(problem: PromptChunkingProblem, plan: PromptChunkingPlan) -> list[dict[str, Any]]:
+def _rows(problem: PromptChunkingProblem, plan: PromptChunkingPlan) -> list[Row]:
     times = problem.timeline(plan)
     return [
         {

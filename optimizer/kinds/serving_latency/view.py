@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from rich.console import Console
-
-from specopt.console.terminal import MAX_ROWS, cut, line, table
+from specopt.console.terminal import MAX_ROWS, Console, line, print_first, table
 from specopt.kinds.chart import (
     MAX_MARKS,
     TOOLTIP,
     Chart,
     Picture,
+    Row,
     category,
     gantt,
     layer,
@@ -44,16 +42,8 @@ def print_plan(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Co
         padded = int(inputs.max())
         waste = 1.0 - float(inputs.sum()) / (padded * len(batch))
         names = " ".join(map(str, batch[:6])) + (" ..." if len(batch) > 6 else "")
-        view.add_row(
-            str(position + 1),
-            str(len(batch)),
-            str(padded),
-            f"{waste:.0%}",
-            str(steps[position]),
-            names,
-        )
-    out.print(view)
-    cut(out, len(plan.batches), "batches")
+        view.add_row(position + 1, len(batch), padded, f"{waste:.0%}", steps[position], names)
+    print_first(out, view, len(plan.batches), "batches")
 
 
 # ---------------------------------------------------------------------------- the pipeline
@@ -145,7 +135,7 @@ def _step(problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int) -
     return gantt(title, rows, lane="stage", colour=colour, axis=axis, end=end, labels=labels)
 
 
-def _rows(slots: Sequence[Slot], step: int, began: float = 0.0) -> list[dict[str, Any]]:
+def _rows(slots: Sequence[Slot], step: int, began: float = 0.0) -> list[Row]:
     """Return one row for each bar of a step."""
     return [
         {
@@ -165,7 +155,7 @@ def _rows(slots: Sequence[Slot], step: int, began: float = 0.0) -> list[dict[str
 
 def _drawn(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int
-) -> tuple[str, list[dict[str, Any]], float]:
+) -> tuple[str, list[Row], float]:
     """Return the title of a step, the rows of its bars, and its end time."""
     slots = step_schedule(problem, plan, step)
     end = max(slot.verify[1] for slot in slots)
@@ -183,7 +173,7 @@ def _drawn(
 # ---------------------------------------------------------------------------- text
 
 
-def _bar(rows: Sequence[dict[str, Any]], end: float, columns: int) -> str:
+def _bar(rows: Sequence[Row], end: float, columns: int) -> str:
     """Return a row of character cells that shows the batches of a stage.
 
     Shades alternate between batches. Each batch is labelled with its number if there is room.
@@ -235,7 +225,7 @@ def _round_step(minimum: float) -> float:
 
 def charts(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[Chart, ...]:
     """Return charts of the pipeline over the decoding steps, and of the batches."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Row] = []
     began, last = 0.0, max(steps_per_batch(problem, plan))
     shown = 0
     for step in range(1, last + 1):
@@ -296,8 +286,8 @@ def _batches(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> Chart:
 VIEW = View(
     print_plan=print_plan,
     columns={
-        "l": lambda plan: str(plan.speculation_length),
-        "batches": lambda plan: str(len(plan.batches)),
+        "l": lambda plan: plan.speculation_length,
+        "batches": lambda plan: len(plan.batches),
     },
     charts=charts,
 )

@@ -6,22 +6,12 @@ from specopt.instances.runtimes.fields import of_verification_batch
 from specopt.instances.verification_batch import FAMILIES, WORKLOADS
 from specopt.instances.verification_batch.from_deployment import verification_batch
 from specopt.instances.verification_batch.from_trace import FROM_TRACE
-from specopt.kinds.kind import FASTER, Kind, Simulator, faster, more
+from specopt.kinds.kind import FASTER, Kind, Simulator, added, faster, more
 from specopt.models.verification_batch.problem import VerificationBatchProblem
 from specopt.models.verification_batch.workload import VerificationWorkload
 from specopt.solvers.verification_batch import METHODS
 from specopt.solvers.verification_batch.milp import FORMULATION
 from specopt.solvers.verification_batch.policies import POLICIES
-
-PERTURBATIONS = (
-    more("memory_bytes", "+1 GB memory", lambda size: size + 1e9),
-    more("deadline_seconds", "+1 ms to every deadline", lambda seconds: seconds + 1e-3),
-    more(
-        "estimator", "verification 1 % faster", lambda estimator: estimator.scaled(FASTER, FASTER)
-    ),
-    faster("guard_seconds", "guard time"),
-)
-
 
 KIND = Kind(
     problem=VerificationBatchProblem,
@@ -31,7 +21,16 @@ KIND = Kind(
     rows=lambda plan: (
         {"position": i, "request": request} for i, request in enumerate(plan.batch.tolist())
     ),
-    perturbations=PERTURBATIONS,
+    perturbations=(
+        added("memory_bytes", "+1 GB memory", 1e9),
+        added("deadline_seconds", "+1 ms to every deadline", 1e-3),
+        more(
+            "estimator",
+            "verification 1 % faster",
+            lambda estimator: estimator.scaled(FASTER, FASTER),
+        ),
+        faster("guard_seconds", "guard time"),
+    ),
     view="specopt.kinds.verification_batch.view",
     strategies="specopt.kinds.verification_batch.strategies",
     relations="specopt.kinds.verification_batch.relations",

@@ -13,10 +13,9 @@ from helpers.command_line import CommandLine
 from specopt import generate, save
 from specopt.api.library import load_saved, saved
 from specopt.comparison import worker
-from specopt.comparison.again import judged_again
 from specopt.comparison.cell import Record
 from specopt.comparison.compare import cells_of
-from specopt.comparison.store import Store
+from specopt.comparison.store import Store, judged_again
 from specopt.solvers.serving_latency.baselines import StaticBatching
 
 OF_LIBRARY = saved("draft-allocation")[0]

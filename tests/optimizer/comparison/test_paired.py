@@ -12,8 +12,8 @@ from helpers.records import kept, record
 import specopt
 from specopt.comparison.cell import Record
 from specopt.comparison.paired import holm
+from specopt.comparison.summary import pairs_of_methods
 from specopt.comparison.table import Comparison
-from specopt.comparison.tables import pairs_of_methods
 
 
 def six(worse: float = 2.0) -> list[Record]:

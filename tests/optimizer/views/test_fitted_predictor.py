@@ -7,7 +7,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
-from specopt.views.fitted_predictor import print_fitted
+from specopt.views.fit import print_fitted
 
 
 @pytest.mark.parametrize(
