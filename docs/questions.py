@@ -31,16 +31,16 @@ CONFIGS = (
 
 QUESTIONS = (
     ("Which draft length for which load?", f"tune {NGRAM}", ("batch size", "Configuration")),
-    ("Does my draft model pay at all?", f"tune {DRAFT}", ("batch size", "Note: leave")),
-    ("From which acceptance would it pay?", f"tune {DRAFT}", ("Pays from",)),
+    ("Does my draft model pay off at all?", f"tune {DRAFT}", ("batch size", "Note: leave")),
+    ("At what acceptance would it pay off?", f"tune {DRAFT}", ("Break-even",)),
     (
-        "How far may acceptance fall before two drafts stop paying?",
+        "How far can acceptance fall before two drafts no longer pay off?",
         f"tune {DRAFTERS} --workload all --draft mtp",
-        ("Pays from",),
+        ("Break-even",),
     ),
     ("Is a table of lengths worth what it costs?", f"tune {QWEN}", ("Note: a table",)),
     (
-        "My engine is SGLang, and nobody measured it without speculation.",
+        "My engine is SGLang, and nobody has measured it without speculation.",
         f"tune {QWEN} --engine sglang",
         ("batch size", "Note: no row", "Configuration"),
     ),
@@ -59,7 +59,7 @@ QUESTIONS = (
         f"tune {QWEN} --engine sglang --tpot 30",
         ("Capacity",),
     ),
-    ("And in the 99th percentile?", f"tune {LATENCY} --tpot 30@p99", ("Capacity",)),
+    ("And at the 99th percentile?", f"tune {LATENCY} --tpot 30@p99", ("Capacity",)),
     (
         "And with the first token within half a second?",
         f"tune {LATENCY} --tpot 30 --ttft 500",

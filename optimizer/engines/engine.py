@@ -64,7 +64,8 @@ class Engine:
         if found is None:
             single = schedule.best_single()
             reached = (
-                f": the best draft length, {single[0]}, reaches {single[1]:.3f}x of no speculation"
+                f": the best draft length, {single[0]}, reaches {single[1]:.3f}x the throughput"
+                " without speculation"
                 if single
                 else ""
             )

@@ -41,8 +41,8 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
         return tuple(known)
     if len(schedule.ranges) > 1:
         known.append(
-            f"one length for every batch size: {length} reaches {reached:.3f}x of no speculation on"
-            f" average, a length per batch size {scheduled:.3f}x;"
+            f"one length for every batch size: {length} reaches {reached:.3f}x the throughput"
+            f" without speculation on average, a length per batch size {scheduled:.3f}x;"
             f" {100.0 * max(0.0, 1.0 - reached / scheduled):.1f} % are lost"
         )
     slower = np.array(schedule.batches)[schedule.speedups[:, length] < 1.0]

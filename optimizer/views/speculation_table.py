@@ -21,7 +21,8 @@ SMALL = 0.02
 _TABLES = {
     "options": "Options",
     "capacity": (
-        "Capacity: most requests at a time that meet the target and fit, with limits (+: and more)"
+        "Capacity: largest number of concurrent requests that meets the target and fits in memory,"
+        " with limits (+: or more)"
     ),
     "classes": "Each workload for itself (lost: with the answer for all)",
     "front": "Best in speed or in energy",
@@ -155,7 +156,7 @@ def _print_break_even(tuning: Tuning, out: Console) -> None:
     lengths = sorted({one["draft_length"] for one in found})
     known = {(one["concurrency"], one["draft_length"]): one for one in found}
     out.print(
-        "\nPays from this many tokens of a step on (x: from this share of today's):\n",
+        "\nBreak-even tokens per step (x: relative to the present value):\n",
         soft_wrap=True,
     )
     view = table("concurrency", *map(str, lengths), gap=3)

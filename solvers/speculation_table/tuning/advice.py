@@ -142,7 +142,7 @@ def _flip(answers: Answers, every: Sequence[Ranges], worth: Sequence[float]) -> 
     free = replace(answers, kept=np.ones_like(answers.kept)).score(table)
     flat = 1.0 - worth[other] / free
     constant = every[other][0][2]
-    name = "no speculation" if constant is None else f"{constant} drafts everywhere"
+    name = "no speculation" if constant is None else f"a constant draft length of {constant}"
     pays = (
         f"pays off if it costs less than {flat:.1%}"
         if flat > 0
@@ -151,7 +151,7 @@ def _flip(answers: Answers, every: Sequence[Ranges], worth: Sequence[float]) -> 
     text = (
         f"a table of {len(table)} ranges has a speed-up of {worth[-1]:.3f}x, including its usual"
         f" cost, and {name} has {worth[other]:.3f}x: the table {pays}"
-        f" (reports: {prices.table.source})"
+        f" (reported costs: {prices.table.source})"
     )
     drafts, last = Schedule(ranges=table).at, table[-1][1]
     idle = np.array([c <= last and drafts(c) == 0 for c in answers.concurrencies])
@@ -166,7 +166,7 @@ def _flip(answers: Answers, every: Sequence[Ranges], worth: Sequence[float]) -> 
         most = 1.0 - np.exp(-gain / share) if share else 1.0
         text += (
             "; it also requires that steps without drafts, not measured here, cost less than"
-            f" {max(0.0, most):.1%} (reports: {prices.idle.source})"
+            f" {max(0.0, most):.1%} (reported costs: {prices.idle.source})"
         )
     return text
 

@@ -455,7 +455,7 @@ def test_without_no_speculation_the_answer_is_relative() -> None:
     found = _decide(sweep, prices=Prices(FREE, FREE))
     assert found.relative
     assert [length for *_, length in found.schedule.ranges][::2] != [None]
-    assert any("draft_length 3 is used instead" in note for note in found.notes)
+    assert any("the baseline is draft_length 3" in note for note in found.notes)
     assert not found.is_option(0) and not found.break_even
     with pytest.raises(InvalidInput, match="robust"):
         _decide(sweep, robust=True)

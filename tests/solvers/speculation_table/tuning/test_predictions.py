@@ -178,7 +178,7 @@ def test_zero_drafts_stand_in_for_no_speculation() -> None:
     notes say so.
     """
     predictor = Predictor(sweep_of(drawn_table(0), (0, 1, 3)))
-    assert "draft_length 0 is used instead" in predictor.notes[0]
+    assert "the baseline is draft_length 0" in predictor.notes[0]
     assert predictor.predict([Point(Condition(4), None)]).measured.all()
 
 
