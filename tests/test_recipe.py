@@ -29,6 +29,7 @@ from specopt.solvers.{folder}.method import *
 from specopt.solvers.{folder}.method import {prefix}Method
 from specopt.solvers.{folder}.prepare import *
 from specopt.solvers.method import Outcome
+from specopt.solvers.serving_method import *
 
 
 """
@@ -41,7 +42,8 @@ BODIES = {
     ),
     "continuous-serving": (
         """
-        begun(problem, budget)
+        for prepared in able(problem, Prepared):
+            offer_first_plan(prepared, budget)
         return Outcome(plan=budget.incumbent)"""
     ),
     "draft-allocation": (

@@ -101,6 +101,7 @@ class DoubleQLearning(DraftControlMethod):
             learning = simulation.Learning(
                 lengths=lengths,
                 indices=indices,
+                seconds=prepared.tables[1],
                 per_time=self.reward == "rate",
                 discount=self.discount,
                 step_power=self.step_power,
@@ -110,7 +111,7 @@ class DoubleQLearning(DraftControlMethod):
             )
             begin = int(places.integers(prepared.states))
             simulation.learn(
-                prepared.for_kernels, cumulative, learning, key, done, count, begin, learned
+                prepared.rates, cumulative, learning, key, done, count, begin, learned
             )
             done += count
             best = np.argmax(learned.values.sum(axis=0), axis=1)

@@ -72,12 +72,13 @@ class Prepared:
         """The record that every kernel expects as its first argument."""
         from specopt.solvers.draft_control.kernels.simulation import Actions
 
-        return Actions(self.rates, self.seconds, self.shortest, self.longest)
+        seconds = self.seconds(np.arange(self.longest + 1))
+        return Actions(self.rates, seconds, self.shortest, self.longest)
 
-    @cached_property
-    def seconds(self) -> Floats:
-        """Duration of an iteration by state, resolution index and number of drafts, in seconds."""
-        lengths = np.arange(self.longest + 1)
+    def seconds(self, lengths: Ints) -> Floats:
+        """Return the duration of an iteration by state, resolution index and position in `lengths`,
+        which contains numbers of drafts, in seconds.
+        """
         bits = np.array([int(length).bit_length() for length in lengths])
         return np.asarray(
             self.verify[lengths]
@@ -106,7 +107,7 @@ class Prepared:
         tokens[:, :, 0] = sum(self.rates**count for count in range(self.shortest + 1))
         np.cumsum(tokens, axis=2, out=tokens)
         shape = (self.states, self.actions)
-        return tokens.reshape(shape), self.seconds[:, :, self.shortest :].reshape(shape)
+        return tokens.reshape(shape), self.seconds(lengths).reshape(shape)
 
     def plan(self, choice: Ints) -> DraftControlPlan:
         """Return the plan that uses the chosen action in each state.

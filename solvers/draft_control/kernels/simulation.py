@@ -31,6 +31,7 @@ Learning = record(
     "Learning",
     lengths="i8[::1]",
     indices="i8[::1]",
+    seconds="f8[:, ::1]",
     per_time="b1",
     discount="f8",
     step_power="f8",
@@ -40,7 +41,8 @@ Learning = record(
 )
 """The settings of a learning call.
 
-``lengths`` and ``indices`` define the actions. The reward is N - rho T if ``per_time`` is true, and
+``lengths`` and ``indices`` define the actions, and ``seconds`` [s, k] is the duration of an
+iteration in state s with action k, in seconds. The reward is N - rho T if ``per_time`` is true, and
 N / T otherwise (Eq. 13). Here rho is the ratio of tokens to seconds over greedy steps, and
 each greedy step discards the share ``forget`` of both running sums. The k-th update of a value has
 step size k ** -step_power. The exploration probability is linear over the steps of a call.
@@ -121,11 +123,11 @@ def best_action(first, second):
     return best
 
 
-@kernel("void(Actions, f8[:, ::1], Learning, u8, i8, i8, i8, Learned)")
-def learn(actions, cumulative, learning, key, done, steps, state, learned):
+@kernel("void(f8[:, ::1], f8[:, ::1], Learning, u8, i8, i8, i8, Learned)")
+def learn(rates, cumulative, learning, key, done, steps, state, learned):
     """Perform `steps` steps of double Q-learning from `state`, after `done` earlier steps.
 
-    The function updates `learned` in place.
+    ``rates`` [s, r] are acceptance rates by state and resolution index. The function updates `learned` in place.
     """
     choices = len(learning.lengths)
     running = learned.tokens_and_seconds
@@ -139,8 +141,8 @@ def learn(actions, cumulative, learning, key, done, steps, state, learned):
         else:
             action = min(choices - 1, int(uniform(luck + np.uint64(2) * GOLDEN) * choices))
         length, index = learning.lengths[action], learning.indices[action]
-        tokens = 1.0 + accepted_of(stream, actions.rates[state, index], length)
-        seconds = actions.seconds[state, index, length]
+        tokens = 1.0 + accepted_of(stream, rates[state, index], length)
+        seconds = learning.seconds[state, action]
         if greedy:
             running[0] += tokens - learning.forget * running[0]
             running[1] += seconds - learning.forget * running[1]

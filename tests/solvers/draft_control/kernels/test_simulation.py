@@ -35,6 +35,7 @@ def test_learning_in_plain_python(
     learning = kernels.Learning(
         lengths=lengths,
         indices=indices,
+        seconds=prepared.tables[1],
         per_time=per_time,
         discount=discount,
         step_power=0.8,
@@ -44,7 +45,7 @@ def test_learning_in_plain_python(
     )
     learned = kernels.Learned(np.zeros(shape), np.zeros(shape, np.int64), np.array([1.0, 0.5]))
     cumulative = np.cumsum(prepared.transition, axis=1)
-    kernels.learn(prepared.for_kernels, cumulative, learning, np.uint64(key), 5, 120, 0, learned)
+    kernels.learn(prepared.rates, cumulative, learning, np.uint64(key), 5, 120, 0, learned)
     (first, second), seen, running = learned
     plain = [1.0, 0.5]
     bits = [problem.distribution_bits(state) for state in problem.states]
