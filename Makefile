@@ -12,6 +12,7 @@ REACHED := dask,plot,predict,tables
 BOUNDS := $(addprefix tests/,fuzz/test_kernels.py fuzz/test_continuous_corner.py::test_bound_below_the_least_plan \
   $(addprefix optimizer/online/,test_goodput.py::test_clients_join_and_leave test_verification.py::test_state_round_trip) \
   $(addprefix solvers/,serving_latency/test_algorithm_1.py::test_pieces_that_change_at_a_step \
+  serving_latency/test_bound_known.py::test_one_task_reads_no_more_rows_of_measured_passes \
   continuous_serving/test_online.py::test_what_was_done_is_a_plan \
   serving_latency/test_pipelined.py::test_no_way_loses_the_optimum \
   placement/test_exact.py::test_patterns_of_many_classes_have_room))

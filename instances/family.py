@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from specopt.models.errors import InvalidInput
+from specopt.models.fields import describe
 from specopt.models.problem import Problem
 from specopt.models.schema import summary_of
 
@@ -78,7 +79,10 @@ class Family:
             parameters["seed"] = seed
         found = self.build(**parameters)
         if isinstance(found, Problem) and found.name is None:
-            words = (f"{name}={value}" for name, value in (known | parameters).items())
+            words = (
+                f"{name}={value if isinstance(value, str) else describe(value)}"
+                for name, value in (known | parameters).items()
+            )
             # set in place, because the problem is new and a copy would be checked again
             object.__setattr__(found, "name", " ".join((self.label, *words)))
         return found

@@ -140,7 +140,8 @@ def one_of(name: str, value: object, choices: Iterable[T]) -> T:
     """Return the choice that equals the value and has its type."""
     known = tuple(choices)
     for choice in known:
-        if type(choice) is type(value) and choice == value:
+        both_text = isinstance(choice, str) and isinstance(value, str)
+        if (both_text or type(choice) is type(value)) and choice == value:
             return choice
     words = tuple(map(str, known))
     listed = ", ".join(words) if len(words) <= MAX_LISTED else f"{len(words)} names"

@@ -41,7 +41,7 @@ class Named(Custom, Generic[V]):
         Values by name, in the order of the file.
     """
 
-    item: ClassVar[type[Custom]] = Custom
+    item: ClassVar[type[Custom]] = Custom  # type: ignore[type-abstract]  # replaced
 
     values: Mapping[str, V]
 

@@ -141,9 +141,8 @@ class Auto(Method):
                 break
         stats["members"] = ran
         explanation = stats.get("out_of_memory") if budget.incumbent is None else None
-        return Outcome(
-            plan=budget.incumbent,
-            bound=budget.bound,
+        return Outcome.of(
+            budget,
             termination=termination,
             stats=stats,
             explanation=explanation,

@@ -11,7 +11,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from specopt.models.fields import check
 from specopt.models.problem import Plan, Problem
@@ -46,6 +46,11 @@ class Outcome:
     stats: dict[str, Any] = field(default_factory=dict)
     explanation: str | None = None
     conflict: tuple[Conflict, ...] = ()
+
+    @classmethod
+    def of(cls, budget: Budget, **fields: Any) -> Self:
+        """Return the outcome with the best plan and the best bound of a budget."""
+        return cls(plan=budget.incumbent, bound=budget.bound, **fields)
 
 
 @dataclass(frozen=True)

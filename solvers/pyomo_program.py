@@ -181,9 +181,7 @@ def run_program(
     if solved.has_solution:
         budget.offer(formulation.read(problem, program, solved.values().__getitem__))
     stats = {"nodes": solved.nodes}
-    return Outcome(
-        plan=budget.incumbent, bound=budget.bound, termination=believed(solved, budget), stats=stats
-    )
+    return Outcome.of(budget, termination=believed(solved, budget), stats=stats)
 
 
 def believed(solved: SolvedProgram, budget: Budget) -> Termination:

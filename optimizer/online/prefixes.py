@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from itertools import compress
 from types import ModuleType
 from typing import Annotated, Self
 
@@ -37,6 +36,7 @@ class Prefixes:
 
     def __init__(self) -> None:
         self._places: dict[Key, int] = {}
+        self._keys: list[Key] = []
         self._columns: Floats = np.zeros((7, 0))
         self._batches, self._batch_seconds = 0, 0.0
 
@@ -65,7 +65,10 @@ class Prefixes:
         """
         after = type(self)()
         new = [key for key in keys if key not in self._places]
-        after._places = _places([*self._places, *new])
+        after._keys = self._keys + new
+        after._places = self._places | dict(
+            zip(new, range(len(self._keys), len(after._keys)), strict=True)
+        )
         used = after._columns = np.hstack([self._columns, np.zeros((7, len(new)))])
         places = [after._places[key] for key in keys]
         used[[_SIZE, _DUE, _WINDOW, _AWAY, _SPEED], np.array(places)[:, None]] = rows
@@ -94,22 +97,23 @@ class Prefixes:
             order[used[_WINDOW, order] > 0.0],
             used[_AHEAD],
         )
-        drop = (used[_CACHED] < before).tolist()
-        return tuple(compress(after._places, drop)), after
+        return tuple(after._keys[place] for place in np.flatnonzero(used[_CACHED] < before)), after
 
     def forget(self, key: Key) -> None:
         """Remove the prefix of a response that has ended."""
         place = self._places.get(key)
         if place is None:
             return
-        keys, columns = list(self._places), self._columns.copy()
-        keys[place], columns[:, place] = keys[-1], columns[:, -1]
-        self._places, self._columns = _places(keys[:-1]), columns[:, :-1]
+        columns = self._columns.copy()
+        columns[:, place] = columns[:, -1]
+        last = self._keys[-1]
+        self._keys[place], self._places[last], self._columns = last, place, columns[:, :-1]
+        del self._keys[-1], self._places[key]
 
     def state(self) -> SavedPrefixes:
         """Return the state of the cache."""
         return SavedPrefixes(
-            keys=list(self._places),
+            keys=self._keys.copy(),
             columns=self._columns.tolist(),
             batches=self._batches,
             batch_seconds=self._batch_seconds,
@@ -117,8 +121,9 @@ class Prefixes:
 
     def restore(self, state: SavedPrefixes, shift_seconds: float) -> None:
         """Restore the cache from a state, with all times shifted by `shift_seconds`."""
-        self._places = _places(distinct("prefixes.keys", state.keys))
-        count = len(self._places)
+        self._keys = distinct("prefixes.keys", state.keys)
+        count = len(self._keys)
+        self._places = dict(zip(self._keys, range(count), strict=True))
         for row, values in enumerate(state.columns):
             negative = row not in (_DUE, _AWAY) and min(values, default=0.0) < 0.0
             if negative or len(values) != count:
@@ -129,11 +134,6 @@ class Prefixes:
         self._columns = np.array(state.columns, np.float64)
         self._columns[_DUE] += shift_seconds
         self._batches, self._batch_seconds = state.batches, state.batch_seconds
-
-
-def _places(keys: Sequence[Key]) -> dict[Key, int]:
-    """Return the column indices of responses."""
-    return dict(zip(keys, range(len(keys)), strict=True))
 
 
 @cache

@@ -732,7 +732,7 @@ class VerificationScheduler(Online):
 class _Rows:
     """A table of requests in order of arrival, with work space.
 
-    Removed requests are marked, and are deleted when the table is compacted.
+    Removed requests are marked, and are deleted by `make_room`.
     """
 
     def __init__(self) -> None:

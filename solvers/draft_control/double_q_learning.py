@@ -4,7 +4,7 @@ IV-C).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -110,9 +110,7 @@ class DoubleQLearning(DraftControlMethod):
                 forget=_FORGET,
             )
             begin = int(places.integers(prepared.states))
-            simulation.learn(
-                prepared.rates, cumulative, learning, key, done, count, begin, learned
-            )
+            simulation.learn(prepared.rates, cumulative, learning, key, done, count, begin, learned)
             done += count
             best = np.argmax(learned.values.sum(axis=0), axis=1)
             budget.offer(prepared.plan(best))
@@ -124,4 +122,4 @@ class DoubleQLearning(DraftControlMethod):
             "learned_rate": tokens / seconds if self.reward == "rate" else None,
             "least_visits": int(learned.seen.sum(axis=0).min()),
         }
-        return Outcome(plan=outcome.plan, bound=outcome.bound, stats=stats)
+        return replace(outcome, stats=stats)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -67,23 +66,16 @@ class Prepared:
         """Number of actions per state."""
         return len(self.resolutions) * (self.longest - self.shortest + 1)
 
-    @cached_property
-    def for_kernels(self) -> Any:
-        """The record that every kernel expects as its first argument."""
-        from specopt.solvers.draft_control.kernels.simulation import Actions
+    def seconds(self, lengths: Ints, per_draft: Floats) -> Floats:
+        """Return the duration of an iteration with each number of drafts, in seconds.
 
-        seconds = self.seconds(np.arange(self.longest + 1))
-        return Actions(self.rates, seconds, self.shortest, self.longest)
-
-    def seconds(self, lengths: Ints) -> Floats:
-        """Return the duration of an iteration by state, resolution index and position in `lengths`,
-        which contains numbers of drafts, in seconds.
+        `per_draft` has shape (S, R'), and the result has shape (S, R', L) for L lengths.
         """
         bits = np.array([int(length).bit_length() for length in lengths])
         return np.asarray(
             self.verify[lengths]
             + self.fixed[:, None, None]
-            + lengths * self.per_draft[:, :, None]
+            + lengths * per_draft[:, :, None]
             + bits * self.per_count_bit[:, None, None]
         )
 
@@ -107,7 +99,7 @@ class Prepared:
         tokens[:, :, 0] = sum(self.rates**count for count in range(self.shortest + 1))
         np.cumsum(tokens, axis=2, out=tokens)
         shape = (self.states, self.actions)
-        return tokens.reshape(shape), self.seconds(lengths).reshape(shape)
+        return tokens.reshape(shape), self.seconds(lengths, self.per_draft).reshape(shape)
 
     def plan(self, choice: Ints) -> DraftControlPlan:
         """Return the plan that uses the chosen action in each state.

@@ -149,12 +149,15 @@ def simulate(
     is_plan = isinstance(chosen, DraftControlPlan)
     if is_plan and (violations := problem.violations(chosen)):
         raise InvalidInput(f"policy: the plan is not feasible: {violations[0]}")
-    steering = _steering(problem, chosen)
+    steering, indices = _steering(problem, chosen)
     longest = problem.draft_lengths[1] if steering.adaptive else int(steering.lengths.max())
     draws = (iterations + warm_up) * (1 + longest) + 10 * (response_tokens or 0)
     prepared = prepare(problem)
+    at = np.arange(prepared.states), indices
+    lengths = np.arange(prepared.longest + 1)
+    seconds = prepared.seconds(lengths, prepared.per_draft[at][:, None])[:, 0].copy()
     world = (
-        prepared.for_kernels,
+        kernels.Actions(prepared.rates[at], seconds, prepared.shortest, prepared.longest),
         np.cumsum(prepared.transition, axis=1),
         np.cumsum(problem.stationary_distribution),
         steering,
@@ -205,12 +208,8 @@ def simulate(
     )
 
 
-def _steering(problem: DraftControlProblem, policy: Policy) -> Any:
-    """Return the kernel record of a policy.
-
-    The record holds the draft length and the resolution index of each state, whether the length
-    adapts, and the first adaptive length.
-    """
+def _steering(problem: DraftControlProblem, policy: Policy) -> tuple[Any, Ints]:
+    """Return the kernel record of a policy, and the resolution index that it uses in each state."""
     values = problem.resolutions.tolist()
     lengths, indices = np.zeros((2, len(problem.states)), np.int64)
     start = 0
@@ -221,4 +220,4 @@ def _steering(problem: DraftControlProblem, policy: Policy) -> Any:
         start = int(np.clip(policy.first_length, *problem.draft_lengths))
         if policy.resolution is not None:
             indices[:] = values.index(one_of("policy.resolution", policy.resolution, values))
-    return kernels.Policy(lengths, indices, isinstance(policy, AdaptiveHeuristic), start)
+    return kernels.Policy(lengths, isinstance(policy, AdaptiveHeuristic), start), indices

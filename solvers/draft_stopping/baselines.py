@@ -79,7 +79,7 @@ class FixedWindow(DraftStoppingMethod):
     def search(self, prepared: Prepared, budget: Budget) -> Outcome:
         """Return the best fixed window, which the base class has already offered."""
         window, _ = best_window(prepared, prepared.none_flagged)
-        return Outcome(plan=budget.incumbent, bound=budget.bound, stats={"window": window})
+        return Outcome.of(budget, stats={"window": window})
 
 
 @dataclass(frozen=True)

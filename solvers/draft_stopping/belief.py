@@ -47,4 +47,4 @@ class Belief(DraftStoppingMethod):
             budget.improve_bound(most / prepared.seconds)
             if budget.bound <= budget.objective * (1.0 + max(budget.gap, 0.5 * TOLERANCE)):  # type: ignore[operator]
                 break
-        return Outcome(plan=budget.incumbent, bound=budget.bound)
+        return Outcome.of(budget)

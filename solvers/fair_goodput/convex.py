@@ -22,14 +22,13 @@ from specopt.models.fair_goodput.problem import FairGoodputPlan, FairGoodputProb
 from specopt.models.fields import Floats, Ints, Positive
 from specopt.models.result import Termination
 from specopt.solvers.budget import Budget
-from specopt.solvers.fair_goodput.dual import Market
 from specopt.solvers.fair_goodput.method import (
     PER_ROUND,
     FairGoodputMethod,
     admitted,
     offer_first_plan,
 )
-from specopt.solvers.fair_goodput.region import Region, plan_of, region_of
+from specopt.solvers.fair_goodput.region import Region, largest_where, plan_of, region_of
 from specopt.solvers.formulation import Formulation, Value
 from specopt.solvers.method import Outcome
 from specopt.solvers.solver_status import termination_of
@@ -107,8 +106,7 @@ class Convex(FairGoodputMethod):
             lines = np.where(short, np.minimum(2 * lines, region.most), lines).astype(np.int64)
         plan = plan_of(problem, repaired(region, tokens, float(problem.budget_tokens)))
         budget.offer(plan)
-        proven = Market(problem, region, budget).at(price, plan.mean_draft_tokens)
-        bound = proven.bound(problem, plan.goodput)
+        bound = price_bound(problem, region, price)
         return admitted(problem, Outcome(plan=budget.incumbent, bound=bound, stats=stats))
 
 
@@ -238,6 +236,41 @@ def repaired(region: Region, tokens: Floats, budget_tokens: float) -> Floats:
             1.0, (budget_tokens - total) / max(float(below.sum()), 1e-300)
         )
     return np.asarray(np.clip(inside, region.least, region.most), np.float64)
+
+
+def price_bound(problem: FairGoodputProblem, region: Region, price: float) -> float:
+    """Return the sum over clients of max_s (w U(f(s)) - price s), plus price C: an upper bound on
+    all plans for any price >= 0.
+
+    The gains of a client decrease. Its best s therefore lies in the last segment whose gain at the
+    start exceeds the price. The best s is an end of this segment, a limit of s, or the point where
+    the slope of the utility equals the price.
+    """
+    g, w, a = problem.fairness, problem.weight, problem.acceptance_rates
+    lines = largest_where(
+        lambda number: w * a**number * expected_tokens(a, number - 1.0) ** -g > price, region.most
+    )
+    line = np.maximum(0.0, lines - 1.0)
+    slope = a ** (line + 1.0)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        meets = (
+            line
+            + (np.divide(w * slope, price) ** np.divide(1.0, g) - expected_tokens(a, line)) / slope
+        )
+    meets = np.clip(np.nan_to_num(meets, nan=0.0), line, line + 1.0)
+    candidates = [line, line + 1.0, meets]
+    values = [
+        _value(problem, price, np.clip(tokens, region.least, region.most)) for tokens in candidates
+    ]
+    return float(np.max(values, axis=0).sum()) + price * problem.budget_tokens
+
+
+def _value(problem: FairGoodputProblem, price: float, tokens: Floats) -> Floats:
+    whole = np.floor(tokens)
+    a, g = problem.acceptance_rates, problem.fairness
+    x = expected_tokens(a, whole) + (tokens - whole) * a ** (whole + 1.0)
+    gain = np.log(x) if g == 1.0 else x ** (1.0 - g) / (1.0 - g)
+    return np.asarray(problem.weight * gain - price * tokens, np.float64)
 
 
 def formulate(problem: FairGoodputProblem) -> Any:

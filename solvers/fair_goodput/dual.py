@@ -68,7 +68,7 @@ class Dual(FairGoodputMethod):
 
 @dataclass(frozen=True, eq=False)
 class Optimum:
-    """A mean allocation, which is optimal up to its gaps.
+    """An optimal mean allocation and its proofs.
 
     Parameters
     ----------
@@ -139,13 +139,6 @@ class Market:
         self.passes += 1
         found: float = self.kernels.demands(self.fairness, self.tokens, price, self.clients)
         return found
-
-    def at(self, price: float, tokens: Floats) -> Optimum:
-        """Return an allocation with the bounds that a price proves, however good either is."""
-        price = max(price / self.unit, SMALLEST_PRICE)
-        self.excess(price)
-        self.clients["s"] = tokens
-        return self._proven(price)
 
     def clear(self) -> Optimum:
         """Find the price at which demand equals the available tokens."""

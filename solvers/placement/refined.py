@@ -109,7 +109,7 @@ class Refined(PlacementMethod):
         if not proven:
             budget.check()  # HiGHS may have stopped because of the time limit
         end = Termination.CONVERGED if proven else Termination.EXHAUSTED
-        return Outcome(plan=budget.incumbent, bound=budget.bound, termination=end, stats=stats)
+        return Outcome.of(budget, termination=end, stats=stats)
 
 
 def _listed(prepared: Prepared, patterns: list[Pattern], budget: Budget) -> dict[str, int]:

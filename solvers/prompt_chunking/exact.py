@@ -119,7 +119,7 @@ class ExactChunking(SearchingMethod):
             "label_passes": found.passes,
             "labels": found.labels,
         }
-        return Outcome(plan=budget.incumbent, bound=budget.bound, stats=stats)
+        return Outcome.of(budget, stats=stats)
 
 
 class Search:

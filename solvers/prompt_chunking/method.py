@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -119,8 +118,6 @@ def prepare_and_bound(problem: PromptChunkingProblem, budget: Budget) -> Prepare
 
 def call(budget: Budget, kernel: Any, *arguments: Any, partial: bool = False) -> Any:
     """Return the result of a kernel that is stopped through its `Prompt`; see `Budget.call`."""
-    if math.isinf(budget.time_limit):
-        return kernel(*arguments)
     kernel = kernel.prepare_for(*arguments)  # in this thread, like `budget.call`
 
     def prompted(*given: Any) -> Any:

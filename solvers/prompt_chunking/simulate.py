@@ -428,7 +428,7 @@ def _twin(policy: OwnPolicy, workload: PromptWorkload, seed: int) -> Any:
 
     def size(serving: Any, request: Any, chunk: int, left: int, every: int) -> int:
         key = float(request.arrival), int(chunk)
-        if key not in known:  # the loop asks twice: when a chunk leaves, and when it arrives
+        if key not in known:  # the loop asks for the same chunk again while it waits
             state = State(
                 key[0],
                 int(request.prompt),

@@ -96,7 +96,7 @@ class LengthAware(ServingLatencyMethod):
         except (OutOfTime, Stopped, KeyboardInterrupt):
             search.offer()
             raise
-        return Outcome(plan=budget.incumbent, bound=budget.bound, stats=search.stats)
+        return Outcome.of(budget, stats=search.stats)
 
 
 @dataclass

@@ -402,17 +402,16 @@ class PipelinedSearch:
             out,
         )
         k = int(np.argmin(out))
-        if out[k] < self.best:
+        if out[k] < self.best * (1 - 1e-13):
             pairs = zip(ends[k], sizes[k], strict=True)
             batches = [list(range(end - size, end)) for end, size in pairs]
             self._keep(float(out[k]), batches, length)
         return out
 
     def _keep(self, seconds: float, batches: Batches, length: int) -> None:
-        """Keep and offer a plan with T_inf of some seconds if it is the best so far."""
-        if seconds < self.best * (1 - 1e-13):
-            self.best = seconds
-            self.budget.offer(self.prepared.plan(batches, length))
+        """Keep and offer a plan with T_inf of some seconds, which is the best so far."""
+        self.best = seconds
+        self.budget.offer(self.prepared.plan(batches, length))
 
     def _improve(self, length: int, ends: Ints, sizes: Ints) -> None:
         """Run simulated annealing from blocks in pipeline order as long as it helps."""
@@ -427,9 +426,10 @@ class PipelinedSearch:
                 self.annealing.improve_batches(
                     done, stop, tries, data, ranks, _HEAT, plan, counts, seconds, self.stream
                 )
-                slot, order = plan[self.annealing.BEST_SLOT :]
-                batches = [np.flatnonzero(slot == m) for m in order[: counts[1]]]
-                self._keep(float(seconds[1]), batches, length)
+                if seconds[1] < self.best * (1 - 1e-13):
+                    slot, order = plan[self.annealing.BEST_SLOT :]
+                    batches = [np.flatnonzero(slot == m) for m in order[: counts[1]]]
+                    self._keep(float(seconds[1]), batches, length)
                 self.budget.spend((stop - done) * count * _SECONDS_PER_TRY)
                 self.budget.check()
             if seconds[1] > before * (1 - 1e-4):

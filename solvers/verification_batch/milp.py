@@ -69,9 +69,8 @@ class MilpBatch(ByProgram, VerificationBatchMethod):
             program.refused.add(
                 sum(program.takes[k] for k in cover(prepared, chosen)) <= len(chosen) - 1
             )
-        return Outcome(
-            plan=budget.incumbent,
-            bound=budget.bound,
+        return Outcome.of(
+            budget,
             termination=believed(solved, budget),
             stats=stats,
         )

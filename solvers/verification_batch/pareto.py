@@ -57,9 +57,8 @@ class Pareto(VerificationBatchMethod):
         search = Labels(prepared, alive, prices, enough(budget))
         if search.run(budget):
             budget.improve_bound(search.bound)
-        return Outcome(
-            plan=budget.incumbent,
-            bound=budget.bound,
+        return Outcome.of(
+            budget,
             stats={"thresholds": len(alive), "labels": search.seen},
         )
 

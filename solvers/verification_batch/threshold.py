@@ -103,7 +103,7 @@ class Threshold(VerificationBatchMethod):
         if prepared.problem.requests < MANY_REQUESTS and search.run(budget):
             stats |= {"thresholds": len(alive), "labels": search.seen}
             budget.improve_bound(search.bound)
-            return Outcome(plan=budget.incumbent, bound=budget.bound, stats=stats)
+            return Outcome.of(budget, stats=stats)
         # A good batch of one threshold rules out others, so all are first solved roughly.
         limits = bound.copy()
         for gap in (ROUGH, 0.0) if len(alive) > 1 else (0.0,):
@@ -119,7 +119,7 @@ class Threshold(VerificationBatchMethod):
         budget.improve_bound(max(budget.objective, float(limits.max(initial=0.0))))
         if not budget.is_proven(self.tolerance):
             budget.check()  # HiGHS was stopped in one of the programs
-        return Outcome(plan=budget.incumbent, bound=budget.bound, stats=stats)
+        return Outcome.of(budget, stats=stats)
 
     def _polish(self, prepared: Prepared, found: Floats, most: int, budget: Budget) -> None:
         """Offer good batches of the thresholds with the best bounds.

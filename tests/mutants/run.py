@@ -63,10 +63,11 @@ MAX_FILES = 10
 """So many files of tests are asked for each mutant."""
 
 RECORDED = tuple(
-    f"tests/{name}.py" for name in ("solvers/test_same_work", "instances/test_same_problems")
+    f"tests/{name}.py"
+    for name in ("solvers/test_same_work", "instances/test_same_problems", "docs/test_questions")
 )
-"""These are asked as well: they compare what nearly all of the product does with what it did
-before.
+"""These are asked as well: they compare what nearly all of the product does, or what its commands
+print, with what was recorded.
 """
 
 JOBS = os.cpu_count() or 1
@@ -116,6 +117,7 @@ def plain() -> None:
 
     def bare(function: Any) -> Any:
         function.py_func, function.prepare, function.is_ready = function, lambda: function, True
+        function.prepare_for = lambda *arguments: function
         return function
 
     kernel.helper = kernel.inlined = bare

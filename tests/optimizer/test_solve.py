@@ -581,7 +581,7 @@ def test_families_of_plug_ins_have_names(monkeypatch: pytest.MonkeyPatch) -> Non
     plug_in(dataclasses.replace(family, name="draft-allocation/mine"))
     made = specopt.generate("draft-allocation/mine", seed=1)
     assert made == dataclasses.replace(family.generate(seed=1), name=made.name)
-    assert made.name.startswith("mine clients=8")
+    assert made.name is not None and made.name.startswith("mine clients=8")
     plug_in(family.build)
     with pytest.raises(
         BrokenPlugin, match=r"plug-in draft-allocation\.mine .*: expected a Family, got "

@@ -93,6 +93,9 @@ def _instances() -> dict[str, Problem]:
         "piecewise": ServingLatencyProblem.from_dict(base.to_dict() | roofline),
         "slowest rounds": replace(base, rounds="slowest"),
         "measured passes": ServingLatencyProblem.from_dict(base.to_dict() | passes),
+        "measured passes, one known task": ServingLatencyProblem.from_dict(
+            one.to_dict() | passes | {"output_lengths": "known", "max_speculation_length": 3}
+        ),
         "known passes, slowest rounds": ServingLatencyProblem.from_dict(
             base.to_dict()
             | passes

@@ -12,15 +12,16 @@ import numpy as np
 from specopt.solvers.kernels.kernel import helper, kernel, record, rows
 from specopt.solvers.kernels.random import GOLDEN, mixed, pick, uniform
 
-Actions = record("Actions", rates="f8[:, ::1]", seconds="f8[:, :, ::1]", low="i8", high="i8")
-"""The acceptance rates and durations of iterations, by state s and resolution index r.
+Actions = record("Actions", rates="f8[::1]", seconds="f8[:, ::1]", low="i8", high="i8")
+"""The acceptance rates and durations of iterations at the resolution that a policy uses in each
+state s.
 
-``rates`` [s, r] are acceptance rates, and ``seconds`` [s, r, n] are durations with n drafts, in
-seconds. ``low`` and ``high`` are the minimum and maximum draft length.
+``rates`` [s] are acceptance rates, and ``seconds`` [s, n] are durations with n drafts, in seconds.
+``low`` and ``high`` are the minimum and maximum draft length.
 """
 
-Policy = record("Policy", lengths="i8[::1]", indices="i8[::1]", adaptive="b1", start="i8")
-"""A policy: the draft length and the resolution index for each state.
+Policy = record("Policy", lengths="i8[::1]", adaptive="b1", start="i8")
+"""A policy: the draft length for each state.
 
 If ``adaptive`` is true, ``start`` is the first length and ``lengths`` is not used. The next length
 is larger by one if all drafts were accepted. Otherwise it is the number of accepted drafts, but at
@@ -98,12 +99,11 @@ def play(
         while i < warm_up + iterations or one.tokens < least_tokens:
             i += 1
             stream = mixed(run + np.uint64(i) * GOLDEN)
-            index = policy.indices[state]
-            accepted = accepted_of(stream, actions.rates[state, index], length)
+            accepted = accepted_of(stream, actions.rates[state], length)
             if i > warm_up:
                 one.tokens += accepted + 1
                 one.drafted += length
-                one.seconds += actions.seconds[state, index, length]
+                one.seconds += actions.seconds[state, length]
                 visits[state] += 1
             state = pick(cumulative[state], uniform(stream))
             if policy.adaptive:
@@ -127,7 +127,8 @@ def best_action(first, second):
 def learn(rates, cumulative, learning, key, done, steps, state, learned):
     """Perform `steps` steps of double Q-learning from `state`, after `done` earlier steps.
 
-    ``rates`` [s, r] are acceptance rates by state and resolution index. The function updates `learned` in place.
+    ``rates`` [s, r] are acceptance rates by state and resolution index. The function updates
+    `learned` in place.
     """
     choices = len(learning.lengths)
     running = learned.tokens_and_seconds

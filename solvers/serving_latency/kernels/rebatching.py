@@ -41,7 +41,7 @@ def shortest_path(data, active, least, n, count, mix, f, choice):
         for s in range(4):
             f[e, s] = INFINITY
         one_d, one_v = range_stages(data, 1.0, k, n, count)
-        two_d, two_v = range_stages(data, 2.0, k, n, count)
+        two_d, two_v = range_stages(data, 2.0, k, n, count) if linear else (one_d, one_v)
         for size in range(1, e + 1):
             b = float(size)
             if not fits(data, b, data.task[k, INPUT] + least[size - 1]):

@@ -299,8 +299,12 @@ def _take(now, rule, order, pending, room, batch):
 
 @inlined
 def _by_density(value, weight, which):
-    """Return the given requests by decreasing value per second; ties keep their original order."""
-    return which[np.argsort(-(value / weight)[which], kind="mergesort")]
+    """Return the given requests in order of decreasing value per second.
+
+    Ties keep their original order. A request that takes no time comes first.
+    """
+    density = np.where(weight > 0.0, value / weight, math.inf)
+    return which[np.argsort(-density[which], kind="mergesort")]
 
 
 @helper

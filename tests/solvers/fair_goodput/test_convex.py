@@ -7,13 +7,10 @@ import pytest
 from helpers.untyped import generate, solve
 from hypothesis import given
 
-from specopt import FairGoodputPlan, FairGoodputProblem, Status, Termination, Unsupported
+from specopt import FairGoodputProblem, Status, Termination, Unsupported
 from specopt.kinds.fair_goodput.strategies import problems as fair_goodputs
-from specopt.solvers.budget import Budget
-from specopt.solvers.fair_goodput.convex import Convex, repaired
-from specopt.solvers.fair_goodput.dual import Market
+from specopt.solvers.fair_goodput.convex import Convex, price_bound, repaired
 from specopt.solvers.fair_goodput.region import Region, region_of
-from specopt.solvers.fair_goodput.rounds import plain_plans
 
 
 def test_lines_are_added_where_needed() -> None:
@@ -32,18 +29,12 @@ def test_any_price_bounds(problem: FairGoodputProblem) -> None:
     """Tests that the bound from any price is above the optimum, and touches it at the optimal
     price.
     """
+    region = region_of(problem)
     best = solve(problem, "dual")
     scale = max(1.0, abs(best.objective))
-    market = Market(problem, region_of(problem), Budget(problem))
-
-    def bound(price: float, plan: FairGoodputPlan) -> float:
-        return market.at(price, plan.mean_draft_tokens).bound(problem, plan.goodput)
-
-    plain = plain_plans(problem)[0] if problem.min_goodput is None else best.plan
     for price in (0.0, 1e-6, 0.01, 0.2, 3.0):
-        for plan in (best.plan, plain):
-            assert bound(price, plan) >= best.objective - 1e-12 * scale
-    assert bound(best.stats["price"], best.plan) <= best.objective + 1e-9 * scale
+        assert price_bound(problem, region, price) >= best.objective - 1e-12 * scale
+    assert price_bound(problem, region, best.stats["price"]) <= best.objective + 1e-9 * scale
 
 
 def test_repaired_solutions_keep_all_limits() -> None:

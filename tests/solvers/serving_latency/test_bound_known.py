@@ -11,6 +11,7 @@ from helpers.untyped import generate, solve
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import serving_latency as naive
+from small_instances.serving_latency import INSTANCES
 from strategies.serving_plans import fixed as problems_with_plans
 
 from specopt import ServingLatencyPlan, ServingLatencyProblem
@@ -194,6 +195,15 @@ def test_columns_close_without_overlap(mechanism: Any) -> None:
     """Tests that a hundred tasks are certified to 1 % where stages do not overlap."""
     problem = dataclasses.replace(paper_1(seed=1), mechanism=mechanism)
     assert solve(problem, "length-aware").gap < 0.01
+
+
+def test_one_task_reads_no_more_rows_of_measured_passes() -> None:
+    """Tests that the bound of one task with measured passes is that of its only batch; with checked
+    indices, it also tests that no row of a batch of two is read.
+    """
+    problem = INSTANCES["measured passes, one known task"]
+    result = solve(problem, "static-batching")
+    assert result.bound == pytest.approx(result.objective, rel=1e-9)
 
 
 @pytest.mark.nightly
