@@ -93,8 +93,7 @@ def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:
 
 
 def workload(family: str, *, seed: int = 0, **parameters: Any) -> Workload:
-    """Generate a workload from a named family such as `fair-goodput/switching`, for use with
-    policies.
+    """Generate a workload from a named family; policies are simulated on workloads.
 
     Raises
     ------

@@ -220,8 +220,8 @@ def _turns(
 ) -> Iterator[tuple[str, float | None, str]]:
     """Yield the name and value of each break-even point, and a sentence about it.
 
-    The first two points are the round trip and the time per draft token up to which drafting on the
-    devices is best.
+    If devices can draft, the first two points are the round trip and the time per draft token up to
+    which drafting on the devices is best.
     """
     others = max(one.value for place, one in alone.items() if place != "device")
     (drafter,), (of,), (verifier,) = problem.drafters, problem.classes, problem.verifiers

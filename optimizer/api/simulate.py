@@ -137,8 +137,7 @@ class PolicyComparison(Shown):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per world and policy, with the mean and paired difference and their 95 %
-        intervals.
+        """Rows, one per world and policy, with mean, paired difference and their 95 % intervals.
 
         The mean and the difference refer to the simulation's main quantity. The difference from the
         first policy is computed in each replication, because the same seed gives both policies the

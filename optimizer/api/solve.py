@@ -389,8 +389,7 @@ def check_callback(callback: object) -> None:
 
 
 def _check_seconds(problem: Problem, method: Method, time_limit: float) -> None:
-    """Refuse a method that cannot meet its time limit; without a limit, warn if the method is slow.
-    """
+    """Refuse a method that cannot meet its time limit; without a limit, warn if it is slow."""
     with blamed(type(method)):
         needs = method.seconds_needed(problem)
     total = sum(needs.values())

@@ -1,4 +1,4 @@
-"""A comparison as text: one table per kind of problem, wins by family, and failures."""
+"""Text summary of a comparison, with one table per kind of problem, wins by family, and failures."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_FAILURES = 10
 def print_comparison_summary(
     comparison: Comparison, out: Console, left_out: Sequence[str] = ()
 ) -> None:
-    """Print the summary of a comparison, and the instances that no method could solve."""
+    """Print the summary of a comparison, and list the instances that no method could solve."""
     for title, rows in tables_of(comparison).items():
         out.print(Text(title, style="bold"))
         columns = list(rows[0])
