@@ -64,7 +64,7 @@ def demo(
 def comparison_rows(problem: ServingLatencyProblem, best: Result) -> list[Entry]:
     """Return the best result, the results of all other methods, and the baselines of the paper.
 
-    One baseline serves the tasks without a pipeline, and another without a draft model.
+    The baselines serve the tasks either without a pipeline or without a draft model.
     """
     from specopt.views.result import Entry
 

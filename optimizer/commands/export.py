@@ -216,7 +216,7 @@ for name in (
 def _pair(path: Path, draft: Path | None) -> object:
     """Read the runtimes in a file.
 
-    If the file contains only a fit for the verify model, the fit for the draft model is added.
+    If the file contains a single fit, for the verify model, any fit for the draft model is added.
     """
     data = read_json(path)
     if isinstance(data, Mapping) and "form" in data:

@@ -49,7 +49,8 @@ def _interrupt(number: int, _: FrameType | None) -> NoReturn:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Make the signals raise KeyboardInterrupt in the enclosed code, and exit afterwards.
+    """Make the signals raise KeyboardInterrupt in the enclosed code and exit the process
+    afterwards.
 
     A signal that the process ignored from the start, for example because of nohup, remains ignored.
     """
@@ -79,10 +80,11 @@ def _is_command() -> bool:
 
 
 def _unraisable(found: sys.UnraisableHookArgs) -> None:
-    """Raise a Ctrl-C again if it arrived in a Numba callback, where Python can only print it.
+    """Re-raise a KeyboardInterrupt that arrived in a Numba callback, where Python can only print
+    it.
 
-    LLVM objects whose construction was interrupted by Ctrl-C lack attributes, so that their
-    `__del__` fails. These failures are not printed.
+    If Ctrl-C interrupts the construction of an LLVM object, the object lacks attributes and its
+    `__del__` fails. Such failures are not printed.
     """
     if issubclass(found.exc_type, KeyboardInterrupt):
         again = _first or signal.SIGINT

@@ -1,5 +1,5 @@
-"""Progress on stderr: on a terminal, one line that is updated; otherwise, a new line every few
-seconds.
+"""Progress on stderr. A terminal shows one line that is updated; other streams receive a new line
+every few seconds.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ _shown: set[str] = set()  # kernel modules that were already reported
 
 
 def print_progress(progress: Progress) -> None:
-    """Print the progress of a solve, unless it has just begun or was printed a moment ago."""
+    """Print the progress of a solve, unless the solve has just begun or a line was just printed."""
     print_step(progress.seconds, progress_line(progress))
 
 
 def print_step(seconds: float, text: str, plain_seconds: float = PLAIN_INTERVAL_SECONDS) -> None:
-    """Print the progress of some work, unless it has just begun or a line was printed a moment ago.
+    """Print the progress of some work, unless the work has just begun or a line was just printed.
 
     Parameters
     ----------
@@ -79,7 +79,8 @@ def end_progress() -> None:
 
 
 def progress_line(progress: Progress) -> str:
-    """Return one line with the elapsed time and the known values of objective, bound and gap.
+    """Format the elapsed time and those values of objective, bound and gap that are known as one
+    line.
 
     Examples
     --------
@@ -112,7 +113,7 @@ def _is_far(progress: Progress) -> bool:
 
 @contextmanager
 def showing_kernels() -> Iterator[None]:
-    """Report on stderr which kernels the enclosed work compiles; nested calls report nothing."""
+    """Report on stderr which kernels the enclosed work compiles. Nested calls report nothing."""
     if _show_kernels in listeners:
         yield
         return

@@ -1,5 +1,5 @@
-"""Hypothesis strategies for `continuous-serving`: tasks as in `serving-latency`, with arrivals,
-regrouping and both objectives.
+"""Hypothesis strategies for `continuous-serving`. Tasks are drawn as for `serving-latency`, and
+arrivals, regrouping and either objective are added.
 """
 
 from __future__ import annotations
