@@ -63,8 +63,7 @@ def plugged_methods(kind: str) -> tuple[type[Method], ...]:
 
 
 def plugged(group: str, name: str) -> Any:
-    """Return the value of an entry point in another distribution, or None if there is no such
-    entry.
+    """Return the value of another distribution's entry point, or None if it does not exist.
 
     Raises
     ------

@@ -190,7 +190,7 @@ def _judge_again(folders: list[str], as_json: bool) -> int:
 
 
 def _write(comparison: Comparison, folder: Path) -> list[str]:
-    """Write the table and the picture, and return the file names. Missing libraries are reported."""
+    """Write the table and the picture, and return the file names; report missing libraries."""
     written = []
     for name, write in (
         ("comparison.parquet", comparison.to_parquet),

@@ -185,7 +185,7 @@ def show_speculation_table(
 
 
 def _below_none(schedule: Schedule) -> list[str]:
-    """Return a note on the batch sizes at which a schedule is slower than decoding without drafts."""
+    """Return a note on the batch sizes at which a schedule is slower than not drafting."""
     runs: list[tuple[int, int, float]] = []
     for batch in schedule.batches:
         first, ratio = batch, 1.0

@@ -260,7 +260,7 @@ def _room(given: Tune, sweep: Sweep) -> tuple[int, int]:
 
 
 def _costs(given: Tune, data: dict[str, Any]) -> list[str]:
-    """Add the cost per million tokens to each row of the output, and return a note about the cost."""
+    """Add the cost per million tokens to each output row, and return a note about the cost."""
     if given.price is None or given.per == "joule":
         return []
     for row in [*data["predictions"], *data.get("capacity", ())]:

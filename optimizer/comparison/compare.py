@@ -1,4 +1,4 @@
-"""The function `compare`, which sends cells to an executor, saves the records, and returns a table."""
+"""The function `compare`, which sends cells to an executor, saves records, and returns a table."""
 
 from __future__ import annotations
 

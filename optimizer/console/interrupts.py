@@ -49,8 +49,7 @@ def _interrupt(number: int, _: FrameType | None) -> NoReturn:
 
 @contextmanager
 def interruptible() -> Iterator[None]:
-    """Make the signals raise KeyboardInterrupt in the enclosed code and exit the process
-    afterwards.
+    """Make the signals raise KeyboardInterrupt in the enclosed code, and exit afterwards.
 
     A signal that the process ignored from the start, for example because of nohup, remains ignored.
     """
@@ -80,8 +79,7 @@ def _is_command() -> bool:
 
 
 def _unraisable(found: sys.UnraisableHookArgs) -> None:
-    """Re-raise a KeyboardInterrupt that arrived in a Numba callback, where Python can only print
-    it.
+    """Re-raise a Ctrl-C that arrived in a Numba callback, where Python can only print it.
 
     If Ctrl-C interrupts the construction of an LLVM object, the object lacks attributes and its
     `__del__` fails. Such failures are not printed.

@@ -79,8 +79,7 @@ def end_progress() -> None:
 
 
 def progress_line(progress: Progress) -> str:
-    """Format the elapsed time and those values of objective, bound and gap that are known as one
-    line.
+    """Return one line with the elapsed time and with objective, bound and gap as far as known.
 
     Examples
     --------

@@ -57,7 +57,7 @@ class _Terminal(Console):
         super().print(*objects, crop=self.file.isatty(), **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Convert a string to a `Text` object. Characters are escaped before the width is measured."""
+        """Convert a string to a text whose characters are escaped before its width is measured."""
         return super().render_str(_printable(text), **options)
 
     def render(
@@ -111,8 +111,9 @@ def sentence(out: Console, text: str, style: str = "") -> None:
 
 
 def table(*headers: str, left: int = 0, gap: int = 2) -> Cells:
-    """Return an empty table whose first `left` columns are left-aligned; the rest are
-    right-aligned.
+    """Return an empty table in which the first `left` columns are left-aligned.
+
+    All other columns are right-aligned.
     """
     view = Cells(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for position, header in enumerate(headers):
@@ -139,7 +140,7 @@ def table_of(rows: Sequence[Mapping[str, Any]], shown: Callable[[Any], str] = ce
 
 
 def print_first(out: Console, view: Cells, count: int, rows: str) -> None:
-    """Print a table that contains the first of `count` rows, and state how many rows were omitted."""
+    """Print a table with the first of `count` rows, and state how many rows were omitted."""
     out.print(view)
     if count > MAX_ROWS:
         out.print(f"  ... and {count - MAX_ROWS:,} more {rows}")

@@ -55,8 +55,7 @@ class Engine:
     def written(
         self, schedule: Schedule, version: str | None, setup: Setup = ONLY
     ) -> tuple[Config | None, tuple[str, ...]]:
-        """Return the engine configuration for a schedule, drafter and mode, and notes for the
-        operator.
+        """Return the configuration for a schedule, drafter and mode, and notes for the operator.
 
         The configuration is None if speculation does not pay off, or if the engine has no options
         for the drafter and mode. In the latter case, a note contains the settings to enter by hand.

@@ -16,7 +16,7 @@ ADAPTIVE = "speculative_adaptive_config"
 
 
 def config(schedule: Schedule, version: str | None) -> Config | None:
-    """Return the server arguments, which are adaptive only if draft lengths vary with batch size."""
+    """Return the server arguments. They are adaptive only if draft lengths vary with batch size."""
     if not schedule.speculates:
         return None
     fixed = {

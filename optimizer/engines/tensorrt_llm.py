@@ -104,8 +104,7 @@ def _order(version: str) -> tuple[float, ...]:
 
 
 def setup(drafts: Setup) -> Config | None:
-    """Return the option that sets the decoding type, taken from the beginning of the drafter's
-    name.
+    """Return the option for the decoding type with which the drafter's name begins, if any.
 
     The result is None if TensorRT-LLM has no option for the setup.
     """

@@ -1,4 +1,4 @@
-"""The kinds of problems. Each kind is declared in its own folder; `NAMES` lists the kinds."""
+"""The kinds of problems. Each kind is declared in its own folder; `NAMES` lists these folders."""
 
 from __future__ import annotations
 

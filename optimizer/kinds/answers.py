@@ -31,7 +31,7 @@ class NotConformant(AssertionError):
 
 
 def plan_of_answer(answer: Answer, problem: Problem) -> Any:
-    """Extract the plan from an answer, which may be a plan, a plan's JSON form, a result, or None."""
+    """Extract the plan from an answer: a plan, the JSON form of a plan, a result, or None."""
     plan = answer.plan if isinstance(answer, Result) else answer
     return problem.plan_type.from_dict(plan) if isinstance(plan, Mapping) else plan
 

@@ -231,9 +231,7 @@ def _round(value: Any) -> Any:
 
 
 def time_unit(end: float) -> tuple[float, str]:
-    """Return the factor and the name of a suitable time unit for an axis that ends at `end`
-    seconds.
-    """
+    """Return the factor and name of a suitable time unit for an axis that ends at `end` seconds."""
     return (1.0, "s") if end >= 2.0 else (1e3, "ms") if end >= 2e-3 else (1e6, "µs")
 
 

@@ -50,7 +50,7 @@ FASTER = 0.99
 
 
 def more(field: str, unit: str, change: Callable[[Any], Any]) -> Perturbation:
-    """Return a perturbation that changes a field, unless its value is None or would stay the same."""
+    """Return a perturbation that changes a field, unless it is None or would stay the same."""
 
     def apply(problem: Any) -> Any:
         value = getattr(problem, field)
@@ -61,7 +61,7 @@ def more(field: str, unit: str, change: Callable[[Any], Any]) -> Perturbation:
 
 
 def of_each(field: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function that changes a field of every object in a tuple, wherever it is not None."""
+    """Return a function that changes a field of every object in a tuple, unless it is None."""
 
     def changed(one: Any) -> Any:
         value = getattr(one, field)

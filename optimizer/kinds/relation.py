@@ -157,8 +157,7 @@ def shuffled(column: Sequence[Any], random: Random) -> list[int]:
 
 
 def scaled(factors: Mapping[str, float]) -> Change:
-    """Return a change that multiplies the given fields, including all numbers nested in them, by
-    factors.
+    """Return a change that multiplies all numbers in the given fields by factors.
 
     A nested field may have a factor of its own.
     """

@@ -28,7 +28,7 @@ TRIPS = st.just(0.0) | WAYS | st.lists(WAYS, min_size=1, max_size=3)
 def _passes(*units: float) -> st.SearchStrategy[list[dict[str, float]]]:
     """Return a strategy for pass times, which are the maximum of one or two linear pieces.
 
-    Each piece is a multiple of one of the given numbers of ticks.
+    Each piece is scaled by one of the given numbers of ticks.
     """
     row = st.tuples(st.sampled_from(units), st.sampled_from(PIECES)).map(
         lambda drawn: {

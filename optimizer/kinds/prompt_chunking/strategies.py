@@ -1,5 +1,5 @@
 """Hypothesis strategies for `prompt-chunking` problems and plans. They cover all modes, caps,
-grids, steep and flat cloud delays, and resources that take no time.
+grids, steep and flat cloud delays, and resources that are free.
 """
 
 from __future__ import annotations
@@ -72,8 +72,9 @@ def problems(
 def plans(
     draw: st.DrawFn, problem: PromptChunkingProblem, restricted: bool = True
 ) -> PromptChunkingPlan:
-    """Draw chunks that add up to the prompt; if `restricted` is set, they respect the grid and the
-    cap.
+    """Draw chunks that add up to the prompt.
+
+    If `restricted` is set, the chunks respect the grid and the cap.
     """
     N = problem.prompt_tokens
     grid = problem.grid_tokens or 1 if restricted else 1

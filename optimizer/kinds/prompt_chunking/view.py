@@ -23,9 +23,7 @@ BAR_WIDTH = 40
 
 
 def print_plan(problem: PromptChunkingProblem, plan: PromptChunkingPlan, out: Console) -> None:
-    """Print the chunks and, drawn to scale, their times on the uplink, in the cloud and on the
-    downlink.
-    """
+    """Print the chunks, with their times on uplink, in the cloud and on downlink drawn to scale."""
     times = problem.timeline(plan)
     scale = BAR_WIDTH / (times[-1].download[1] or 1.0)
     line(
@@ -52,7 +50,7 @@ def print_plan(problem: PromptChunkingProblem, plan: PromptChunkingPlan, out: Co
 
 
 def timeline_bars(times: list[ChunkTimes]) -> list[list[Bar]]:
-    """Return the bars of each chunk: device (unless this takes no time), upload, GPUs and download."""
+    """Return the bars of each chunk: device (if it takes any time), upload, GPUs and download."""
     bars = []
     for chunk in times:
         own = [("device", *chunk.local)] if chunk.local[1] > chunk.local[0] else []
