@@ -173,8 +173,7 @@ def _headline(known: Deployment, problem: PlacementProblem, ranked: list[Figure]
 def _best_plan(
     problem: PlacementProblem, judge: PlacementProblem, result: Result, ranked: list[Figure]
 ) -> Result:
-    """Return the result with its own plan or a plan with a single drafting place, if that is
-    better.
+    """Return the result with its own plan, or with a better plan that uses a single place.
 
     Plans are compared using the measured passes: first by feasibility, then by objective, then by
     power, and finally by how evenly clients are spread over units.

@@ -174,7 +174,7 @@ class Comparison(Shown):
         return record.infeasible or _within(self.excess(record))
 
     def plot(self) -> Picture:
-        """Return performance profiles, which plot shares of solved problems against gap and time."""
+        """Return the performance profiles: the share of solved problems against gap and time."""
         picture: Picture = late("picture")(self)
         return picture
 

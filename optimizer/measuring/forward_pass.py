@@ -43,9 +43,7 @@ class ForwardPass:
 
     @property
     def logit_positions(self) -> int:
-        """Number of scored positions per sequence: every position in a verification, otherwise
-        one.
-        """
+        """Number of scored positions per sequence: all in a verification, otherwise one."""
         return self.new_tokens if self.phase == "verify" else 1
 
     def flops_per_task(self, config: ModelConfig) -> int:

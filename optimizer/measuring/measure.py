@@ -104,7 +104,7 @@ class Settings:
 
     @property
     def passes(self) -> tuple[ForwardPass, ...]:
-        """All combinations of batch size, new tokens and cached tokens. The batch size varies
+        """All combinations of batch, new tokens and cached tokens; the batch size varies
         fastest.
         """
         return tuple(

@@ -81,9 +81,7 @@ class TorchDecoder:
         self.activation = functional.silu if shape.gated else functional.gelu
 
     def new_cache(self, batch: int, length: int) -> list[tuple[Tensor, Tensor]]:
-        """Return random keys and values for each layer, with `length` cached tokens per
-        sequence.
-        """
+        """Return random keys and values per layer, with `length` cached tokens per sequence."""
         size = (batch, self.shape.kv_heads, length, self.shape.head_dim)
         return [(self._normal(size), self._normal(size)) for _ in self.layers]
 

@@ -261,9 +261,7 @@ def check_limit(case: Case) -> None:
 
 
 def check_gap(case: Case) -> None:
-    """Check that a plan with a bound counts as optimal, and ends the solve, if a wide gap is
-    allowed.
-    """
+    """Check that a plan with a bound counts as optimal if a very wide gap is allowed."""
     result = case.checked(gap=1e9)
     if result.bound is not None:
         by = Termination.GAP if result.gap else Termination.CONVERGED
@@ -329,7 +327,7 @@ def check_files(case: Case) -> None:
 
 
 def check_warm_start(case: Case) -> None:
-    """Check that a method that supports warm starts keeps the quality of the initial plan."""
+    """Check that a method with warm starts returns a plan as good as the initial plan."""
     earlier = solve(case.problem)
     if earlier.objective is None or not case.method.supports_warm_start:
         return

@@ -32,7 +32,7 @@ def model_costs(config: ModelConfig) -> dict[str, Any]:
     experts, the experts to which its tokens are routed. Both models use the same number of bytes
     per value, except that the exact model counts quantised weights as they are stored. The entry
     `model` is the cost model in the form that `serving-latency` accepts. Like `paper`, it is null
-    if the cost model cannot describe the decoder. Operation counts are null if the embeddings are
+    if the cost model cannot describe the decoder. The FLOPs entries are null if the embeddings are
     projected.
     """
     size = config.storage.value_bytes
