@@ -115,7 +115,7 @@ def certificate(result: Result, problem: Problem | None = None) -> list[str]:
     Parameters
     ----------
     result
-        Result to describe. Its gap is not recomputed.
+        Result to describe. The gap of the result is not recomputed.
     problem
         Problem of the result; None if unknown.
     """

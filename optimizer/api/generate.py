@@ -93,7 +93,7 @@ def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:
 
 
 def workload(family: str, *, seed: int = 0, **parameters: Any) -> Workload:
-    """Generate a workload from a named family; policies are simulated on workloads.
+    """Generate a workload for the simulation of policies, from a named family.
 
     Raises
     ------

@@ -44,13 +44,13 @@ MIN_GAIN = 2e-3
 
 
 def text_of(figure: Figure) -> str:
-    """Describe the drafting place and the draft length to which a figure refers."""
+    """Describe the drafting place and the draft length to which a `Figure` refers."""
     words, tokens = PLACES[figure.place], figure.draft_tokens
     return f"{words}, {tokens} token{'' if tokens == 1 else 's'}" if tokens else words
 
 
 def number_of(figure: Figure) -> str:
-    """Format a figure's value with its uncertainty band."""
+    """Format the value in a `Figure` with its uncertainty band."""
     band = "" if figure.band is None else " ({:.4g} to {:.4g})".format(*figure.band)
     return f"{figure.value:.4g}{band}"
 

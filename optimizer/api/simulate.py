@@ -137,7 +137,7 @@ class PolicyComparison(Shown):
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """Rows, one per world and policy, with mean, paired difference and their 95 % intervals.
+        """Rows, one per world and policy, with the mean, the paired difference and 95 % intervals.
 
         The mean and the difference refer to the simulation's main quantity. The difference from the
         first policy is computed in each replication, because the same seed gives both policies the
@@ -168,7 +168,7 @@ def compare_policies(
     seed: int = 0,
     **options: Any,
 ) -> PolicyComparison:
-    """Simulate policies on workloads with the same random numbers.
+    """Simulate policies on workloads, using the same random numbers for every policy.
 
     Parameters
     ----------

@@ -86,12 +86,12 @@ def solve(
         Name of a method, a method with its options, a function that maps a problem to a plan, or
         None for `auto`, the kind's portfolio. The result of a function has no bound.
     time_limit
-        Time limit in seconds, including compilation. Fixed work that any answer requires may
-        exceed the limit, and is reported as `fixed_seconds` in `stats`. A method whose fixed work
-        is known to take much longer is refused; without a limit, a warning is issued. With a
-        limit of 0, the result is a quick plan if the method can find one. None limits the work of
-        `auto` instead, so that every machine returns the same plan; `math.inf` continues until
-        the plan is proven optimal.
+        Time limit in seconds, including compilation. Fixed work that any answer requires may exceed
+        the limit, and is reported as `fixed_seconds` in `stats`. A method whose fixed work is known
+        to take much longer is refused; without a limit, a warning is issued. With a limit of 0, the
+        result is a quick plan if the method can find such a plan. None limits the work of `auto`
+        instead, so that every machine returns the same plan; `math.inf` continues until the plan is
+        proven optimal.
     gap
         Relative gap between objective and bound at which the method may stop.
     seed

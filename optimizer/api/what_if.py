@@ -73,7 +73,7 @@ class Change:
     explanation: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the fields as JSON-compatible data, with only the status of the result."""
+        """Return the fields as JSON-compatible data, keeping only the status of the result."""
         out = {name: value for name, value in vars(self).items() if name != "result"}
         status = None if self.result is None else self.result.status.value
         return out | {"bounds": list(self.bounds), "status": status}
@@ -194,7 +194,7 @@ def perturbations(problem: Problem) -> tuple[Perturbation, ...]:
 
 
 def _perturbed(problem: Problem, perturbation: Perturbation) -> Problem | str:
-    """Return the problem with one more unit of a resource, or the reason why this is invalid."""
+    """Return the problem after adding one unit of a resource, or why that problem is invalid."""
     try:
         return dataclasses.replace(problem, **{perturbation.field: perturbation.apply(problem)})
     except InvalidInput as error:

@@ -62,7 +62,7 @@ def demo(
 
 
 def comparison_rows(problem: ServingLatencyProblem, best: Result) -> list[Entry]:
-    """Return the best result, the results of all other methods, and the baselines of the paper.
+    """Return the best result, the results of all other methods, and the paper's baselines.
 
     The baselines serve the tasks either without a pipeline or without a draft model.
     """

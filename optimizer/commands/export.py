@@ -162,7 +162,7 @@ def show_speculation_table(
     output: Path | None,
     beside: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Write and print a table as the configuration of an engine.
+    """Write and print a table as an engine configuration.
 
     JSON output includes the additional entries in `beside`.
     """
@@ -216,7 +216,8 @@ for name in (
 def _pair(path: Path, draft: Path | None) -> object:
     """Read the runtimes in a file.
 
-    If the file contains a single fit, for the verify model, any fit for the draft model is added.
+    A file with a single fit describes the verify model. A fit for the draft model may then be read
+    from another file.
     """
     data = read_json(path)
     if isinstance(data, Mapping) and "form" in data:

@@ -193,7 +193,7 @@ def _check(given: Fit) -> None:
 
 
 def _parts(given: Fit) -> dict[str, tuple[list[str], Path | None]]:
-    """Return the row filter and model config of each fit by name; a single fit has no name."""
+    """Return each fit's row filter and model config, by name; a single fit has an empty name."""
     draft, verify = given.draft, given.verify
     if bool(draft) != bool(verify):
         raise InvalidInput("--draft and --verify belong together; give both or neither")

@@ -110,8 +110,8 @@ def argument(metavar: str, text: str, default: Any = MISSING) -> Any:
 def declared(command: Callable[..., T]) -> Callable[..., T]:
     """Give a command a signature that typer understands.
 
-    The command's parameters, or the fields of the dataclass that it takes, must be declared with
-    the functions above.
+    The command's parameters, or the fields of the dataclass that the command accepts, must be
+    declared with `option`, `required`, `flag` or `argument`.
     """
     hints = get_type_hints(command, include_extras=True)
     given = {name: one.default for name, one in inspect.signature(command).parameters.items()}
@@ -234,7 +234,7 @@ def _from_stdin(path: Path) -> Path:
 
 
 def measured(problem: Problem, runtimes: Path | None) -> Problem:
-    """Return a problem with the runtimes from a file, or the unchanged problem without a file."""
+    """Return a problem with runtimes read from a file, or the problem itself without a file."""
     if runtimes is None:
         return problem
     return with_runtimes(problem, read_json(runtimes), str(runtimes))

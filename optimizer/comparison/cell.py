@@ -237,7 +237,7 @@ class Record(Run):
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Values that identify the cell, whichever version of the source code it was run with."""
+        """Values that identify the cell regardless of the source code with which it was run."""
         options = json.dumps(self.options, sort_keys=True)
         return (
             self.problem_sha256,

@@ -72,7 +72,8 @@ class Worker:
         request
             Any value that can be pickled and that the process understands.
         seconds
-            Time limit in seconds, counted from when the process is ready; None for no limit.
+            Time limit in seconds, counted from the time at which the process is ready; None for no
+            limit.
 
         Raises
         ------

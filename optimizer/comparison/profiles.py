@@ -45,7 +45,7 @@ def gap_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
 
 
 def time_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
-    """Return, for each method, the sorted ratios of its times to those of the fastest method.
+    """Return the sorted ratios of each method's times to the fastest method's times.
 
     The ratio of an unsolved cell is infinite.
     """

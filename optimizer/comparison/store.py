@@ -230,10 +230,10 @@ def _library() -> dict[str, str]:
 
 
 def judged_again(store: Store) -> list[tuple[Record, list[str]]]:
-    """Judge every plan in a folder using only its problem's data, and compare it with the record.
+    """Judge every plan in a folder, and compare the judge's numbers with the record.
 
-    Each record is returned together with one sentence per number that differs. Records without a
-    plan are not judged.
+    The judge uses only the data of the problem. Each record is returned together with one sentence
+    per number that differs. Records without a plan are not judged.
     """
     return [(record, _differences(record, store)) for record in store.records().values()]
 

@@ -65,8 +65,8 @@ class MethodSummary:
     largest_gap
         Largest gap over the same cells.
     seconds
-        Shifted geometric mean of the solution time over the common cells, in seconds. A cell
-        without an answer counts as taking at least its time limit.
+        Shifted geometric mean of the solution time over the common cells, in seconds. If a cell has
+        no answer, at least the time limit is counted.
     all_cells
         Number of cells that at least one method accepted.
     refused

@@ -60,8 +60,8 @@ class Comparison(Shown):
     records
         Records, in any order.
     known
-        Best objective and bound known from elsewhere for each problem, by `problem_sha256`; either
-        is None if unknown. The default is the values in the instance library.
+        Best objective and bound known from elsewhere for each problem, by `problem_sha256`. None
+        stands for an unknown value. By default, the values in the instance library are used.
     """
 
     def __init__(

@@ -79,7 +79,7 @@ def end_progress() -> None:
 
 
 def progress_line(progress: Progress) -> str:
-    """Return one line with the elapsed time and with objective, bound and gap as far as known.
+    """Return one line with the elapsed time and with any known objective, bound and gap.
 
     Examples
     --------

@@ -34,7 +34,7 @@ class Engine:
     batch
         Option of the engine that limits the batch size.
     setup
-        Function of a drafter and its mode that returns the engine options for them, in addition to
+        Function of a drafter and its mode that returns the corresponding engine options, apart from
         the draft lengths. The function returns None if the engine has no option for this mode or
         for token trees.
     single

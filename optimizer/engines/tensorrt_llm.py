@@ -1,5 +1,5 @@
-"""TensorRT-LLM: the ``draft_len_schedule`` in its ``speculative_config``. The meaning of the keys
-changed in 1.3.0rc8.
+"""TensorRT-LLM: the ``draft_len_schedule`` in its ``speculative_config``. The meaning of its keys
+changed in version 1.3.0rc8.
 
 Up to 1.3.0rc7, including 1.2.x, a key is the smallest batch size that uses its length, and key 1 is
 required. Since 1.3.0rc8 of 17 March 2026 (pull request 10860), a key is the largest batch size that

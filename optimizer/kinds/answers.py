@@ -67,7 +67,7 @@ def planned(solver: Solver, problem: Problem) -> Plan | None:
 
 
 def judged(solver: Solver, problem: Problem) -> float | None:
-    """Return the objective that the judge computes for a solver's plan, or None without a plan."""
+    """Return the judge's objective for a solver's plan, or None if the solver finds no plan."""
     plan = planned(solver, problem)
     return None if plan is None else problem.evaluate(plan).objective
 

@@ -50,7 +50,7 @@ FASTER = 0.99
 
 
 def more(field: str, unit: str, change: Callable[[Any], Any]) -> Perturbation:
-    """Return a perturbation that changes a field, unless it is None or would stay the same."""
+    """Return a perturbation of a field that applies only if the field is set and would change."""
 
     def apply(problem: Any) -> Any:
         value = getattr(problem, field)
@@ -61,7 +61,9 @@ def more(field: str, unit: str, change: Callable[[Any], Any]) -> Perturbation:
 
 
 def of_each(field: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function that changes a field of every object in a tuple, unless it is None."""
+    """Return a function that changes a field, unless the field is None, in all objects of a
+    tuple.
+    """
 
     def changed(one: Any) -> Any:
         value = getattr(one, field)
@@ -167,7 +169,7 @@ class Simulator:
     def play(self) -> Callable[..., Simulation]:
         """The function that simulates a plan or policy on a problem or workload.
 
-        Its keyword arguments are the seed, the number of replications, a callback and options.
+        The keyword arguments are the seed, the number of replications, a callback and options.
         """
         found: Callable[..., Simulation] = import_module(self.module).simulate
         return found
@@ -228,8 +230,8 @@ class Kind:
         Name of the module whose `RELATIONS` describe how optima change when a problem is changed,
         loaded on demand; None if there is no such module.
     choices
-        Function that returns the alternatives to the values that a problem fixes, each as a mapping
-        of the fields to replace; None if there are no such alternatives.
+        Function of a problem that returns alternatives to the values that the problem fixes, each
+        as a mapping of the fields to replace; None if the kind has no such alternatives.
     perturbations
         Changes that `sensitivity` makes to a problem, one at a time.
     uncertainty

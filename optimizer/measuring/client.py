@@ -1,10 +1,10 @@
 """A closed-loop client that measures the throughput and the acceptance of drafts on an
 OpenAI-compatible server.
 
-Each of its workers sends the next request when the previous request has been answered. The tokens
-of a request are assumed to be spread evenly over its duration. Only tokens from the period in which
-all workers are being served are counted. The variation between parts of this period gives the
-uncertainty of the mean.
+Each worker of the client sends its next request when its previous request has been answered. The
+tokens of a request are assumed to be spread evenly over its duration. Only tokens from the period
+in which all workers are being served are counted. The variation between parts of this period gives
+the uncertainty of the mean.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class Client:
         number("failures", self.failures, 0, 1)
 
     def models(self) -> list[str]:
-        """Return the names of the models on the server. At least one name is returned."""
+        """Return the names of the models on the server, of which there must be at least one."""
         with self._answer("GET", "/v1/models") as answer:
             if found := [str(entry["id"]) for entry in json.loads(answer.read())["data"]]:
                 return found

@@ -9,7 +9,7 @@ from specopt.models.errors import SpecoptError
 
 
 class OutOfMemory(SpecoptError):
-    """Exception for a pass that does not fit in memory although its estimated memory did."""
+    """Exception for a pass that does not fit in memory although the memory estimate did."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -104,8 +104,9 @@ class Settings:
 
     @property
     def passes(self) -> tuple[ForwardPass, ...]:
-        """All combinations of batch, new tokens and cached tokens; the batch size varies
-        fastest.
+        """All combinations of batch size, new tokens and cached tokens.
+
+        The batch size varies fastest.
         """
         return tuple(
             ForwardPass(batch=batch, new_tokens=new, cached_tokens=cached)

@@ -156,7 +156,7 @@ class GoodputScheduler(Online):
         Lists with one entry per client: weights (default 1), max_draft_tokens (default: no limit),
         initial_estimates (default: determined by the policy), min_goodput (default: no guaranteed
         rate), draft_seconds_per_token and network_seconds (default 0). If the budget is too small
-        for all guaranteed rates, they are met as far as possible.
+        for all guaranteed rates, the scheduler meets the rates as far as possible.
 
     Raises
     ------

@@ -1,5 +1,5 @@
-"""Model of a server's prefix cache, which records the cached prefixes of unfinished responses and
-which responses are served early to free the cache.
+"""Model of a server's prefix cache. The model records the cached prefixes of unfinished responses,
+and the responses that are served early to free the cache.
 """
 
 from __future__ import annotations

@@ -82,7 +82,8 @@ class PromptMonitor(Online):
         are mixed at the same knot, which makes g too flat.
     outlier_limit
         Maximum deviation of a measured delay or bandwidth, as a multiple of the mean deviation;
-        None for the plain moving averages of the paper. The tokens mu are always a plain average.
+        None for the plain moving averages of the paper. The smoothed tokens mu are always a plain
+        moving average.
     uplink_bytes_per_second
         Uplink bandwidth of devices without observations; None for the mean over the other devices.
     downlink_bytes_per_second

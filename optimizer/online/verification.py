@@ -165,11 +165,11 @@ class VerificationScheduler(Online):
     lost_after_seconds
         Time after its estimated end at which a running batch is considered lost, in seconds. Lost
         batches are detected when the next batch is requested, and their requests return to the
-        queue. With infinity, no batch is considered lost.
+        queue. If the value is infinity, no batch is considered lost.
     refuse_late
         Whether to refuse a request if its response would be late even without further requests.
 
-    All of these except the estimator and `kv_bytes_per_token` may be changed at any time:
+    All arguments except the estimator and `kv_bytes_per_token` may be changed at any time:
     ``scheduler.policy = "fcfs"``.
     """
 
@@ -572,9 +572,9 @@ class VerificationScheduler(Online):
 
     @locked
     def abandon(self) -> tuple[Key, ...]:
-        """Return the requests of a failed batch to the queue.
+        """Put the requests of a failed batch back into the queue, and return their keys.
 
-        The requests return to their old positions. Their keys are returned.
+        The requests keep their old positions in the queue.
         """
         keys, status = self._running, self._rows.status[: self._rows.count]
         totals = self._counted(put_back=len(keys))
@@ -699,9 +699,7 @@ class VerificationScheduler(Online):
             )
 
     def _learned(self, seconds: float) -> tuple[Floats, Any]:
-        """Return the estimator's costs and calibration after learning the running batch's
-        duration.
-        """
+        """Return the estimator's costs and calibration after learning from the running batch."""
         costs = self._rule.costs.copy()
         calibration = self._calibration
         copy = calibration._make(part.copy() for part in calibration)
@@ -751,7 +749,8 @@ class _Rows:
     def make_room(self) -> None:
         """Delete the rows of removed requests, and allocate free rows.
 
-        There are then as many free rows as occupied rows, and at least 256 rows in total.
+        Afterwards, there are as many free rows as occupied rows, or 256 rows in total if that is
+        more.
         """
         keys = list(self.place_of)
         count, kept = len(keys), self.places(keys)

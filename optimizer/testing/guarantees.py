@@ -99,7 +99,7 @@ def problems_of_library(method: Method, *sizes: str) -> list[Problem]:
 
 
 class Case:
-    """A method applied to a problem, and the result.
+    """A method applied to a problem, together with the result.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ LABELS = {
 
 
 def model_costs(config: ModelConfig) -> dict[str, Any]:
-    """Return the costs of a decoder under both cost models, or of a draft head under the exact one.
+    """Return a decoder's costs under both cost models, or a draft head's under the exact model.
 
     A forward pass of m new tokens over t tokens in total costs flops_per_token m +
     flops_per_token_pair m t + flops_per_logit p operations, where p is the number of positions

@@ -1,5 +1,5 @@
-"""Hypothesis strategies for `continuous-serving`. Tasks are drawn as for `serving-latency`, and
-arrivals, regrouping and either objective are added.
+"""Hypothesis strategies for `continuous-serving`. Tasks are drawn as for `serving-latency`, with
+arrivals, regrouping and either of the two objectives in addition.
 """
 
 from __future__ import annotations

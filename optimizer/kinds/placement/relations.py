@@ -22,7 +22,7 @@ from specopt.models.placement.problem import PlacementProblem
 
 
 def _each(field: str, **changed: Any) -> Change:
-    """Return a change that replaces entries of every object in a list.
+    """Return a change that modifies the given entries of every object in a list.
 
     The change returns None if it would alter nothing.
     """

@@ -165,7 +165,7 @@ def plans(draw: st.DrawFn, problem: ServingData[Any]) -> ServingLatencyPlan:
 
 @st.composite
 def served_problems(draw: st.DrawFn, /, **kwargs: Any) -> ServingLatencyProblem:
-    """Draw a problem with data as in deployments, such as rates per task or predicted lengths."""
+    """Draw a problem with data from deployments, such as rates per task or predicted lengths."""
     problem = draw(problems(**kwargs))
     rows = lists_of(st.integers(1, problem.longest_output), problem.tasks)
     changes: dict[str, Any] = {}
