@@ -16,7 +16,7 @@ from specopt.models.problem import P, Problem, refuse_subclass
 from specopt.solvers.formulation import Formulation, solution
 
 FORMATS = ("lp", "mps")
-"""File formats of models."""
+"""File formats in which models can be written."""
 
 
 def formulation(problem: Problem, **options: Any) -> Any:

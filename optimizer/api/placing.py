@@ -35,7 +35,7 @@ needs the fewest resources.
 """
 
 MIN_SECONDS, MAX_SECONDS, CLOSE = 1e-4, 10.0, 1.05
-"""Range in which break-even points are searched, in seconds, and the factor that sets the relative
+"""Range in which to search for break-even points, in seconds, and the factor that sets the relative
 accuracy of the search.
 """
 

@@ -39,7 +39,7 @@ machine.
 """
 
 GRACE_SECONDS = 5.0
-"""Time by which a method may exceed its limit before it is killed, in seconds."""
+"""Grace period in seconds, by which a method may exceed its time limit before it is killed."""
 
 Submit = Callable[[Cell], "Future[Record]"]
 

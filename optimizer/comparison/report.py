@@ -11,7 +11,7 @@ from specopt.comparison.table import Comparison
 from specopt.console.terminal import Console, sentence, table_of
 
 MAX_FAILURES = 10
-"""Maximum number of failures to list, and of instances that no method solved."""
+"""Maximum number of failures to list, and maximum number of unsolved instances to list."""
 
 
 def print_comparison_summary(

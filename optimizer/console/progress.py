@@ -27,7 +27,7 @@ PLAIN_INTERVAL_SECONDS = 2.0
 """Minimum time between two lines if stderr is not a terminal, in seconds."""
 
 MAX_RATIO = 2.0
-"""Maximum ratio between objective and bound, the larger to the smaller, at which progress shows the
+"""Maximum ratio of the larger to the smaller of objective and bound at which progress shows the
 bound.
 """
 

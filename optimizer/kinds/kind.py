@@ -61,9 +61,7 @@ def more(field: str, unit: str, change: Callable[[Any], Any]) -> Perturbation:
 
 
 def of_each(field: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function that changes a field, unless the field is None, in all objects of a
-    tuple.
-    """
+    """Return a function that changes a field of every object in a tuple; None is left unchanged."""
 
     def changed(one: Any) -> Any:
         value = getattr(one, field)

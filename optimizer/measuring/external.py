@@ -19,7 +19,7 @@ from specopt.models.load import Load, name_of
 PROGRAMS = "guidellm", "vllm"
 
 FEWEST = 4
-"""Minimum number of requests of a load per concurrent request."""
+"""Minimum number of requests in a load, per concurrent request."""
 
 
 class External:

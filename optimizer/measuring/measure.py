@@ -30,8 +30,8 @@ DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2}
 """Data types of passes, with the number of bytes per value."""
 
 MEMORY_SHARE = 0.9
-"""Maximum share of the free memory that a pass may need by its estimate. The estimate excludes the
-memory of libraries.
+"""Maximum share of the free memory that a pass may need according to its estimate. The estimate
+excludes the memory of libraries.
 """
 
 

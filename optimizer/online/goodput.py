@@ -74,7 +74,7 @@ COLUMNS = {
 """
 
 _OPEN_ROUNDS = 64
-"""Number of most recent rounds that clients may still report."""
+"""Number of recent rounds for which clients may still report."""
 
 
 _PRESSURE_STEP, _MAX_PRESSURE = 0.5, 8.0

@@ -417,9 +417,9 @@ class VerificationScheduler(Online):
             )
 
     def _met(self, now: float, columns: Floats, status: NDArray[np.int8]) -> tuple[Any, Any]:
-        """Compute how long new requests can wait.
+        """Compute how long new requests can wait, and return the rule and the requests.
 
-        Return a copy of the rule, and the kernel's record of the requests.
+        The rule is a copy, and the requests are in the form that the kernel uses.
 
         The columns are modified in place.
         """

@@ -37,7 +37,7 @@ NOT_JUDGED = (
 )
 
 MAX_CHARACTERS = 4000
-"""Maximum number of characters of the JSON form of a plan on a page."""
+"""Maximum length of the JSON form of a plan on a page, in characters."""
 
 COUNTED_ROWS = 20 * MAX_ROWS
 """Maximum number of rows of a plan that are counted exactly."""

@@ -87,9 +87,7 @@ def print_measured(name: str, found: MeasuredRuntime, out: Console) -> None:
 
 
 def _print_residuals(fit: RuntimeFit, out: Console) -> None:
-    """Print the errors of groups of rows, where the groups have equal sizes and are sorted by
-    work.
-    """
+    """Print the errors for groups of rows. The groups are equally large and sorted by work."""
     x = fit.inputs[:, 0]
     order = np.argsort(x, kind="stable")
     groups = [part for part in np.array_split(order, min(BINS, len(np.unique(x)))) if len(part)]
