@@ -1,5 +1,5 @@
-"""Parsing of the `name=value` pairs of the command line: method options, parameters of problem
-families, and problem fields.
+"""Parsing of `name=value` pairs from the command line, which set method options, parameters of
+problem families, and problem fields.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def pairs_of(values: Sequence[str], option: str) -> dict[str, str]:
 def method_of(
     problem: Problem, name: str | None, values: Sequence[str], memory_limit: float = MEMORY_LIMIT
 ) -> Method:
-    """Return the named method (None: the default method) with its options set.
+    """Return the named method with the given options; None selects the default method.
 
     Raises
     ------
     InvalidInput
         If the method has no such option, or the value has the wrong type. The message lists the
-        options of the method.
+        method's options.
     Unsupported
         If the method does not exist or cannot solve the problem.
     """
@@ -80,7 +80,7 @@ def _typed_pairs(
 
 
 def parameters_of(family: str, values: Sequence[str]) -> dict[str, Any]:
-    """Return parameters of a problem family, converted to the types of their defaults.
+    """Parse parameters of a problem family, converting each value to the type of its default.
 
     Raises
     ------
@@ -164,7 +164,7 @@ def typed(name: str, hint: Any, text: str) -> Any:
     Raises
     ------
     InvalidInput
-        If the text is not a value of the type.
+        If the text does not represent a value of the type.
     """
     origin, members = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):

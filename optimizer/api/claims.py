@@ -1,5 +1,6 @@
-"""Checks of a result's claims against its numbers, because result files can be edited, and the
-wording of its certificate.
+"""Checks of a result's claims against its numbers, and the wording of its certificate.
+
+Claims are checked because result files can be edited.
 """
 
 from __future__ import annotations
@@ -25,19 +26,21 @@ up to this value is used only if they are close; see `without_refuted_claims`.
 def without_refuted_claims(
     result: Result, problem: Problem | None = None, report: Report | None = None
 ) -> tuple[Result, list[str]]:
-    """Return a result whose status, bound and gap follow from its numbers, and the refuted claims.
+    """Return a result without the claims that its numbers refute, and a list of these claims.
+
+    Status, bound and gap of the returned result follow from the numbers of the given result.
 
     Parameters
     ----------
     result
-        Result as it was read.
+        Result as read from a file.
     problem
         Problem of the result; None if unknown. If the gap depends on the data of an unknown
-        problem, the claimed gap is used, unless it is close to 0 although bound and objective
-        are not close.
+        problem, the claimed gap is used. The exception is a claimed gap close to 0 although bound
+        and objective are not close.
     report
-        Report of the judge on the plan. The objective of the report replaces the claimed
-        objective; without a report, the claimed objective is used.
+        The judge's report on the plan. Its objective replaces the claimed objective; without a
+        report, the claimed objective is used.
     """
     kind = problem_type(result.kind)
     if result.plan is None:
@@ -107,12 +110,12 @@ def _has_either_sense(kind: type[Problem]) -> bool:
 
 
 def certificate(result: Result, problem: Problem | None = None) -> list[str]:
-    """Return sentences that state by how much another plan could be better, and why.
+    """Return sentences that state how much better another plan could be, and why.
 
     Parameters
     ----------
     result
-        Result to describe. Its gap is not recomputed.
+        Result to describe. The gap of the result is not recomputed.
     problem
         Problem of the result; None if unknown.
     """

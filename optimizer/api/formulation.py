@@ -16,20 +16,21 @@ from specopt.models.problem import P, Problem, refuse_subclass
 from specopt.solvers.formulation import Formulation, solution
 
 FORMATS = ("lp", "mps")
-"""File formats of models."""
+"""File formats in which models can be written."""
 
 
 def formulation(problem: Problem, **options: Any) -> Any:
     """Return a model of a problem: a CVXPY problem for `fair-goodput`, otherwise a Pyomo model.
 
-    Its sets, variables and constraints are named as in the documentation. A Pyomo model scales its
-    objective: the objective of the problem is `model.unit` times the objective of the model, plus
-    `model.offset`.
+    The sets, variables and constraints of the model are named as in the documentation. A Pyomo
+    model scales its objective: the objective of the problem is `model.unit` times the objective of
+    the model, plus `model.offset`.
 
     Parameters
     ----------
     problem
-        Problem to formulate. Except for `serving-latency`, one model represents it completely.
+        Problem to formulate. A single model represents the whole problem, except for
+        `serving-latency`.
     options
         Options of the formulation. `serving-latency` accepts `length`, the speculation length,
         and `mechanism`; see the documentation.
@@ -60,7 +61,7 @@ def formulation(problem: Problem, **options: Any) -> Any:
 
 
 def plan_of(problem: Problem[P], model: Any) -> P:
-    """Return the plan from a solved model, regardless of the solver that was used.
+    """Extract the plan from a solved model, regardless of the solver that was used.
 
     Use `problem.evaluate` to compute the objective of the plan.
 

@@ -14,7 +14,7 @@ from specopt.models.sweep import Sweep
 
 
 def to_arrow(value: Any) -> Any:
-    """Return a plan, results, a comparison or a sweep as an Arrow table.
+    """Convert a plan, results, a comparison or a sweep to an Arrow table.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def to_arrow(value: Any) -> Any:
 
 
 def to_pandas(value: Any) -> Any:
-    """Return any value that `to_arrow` accepts as a pandas data frame.
+    """Convert any value that `to_arrow` accepts to a pandas data frame.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def to_pandas(value: Any) -> Any:
 
 
 def to_polars(value: Any) -> Any:
-    """Return any value that `to_arrow` accepts as a Polars data frame.
+    """Convert any value that `to_arrow` accepts to a Polars data frame.
 
     Raises
     ------

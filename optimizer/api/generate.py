@@ -59,7 +59,7 @@ def known_family(where: str, name: object) -> Family:
 
 
 def families(kind: str | None = None) -> tuple[Family, ...]:
-    """Return the families of one kind, or of all kinds. Families of plug-ins come last.
+    """Return the families for one kind, or for all kinds. Families from plug-ins come last.
 
     Raises
     ------
@@ -93,7 +93,7 @@ def generate(family: str, *, seed: int = 0, **parameters: Any) -> Problem:
 
 
 def workload(family: str, *, seed: int = 0, **parameters: Any) -> Workload:
-    """Generate a workload for policies from a named family such as `fair-goodput/switching`.
+    """Generate a workload for the simulation of policies, from a named family.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def workload(family: str, *, seed: int = 0, **parameters: Any) -> Workload:
 
 
 def from_trace(kind: str) -> FromTrace:
-    """Return the rules for making problems of a kind from traces.
+    """Return the rules by which problems of a kind are made from traces.
 
     Raises
     ------
@@ -121,12 +121,12 @@ def from_trace(kind: str) -> FromTrace:
 
 
 def from_deployment() -> dict[str, Callable[[Deployment, int], Proposal]]:
-    """Return the functions that make a problem from a deployment, by kind."""
+    """Return, for each kind, the function that makes a problem from a deployment."""
     return {kind.name: kind.from_deployment for kind in kinds() if kind.from_deployment is not None}
 
 
 def with_runtimes(problem: Problem, data: object, where: str = "runtimes") -> Problem:
-    """Return a copy of a problem with measured runtimes and the models that were measured.
+    """Return a copy of a problem with measured runtimes and with the models that were measured.
 
     Parameters
     ----------

@@ -31,7 +31,7 @@ _NAMES = tuple(kind.name for kind in KINDS)
 
 @dataclass(frozen=True, kw_only=True)
 class BestKnown:
-    """Best known plan and bound of an instance, with their origins.
+    """The best known plan and bound for an instance, with their origins.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class BestKnown:
     status
         "optimal" if the bound proves the objective to within 1e-9, else "feasible".
     gap
-        Relative distance between objective and bound; None without a bound.
+        Relative distance between objective and bound; None if there is no bound.
     method
         Method that found the plan.
     bound_method
@@ -82,8 +82,8 @@ class Recipe:
     name
         Name of the instance, KIND/FAMILY/LABEL.
     size
-        Size class: "small" (suitable for proofs of optimality), "paper" (the size used in the
-        paper), "large", "adversarial", or "real" (from measured data).
+        Size class: "small" (small enough to prove optimality), "paper" (the size used in the
+        paper), "large", "adversarial", or "real" (based on measured data).
     seed
         Seed of the family.
     parameters
@@ -93,7 +93,7 @@ class Recipe:
     source
         Origin of real data; None if a family generates the instance.
     problem
-        Fields of the problem without header and name; None if the problem is generated instead.
+        Fields of the problem, without header and name; None if a family generates the problem.
     """
 
     name: str
@@ -115,13 +115,13 @@ class Recipe:
         return self.name.rpartition("/")[0]
 
     def generate(self) -> Problem:
-        """Return the problem without its name; numbers of generated problems are rounded."""
+        """Return the problem without a name. Numbers in generated problems are rounded."""
         if self.source is not None:
             return self.made_of(self.problem or {})
         return rounded(FAMILIES[self.family].generate(seed=self.seed, **self.parameters))
 
     def made_of(self, fields: dict[str, Any]) -> Problem:
-        """Return a problem of this kind with the given fields."""
+        """Build a problem of the recipe's kind from the given fields."""
         header = {"format": FORMAT, "kind": self.kind}
         return kind_of(self.kind).problem.from_dict(header | fields)
 
@@ -159,7 +159,7 @@ class SavedInstance(Recipe):
         return problem
 
     def plan(self) -> Plan | None:
-        """Return the best known plan, or None if it is not saved."""
+        """Return the best known plan, or None if no plan is saved."""
         return None if self.best.plan is None else kind_of(self.kind).plan.from_dict(self.best.plan)
 
 
@@ -188,7 +188,7 @@ def load_saved(name: str) -> Problem:
 
 
 def best_known(name: str) -> BestKnown:
-    """Return the best known plan and bound of an instance.
+    """Return the best known plan and bound for an instance.
 
     Raises
     ------
@@ -199,7 +199,7 @@ def best_known(name: str) -> BestKnown:
 
 
 def saved_instance(name: str) -> SavedInstance:
-    """Return the library entry of an instance.
+    """Return the library entry for an instance.
 
     Raises
     ------
@@ -217,7 +217,7 @@ def saved_instance(name: str) -> SavedInstance:
 
 
 def known_values() -> dict[str, tuple[float | None, float | None]]:
-    """Return the best known objective and bound of every instance, by problem digest."""
+    """Return the best known objective and bound for every instance, by problem digest."""
     return {
         instance.problem_sha256: (instance.best.objective, instance.best.bound)
         for kind in _NAMES
@@ -233,19 +233,21 @@ def submitted(name: str, result: Result, today: str) -> tuple[SavedInstance, lis
     name
         Name of the instance.
     result
-        Result with a plan. The judge recomputes the objective; a bound is accepted as claimed.
+        Result that contains a plan. The judge recomputes its objective; a bound is accepted as
+        claimed.
     today
         Date of the new entry.
 
     Returns
     -------
-    The instance with the better plan and the better bound, and one sentence about each.
+    The instance with the better of the two plans and the better of the two bounds, and one sentence
+    about the plan and one about the bound.
 
     Raises
     ------
     InvalidInput
-        If the library has no such instance, the result belongs to another problem or is infeasible,
-        or its plan refutes its bound.
+        If the library has no such instance, or if the result belongs to another problem, is
+        infeasible, or contains a plan that refutes its bound.
     """
     known = saved_instance(name)
     problem = known.load()
@@ -297,7 +299,7 @@ def _compared(better: bool) -> str:
 
 
 def certificate(problem: Problem, objective: float, bound: float | None) -> dict[str, Any]:
-    """Return the objective, bound, status and gap of a library entry."""
+    """Return the objective, bound, status and gap for a library entry."""
     if bound is not None and not math.isfinite(bound):
         bound = None
     gap = None if bound is None else problem.gap(objective, bound)
@@ -311,7 +313,7 @@ def certificate(problem: Problem, objective: float, bound: float | None) -> dict
 
 
 def better_of(problem: Problem, old: BestKnown, new: BestKnown) -> BestKnown:
-    """Return the old entry, updated with the plan or bound of the new entry if that is better.
+    """Return the old entry, updated with the new entry's plan or bound wherever it is better.
 
     Improvements within rounding error are ignored.
     """
@@ -340,7 +342,7 @@ def better_of(problem: Problem, old: BestKnown, new: BestKnown) -> BestKnown:
 
 
 def line_of(instance: SavedInstance) -> str:
-    """Return the line that stores an instance in the library file, without empty fields."""
+    """Return an instance's line in the library file, omitting empty fields."""
     data: dict[str, Any] = {"name": instance.name, "version": instance.version} | asdict(instance)
     best = {name: value for name, value in data["best"].items() if value not in (None, (), {})}
     data["best"] = {"bound": None, "gap": None, "bound_method": None} | best
@@ -351,7 +353,7 @@ def line_of(instance: SavedInstance) -> str:
 
 @cache
 def instances_of_kind(kind: str) -> Mapping[str, SavedInstance]:
-    """Return the instances of a kind by name, in library order; unsolved recipes are skipped."""
+    """Return the instances of a kind by name, in library order. Unsolved recipes are skipped."""
     file = files("specopt.instances.data.library") / f"{kind}.jsonl"
     lines = file.read_bytes().splitlines() if file.is_file() else []
     read = [msgspec.json.decode(line, type=SavedInstance) for line in lines if is_solved(line)]

@@ -35,7 +35,7 @@ needs the fewest resources.
 """
 
 MIN_SECONDS, MAX_SECONDS, CLOSE = 1e-4, 10.0, 1.05
-"""Range in which break-even points are searched, in seconds, and the factor that sets the relative
+"""Range in which to search for break-even points, in seconds, and the factor that sets the relative
 accuracy of the search.
 """
 
@@ -44,13 +44,13 @@ MIN_GAIN = 2e-3
 
 
 def text_of(figure: Figure) -> str:
-    """Describe the drafting place and the draft length of a figure."""
+    """Describe the drafting place and the draft length to which a `Figure` refers."""
     words, tokens = PLACES[figure.place], figure.draft_tokens
     return f"{words}, {tokens} token{'' if tokens == 1 else 's'}" if tokens else words
 
 
 def number_of(figure: Figure) -> str:
-    """Format the value of a figure with its uncertainty band."""
+    """Format the value in a `Figure` with its uncertainty band."""
     band = "" if figure.band is None else " ({:.4g} to {:.4g})".format(*figure.band)
     return f"{figure.value:.4g}{band}"
 
@@ -62,18 +62,18 @@ class Advice:
     Parameters
     ----------
     figures
-        Figures of all places, the best first.
+        Results for every drafting place, best first.
     result
         Best known plan with the solver's proof; None if the problem was not solved.
     lines
-        Sentences with the advice and its break-even points.
+        Sentences that state the advice and explain the break-even points.
     measure
         Measurements that are missing because the plan exceeds the measured range.
     break_even
-        Break-even points by name, each None if there is no such value. Drafting on the devices is
-        best up to `round_trip_seconds`, the mean round trip, and up to
-        `device_seconds_per_token`, the time per draft token. Drafts pay off at acceptance rates
-        of at least `acceptance_rate`.
+        Break-even points by name; None marks a break-even point that does not exist. Drafting on
+        the devices is best up to `round_trip_seconds`, the mean round trip, and up to
+        `device_seconds_per_token`, the time per draft token. Drafts pay off at acceptance rates of
+        at least `acceptance_rate`.
     """
 
     figures: tuple[Figure, ...]
@@ -94,16 +94,17 @@ class Advice:
 def advise(known: Deployment, proposal: Proposal, result: Result | None = None) -> Advice:
     """Compare the drafting places of a deployment using its measured forward passes.
 
-    The advice contains the value of each place, the break-even points and the best plan.
+    The advice contains the value of drafting at each place, the break-even points and the best
+    plan.
 
     Parameters
     ----------
     known
-        Deployment of the user.
+        The user's deployment.
     proposal
         Problem made from the deployment.
     result
-        Result of the problem; None if the problem was not solved.
+        Result for the problem; None if the problem was not solved.
     """
     problem = proposal.problem
     assert isinstance(problem, PlacementProblem)
@@ -172,10 +173,10 @@ def _headline(known: Deployment, problem: PlacementProblem, ranked: list[Figure]
 def _best_plan(
     problem: PlacementProblem, judge: PlacementProblem, result: Result, ranked: list[Figure]
 ) -> Result:
-    """Return the result with the best plan: its own, or one with a single place for all clients.
+    """Return the result with its own plan, or with a better plan that uses a single place.
 
-    Plans are compared using the measured passes: by feasibility, objective, power, and how evenly
-    clients are spread over units, in this order.
+    Plans are compared using the measured passes: first by feasibility, then by objective, then by
+    power, and finally by how evenly clients are spread over units.
     """
     (of,), (verifier,) = problem.classes, problem.verifiers
     plans: list[Any] = []
@@ -218,8 +219,8 @@ def _turns(
 ) -> Iterator[tuple[str, float | None, str]]:
     """Yield the name and value of each break-even point, and a sentence about it.
 
-    Drafting on the devices is best below the round trip and the time per token that are yielded
-    first.
+    If devices can draft, the first two points are the round trip and the time per draft token up to
+    which drafting on the devices is best.
     """
     others = max(one.value for place, one in alone.items() if place != "device")
     (drafter,), (of,), (verifier,) = problem.drafters, problem.classes, problem.verifiers
@@ -320,7 +321,7 @@ def _has_limits(known: Deployment) -> bool:
 
 
 def _beyond(known: Deployment, problem: PlacementProblem, best: Figure) -> str | None:
-    """Return a sentence if the passes of the best place exceed the measured range, else None."""
+    """Return a sentence if the passes at the best place exceed the measured range, else None."""
     times = known.passes.times["verify"]
     tokens = 1 + best.draft_tokens
     where = (

@@ -1,4 +1,4 @@
-"""Plug-ins: methods, families, policies and problem kinds from other distributions.
+"""Plug-ins, that is, methods, families, policies and problem kinds from other distributions.
 
 Methods, families and policies are entry points in the groups `specopt.methods`,
 `specopt.families` and `specopt.policies`, named KIND.NAME. Kinds are entry points in the group
@@ -47,7 +47,7 @@ logger = logging.getLogger("specopt")
 
 
 def plugged_kinds(name: str | None = None) -> tuple[Kind, ...]:
-    """Return the kinds from other distributions: all of them, or only the named kind.
+    """Return all kinds from other distributions, or only the named kind.
 
     Raises
     ------
@@ -58,12 +58,12 @@ def plugged_kinds(name: str | None = None) -> tuple[Kind, ...]:
 
 
 def plugged_methods(kind: str) -> tuple[type[Method], ...]:
-    """Return the methods from other distributions for one kind of problem."""
+    """Return the methods that other distributions provide for one kind of problem."""
     return tuple(_all(METHODS, kind))
 
 
 def plugged(group: str, name: str) -> Any:
-    """Return the value of an entry point of another distribution, or None if it does not exist.
+    """Return the value of another distribution's entry point, or None if it does not exist.
 
     Raises
     ------
@@ -78,7 +78,7 @@ def plugged(group: str, name: str) -> Any:
 
 
 def plugged_families() -> tuple[Family, ...]:
-    """Return the families from other distributions; families of plug-in kinds come first."""
+    """Return the families from other distributions. Families for plug-in kinds come first."""
     return (*(family for kind in plugged_kinds() for family in kind.families), *_all(FAMILIES))
 
 
@@ -110,7 +110,7 @@ def distribution_of(method: type[Method]) -> str:
 
 @contextmanager
 def blamed(method: type[Method]) -> Iterator[None]:
-    """Attribute unexpected exceptions of a plug-in method to the plug-in.
+    """Attribute unexpected exceptions in a plug-in's method to the plug-in.
 
     Raises
     ------
@@ -169,7 +169,7 @@ def _entries(group: str) -> tuple[EntryPoint, ...]:
 def _loaded(entry: EntryPoint, patient: bool = False) -> tuple[Any, str | None]:
     """Return the value of an entry point, or the reason why the entry point cannot be used.
 
-    Unless `patient` is set, an import that takes too long counts as a reason.
+    Unless `patient` is set, an import that takes too long also makes the entry point unusable.
     """
     thread, found = _loading(entry)
     thread.join(None if patient else 0.0 if entry.module in _hanging else LOAD_SECONDS)

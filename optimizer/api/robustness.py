@@ -1,5 +1,5 @@
-"""Evaluation of plans under uncertainty: the worst case in given intervals, and the mean over
-samples.
+"""Evaluation of plans under uncertainty: the worst case over given intervals, and the mean over
+random samples.
 
 The plan is fixed. Acceptance rates and output lengths vary, and the judge evaluates the plan for
 every combination. The `Uncertainty` of a kind in `specopt.kinds` defines the varying fields and the
@@ -60,16 +60,16 @@ class Robustness(Shown):
     Parameters
     ----------
     acceptance
-        Interval of acceptance rates; None if the problem's rates are used.
+        Interval for the acceptance rates; None if the problem's rates are used.
     output_scale
-        Interval of the factor applied to all output lengths.
+        Interval for the factor applied to all output lengths.
     nominal
         Objective of the plan for the unmodified problem.
     worst
         Case with the worst objective.
     worst_is_exact
-        Whether no case in the intervals is worse than `worst` (to 1e-9). If False, `worst` is only
-        the worst of the cases that were evaluated.
+        Whether it is certain, to within 1e-9, that no case in the intervals is worse than `worst`.
+        If False, `worst` is only the worst of the cases that were evaluated.
     mean
         Mean objective over the samples.
     interval
@@ -109,20 +109,20 @@ def robustness(
     samples: int = 200,
     seed: int = 0,
 ) -> Robustness:
-    """Evaluate a plan when acceptance rates and output lengths vary over intervals.
+    """Evaluate a plan while acceptance rates and output lengths vary over intervals.
 
     Parameters
     ----------
     problem
         Problem that the plan solves.
     result
-        Plan of the problem, or result that contains a plan.
+        Plan for the problem, or result that contains a plan.
     acceptance
         Smallest and largest acceptance rate; None for the rates of the problem.
     output_scale
-        Smallest and largest factor applied to all output lengths (`serving-latency`).
+        Smallest and largest factor applied to all output lengths; only for `serving-latency`.
     samples
-        Number of cases drawn uniformly to estimate the mean, at least 2.
+        Number of cases to draw uniformly to estimate the mean. At least 2 are required.
     seed
         Seed of the samples.
 

@@ -1,4 +1,4 @@
-"""Evaluation of modified copies of a problem, one at a time: each is solved, judged or
+"""Evaluation of modified copies of a problem, one at a time. Each copy is solved, judged or
 simulated.
 """
 
@@ -37,7 +37,7 @@ def scan(
     ----------
     changes
         Pairs of the name of a change, which is shown as progress, and the modified copy. If the
-        copy does not exist, a text that gives the reason takes its place.
+        copy cannot be made, a text with the reason replaces it.
     answer
         Function of a modified copy, its time limit in seconds (None: no limit), and the list of
         earlier answers.
@@ -85,7 +85,7 @@ def scan(
 def solving(method: MethodLike | None, start: int, **keywords: Any) -> Callable[..., Result]:
     """Return a function for `scan` that solves a modified copy of a problem.
 
-    The solve starts from the plan of the earlier answer at position `start` if the method supports
+    The solve starts from the plan in the earlier answer at position `start`, if the method supports
     warm starts and the plan is feasible for the copy.
     """
 
@@ -106,12 +106,12 @@ def solve_with_choices(
     time_limit: float | None = None,
     **keywords: Any,
 ) -> Result:
-    """Solve a problem, and report in `stats` whether another choice of a fixed field is better.
+    """Solve a problem, and report in `stats` whether another value of a fixed field is better.
 
     Each kind declares the alternative choices. Each alternative is solved with its default method,
-    within a small share of the time limit, and is judged like any other problem. If one is better,
-    the entry `unasked` of `stats` contains the fields to change, the method, and the objective of
-    its plan.
+    within a small share of the time limit, and is judged like any other problem. If an alternative
+    is better, the entry `unasked` of `stats` contains the fields to change, the method, and the
+    objective of the alternative's plan.
     """
     choices = (kind_of(problem).choices or (lambda _: ()))(problem)
     if not choices or not (time_limit is None or time_limit > 0.0):

@@ -1,5 +1,5 @@
-"""Simulation of plans and policies: the common entry point of all simulators, and the comparison of
-policies on the same random workloads.
+"""Simulation of plans and policies. This module contains the common entry point for all simulators,
+and the comparison of policies on the same random workloads.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ def simulate(
         Problem of a kind with a simulator, such as serving latency, continuous serving or draft
         control, or a workload for fair goodput, verification or prompts.
     policy
-        Result or plan of the problem; or a policy, the name of a policy, or an instance of your own
-        subclass of `specopt.Policy`.
+        Result or plan for the problem; or a policy, given as an object, by name, or as an instance
+        of your own subclass of `specopt.Policy`.
     seed
         Seed of all random numbers. The random numbers do not depend on the plan or policy, so that
-        results of different policies can be compared in pairs.
+        results for different policies can be compared in pairs.
     replications
-        Number of replications; None for the default of the simulator.
+        Number of replications; None for the simulator's default.
     verbose
         Whether to print progress to stderr.
     options
@@ -61,7 +61,7 @@ def simulate(
     ------
     InvalidInput
         If an argument is outside its domain, the simulator has no such option, or the result
-        belongs to another problem, has no plan or violates the problem.
+        belongs to another problem, has no plan, or violates the problem's constraints.
     Unsupported
         If this problem or workload has no simulator.
 
@@ -103,7 +103,7 @@ def simulate(
 
 
 def simulator_of(world: object) -> tuple[str, Simulator]:
-    """Return the kind of a problem or workload, and the simulator of that kind.
+    """Return the kind of a problem or workload, and the simulator for that kind.
 
     Raises
     ------
@@ -130,18 +130,18 @@ class PolicyComparison(Shown):
     Parameters
     ----------
     simulations
-        Simulations by world name, in the order of the policies.
+        Simulations for each world, by name of the world and in the order of the policies.
     """
 
     simulations: Mapping[str, Sequence[Simulation]]
 
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """One row per world and policy: the mean and paired difference, with 95 % intervals.
+        """Rows, one per world and policy, with the mean, the paired difference and 95 % intervals.
 
-        Both refer to the main quantity of the simulation. The difference from the first policy is
-        computed in each replication, because the same seed gives both policies the same random
-        numbers.
+        The mean and the difference refer to the simulation's main quantity. The difference from the
+        first policy is computed in each replication, because the same seed gives both policies the
+        same random numbers.
         """
         return [
             {
@@ -168,16 +168,16 @@ def compare_policies(
     seed: int = 0,
     **options: Any,
 ) -> PolicyComparison:
-    """Simulate policies on workloads with the same random numbers.
+    """Simulate policies on workloads, using the same random numbers for every policy.
 
     Parameters
     ----------
     policies
-        Names, policies of specopt, or instances of `specopt.Policy`. Differences are relative to
-        the first policy.
+        Names of policies, built-in policies, or instances of `specopt.Policy`. Differences are
+        relative to the first policy.
     worlds
-        Workloads, or problems with policies: a mapping by name, or a sequence whose entries are
-        numbered.
+        Workloads, or problems that policies can serve, as a mapping by name or as a sequence, whose
+        entries are numbered.
     seed
         Seed of all random numbers, independent of the policy.
     options

@@ -84,14 +84,14 @@ def solve(
         Problem to solve.
     method
         Name of a method, a method with its options, a function that maps a problem to a plan, or
-        None for `auto`, the portfolio of the kind. The result of a function has no bound.
+        None for `auto`, the kind's portfolio. The result of a function has no bound.
     time_limit
-        Time limit in seconds, including compilation. Fixed work that any answer requires may
-        exceed the limit, and is reported as `fixed_seconds` in `stats`. A method whose fixed work
-        is known to take much longer is refused; without a limit, a warning is issued. With a
-        limit of 0, the result is a quick plan if the method can find one. None limits the work of
-        `auto` instead, so that every machine returns the same plan; `math.inf` continues until
-        the plan is proven optimal.
+        Time limit in seconds, including compilation. Fixed work that any answer requires may exceed
+        the limit, and is reported as `fixed_seconds` in `stats`. A method whose fixed work is known
+        to take much longer is refused; without a limit, a warning is issued. With a limit of 0, the
+        result is a quick plan if the method can find such a plan. None limits the work of `auto`
+        instead, so that every machine returns the same plan; `math.inf` continues until the plan is
+        proven optimal.
     gap
         Relative gap between objective and bound at which the method may stop.
     seed
@@ -103,31 +103,31 @@ def solve(
     memory_limit
         Maximum memory of the method, in bytes. A method that is known to need more is refused. A
         method that reaches the limit while running returns its best plan so far, and `stats`
-        reports the missing memory.
+        reports that memory ran out.
     warm_start
-        Earlier result or plan to start from, for methods that support this. `auto` repairs the
-        plan of a similar problem if the difference is simple: other rates or limits, one task,
-        request or client more or fewer, or another prompt.
+        Earlier result or plan to start from, for methods that support this. `auto` repairs the plan
+        of a similar problem if the difference is simple: different rates or limits; one more or one
+        fewer task, request or client; or a different prompt.
     callback
         Function called with a `Progress` while the method runs. The method stops if the function
         returns True.
     verbose
         Whether to print progress to stderr.
     options
-        Options of a method specified by name: `solve(problem, "static-batching", size=4)`.
+        Options for a method that is specified by name: `solve(problem, "static-batching", size=4)`.
 
     Returns
     -------
     Result
         The result, even if the problem is infeasible or the time limit expired. After Ctrl-C, it
-        contains the best plan so far. If a plan refutes the proof of its method, the proof is
-        omitted, with a `RefutedProof` warning and `refuted` in `stats`.
+        contains the best plan so far. If a plan refutes its method's proof, the proof is dropped, a
+        `RefutedProof` warning is issued, and `stats` contains the entry `refuted`.
 
     Raises
     ------
     InvalidInput
-        If an argument is outside its domain, or the problem is an instance of a subclass of its
-        kind's class.
+        If an argument is outside its domain, or the problem is an instance of a subclass of the
+        kind's problem class.
     Unsupported
         If the method does not exist or cannot solve this problem. The message lists the methods
         that can.
@@ -173,7 +173,7 @@ _ARGUMENTS = [name for name in inspect.signature(solve).parameters if name != "o
 def methods(problem: Problem | type[Problem] | None = None) -> tuple[type[Method], ...]:
     """Return the methods for a problem, for a problem class, or for all kinds of problems.
 
-    Methods of plug-ins come last.
+    Methods from plug-ins come last.
     """
     if problem is None:
         return tuple(method for kind in kinds() for method in methods(kind.problem))
@@ -243,7 +243,7 @@ def _run(method: Method, problem: Problem, budget: Budget, verbose: bool) -> Out
 
 
 def method_named(kind: str, name: str) -> type[Method] | None:
-    """Return the named method of a kind, or None. Methods of specopt take precedence over plug-ins.
+    """Return the named method of a kind, or None. Built-in methods take precedence over plug-ins.
 
     Raises
     ------
@@ -351,7 +351,7 @@ def _named(problem: Problem, name: str, options: Mapping[str, Any]) -> Method:
 
 
 def _best(problem: Problem, memory_limit: float) -> Method:
-    """Return the first method of a kind that can solve a problem, usually the portfolio."""
+    """Return the first of a kind's methods that can solve a problem, usually the portfolio."""
     kind = kind_of(problem)
     values = [method() for method in kind.methods]
     for value in values:
@@ -389,7 +389,7 @@ def check_callback(callback: object) -> None:
 
 
 def _check_seconds(problem: Problem, method: Method, time_limit: float) -> None:
-    """Refuse a method that cannot keep a time limit; without a limit, warn if slow."""
+    """Refuse a method that cannot meet its time limit; without a limit, warn if it is slow."""
     with blamed(type(method)):
         needs = method.seconds_needed(problem)
     total = sum(needs.values())
@@ -434,9 +434,9 @@ def _printing(callback: Callback | None) -> Callback:
 def _judged(
     problem: Problem[P], method: Method, outcome: Outcome, budget: Budget, gap: float, fixed: float
 ) -> Result[P]:
-    """Return the result of an outcome, with the objective computed by the judge.
+    """Convert an outcome to a result, whose objective is computed by the judge.
 
-    `fixed` is how long validating and digesting the problem took, in seconds.
+    `fixed` is the time that was spent on validating and hashing the problem, in seconds.
     """
     bound = None  # kept if the bound is infinite or not a number
     if outcome.bound is not None and math.isfinite(outcome.bound):
@@ -502,9 +502,9 @@ def _judged(
 
 
 def _ended(said: Termination, proof: Proof, budget: Budget, gap: float) -> Termination:
-    """Return the reason why a method stopped, as far as the reason is proven.
+    """Return the reason why a method stopped, to the extent that the reason is proven.
 
-    Without a proof, a method is not reported as converged, whatever it claimed.
+    A method without a proof is not reported as converged, whatever it claimed.
     """
     if proof.gap is not None and 0.0 < proof.gap <= gap:
         return Termination.GAP
@@ -519,7 +519,7 @@ def _ended(said: Termination, proof: Proof, budget: Budget, gap: float) -> Termi
 
 
 def _saved(problem: Problem, method: Method, outcome: Outcome, defect: str) -> str:
-    """Save an outcome that the judge rejects, for a bug report, and return the message."""
+    """Save an outcome that the judge rejects, for a bug report, and return an error message."""
     case = {
         "problem": problem.to_dict(),
         "method": method.name,

@@ -1,9 +1,10 @@
-"""Optima of changed problems: one more unit of each resource, or several values of a field.
+"""Optima of modified problems, with one more unit of each resource or with several values of a
+field.
 
-For the effect of a resource, every resource of the problem's kind is increased by one unit, one at
-a time, and the problem is solved again, by default with the default method of `solve`. For several
-values of a field, each solve starts from the plan found for the previous value, and each solution
-has its own certificate.
+To measure the effect of resources, each resource of the problem's kind is increased by one unit,
+one at a time, and the problem is solved again, by default with the default method of `solve`. For
+several values of a field, each solve starts from the plan found for the previous value, and each
+solution has its own certificate.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ from specopt.models.result import Result, Termination
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Change:
-    """Change in the optimum when one resource grows by one unit.
+    """Change in the optimum when one resource increases by one unit.
 
     Parameters
     ----------
     field
-        Field of the resource.
+        Name of the field that contains the resource.
     unit
         Description of the added unit.
     before
@@ -49,8 +50,9 @@ class Change:
     percent
         Change as a percentage of the absolute value of `before`.
     bounds
-        Interval that contains the change of the true optima, computed from the plans and bounds of
-        both solves; an open end is None. Both ends equal `change` if `proven` is True.
+        Interval that contains the change in the true optimum, computed from the plans and bounds of
+        both solves; None marks an end without a limit. Both ends equal `change` if `proven` is
+        True.
     proven
         Whether both plans are proven optimal, so that the change is exact.
     result
@@ -71,7 +73,7 @@ class Change:
     explanation: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return all fields except the result, and the result's status, as JSON-compatible data."""
+        """Return the fields as JSON-compatible data, keeping only the status of the result."""
         out = {name: value for name, value in vars(self).items() if name != "result"}
         status = None if self.result is None else self.result.status.value
         return out | {"bounds": list(self.bounds), "status": status}
@@ -79,7 +81,7 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Sensitivity(Shown):
-    """Effect of one more unit of each resource on the optimum.
+    """Effects on the optimum of one more unit of each resource.
 
     Parameters
     ----------
@@ -192,7 +194,7 @@ def perturbations(problem: Problem) -> tuple[Perturbation, ...]:
 
 
 def _perturbed(problem: Problem, perturbation: Perturbation) -> Problem | str:
-    """Return the problem with one more unit of a resource, or the reason why it is invalid."""
+    """Return the problem after adding one unit of a resource, or why that problem is invalid."""
     try:
         return dataclasses.replace(problem, **{perturbation.field: perturbation.apply(problem)})
     except InvalidInput as error:
@@ -242,9 +244,9 @@ def _change(
 
 
 def _bounds(problem: Problem, base: Result, result: Result) -> tuple[float | None, float | None]:
-    """Return an interval that contains the change of the true optima.
+    """Return an interval that contains the change in the true optimum.
 
-    Each optimum lies between its bound and its objective.
+    The optimum of each problem lies between the bound and the objective of its result.
     """
     order = 1 if problem.sense == "minimize" else -1
     low_before, high_before = (base.bound, base.objective)[::order]
@@ -284,7 +286,7 @@ class Front(Shown):
         return any(result.termination is Termination.INTERRUPTED for result in self.results)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one row per point, with the field value and the row of the result."""
+        """Return one row per point, which contains the value of the field and the result's row."""
         return [
             {self.field: value} | one.row()
             for value, one in zip(self.values, self.results, strict=True)
@@ -314,7 +316,7 @@ class Front(Shown):
         return pyarrow().Table.from_pylist(self.rows())
 
     def plot(self) -> Picture:
-        """Return a chart of the objective and the bound against the field."""
+        """Return a chart that plots the objective and the bound against the field."""
         picture: Picture = late("picture")(self)
         return picture
 
@@ -330,7 +332,7 @@ def front(
     seed: int = 0,
     verbose: bool = False,
 ) -> Front:
-    """Solve a problem for several values of a field, each time starting from the previous plan.
+    """Solve a problem for several values of a field, starting each solve from the previous plan.
 
     A plan that is infeasible for the next value is not used as a start.
 

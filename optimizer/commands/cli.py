@@ -121,7 +121,7 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _loudness_first(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with the -q and -v options moved before the command."""
+    """Move the -q and -v options in front of the command, and return the arguments."""
     given = list(arguments)
     options = given[: given.index("--")] if "--" in given else given
     loud = [one for one in options if one in LOUDNESS]

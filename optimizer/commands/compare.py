@@ -154,7 +154,7 @@ def _write_table(given: Compare) -> None:
 
 
 def _judge_again(folders: list[str], as_json: bool) -> int:
-    """Judge all plans in some folders again. Return exit code 1 if a number differs."""
+    """Judge all plans in the given folders again, and return exit code 1 if any number differs."""
     found = [one for folder in folders for one in judged_again(opened(folder))]
     wrong = [one for one in found if one[1]]
     if as_json:
@@ -190,7 +190,7 @@ def _judge_again(folders: list[str], as_json: bool) -> int:
 
 
 def _write(comparison: Comparison, folder: Path) -> list[str]:
-    """Write the table and the picture, and return their names; report missing libraries."""
+    """Write the table and the picture, and return the file names; report missing libraries."""
     written = []
     for name, write in (
         ("comparison.parquet", comparison.to_parquet),

@@ -62,9 +62,9 @@ def demo(
 
 
 def comparison_rows(problem: ServingLatencyProblem, best: Result) -> list[Entry]:
-    """Return the best result, the results of all other methods, and the baselines of the paper.
+    """Return the best result, the results of all other methods, and the paper's baselines.
 
-    The baselines serve the tasks without a pipeline or without a draft model.
+    The baselines serve the tasks either without a pipeline or without a draft model.
     """
     from specopt.views.result import Entry
 
@@ -96,7 +96,7 @@ def _solve(problem: ServingLatencyProblem, method: str) -> Result:
 
 
 def _judged_on(problem: ServingLatencyProblem, result: Result) -> Result:
-    """Return a copy of a result, with its plan evaluated on another problem."""
+    """Return a copy of a result whose plan has been evaluated on another problem."""
     assert result.plan is not None
     report = verify(problem, result.plan)
     assert report.feasible, "the mechanism changes no constraint"

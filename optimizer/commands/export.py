@@ -162,7 +162,7 @@ def show_speculation_table(
     output: Path | None,
     beside: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Write and print a table as the configuration of an engine.
+    """Write and print a table as an engine configuration.
 
     JSON output includes the additional entries in `beside`.
     """
@@ -185,7 +185,7 @@ def show_speculation_table(
 
 
 def _below_none(schedule: Schedule) -> list[str]:
-    """Return a note on the batch sizes at which a schedule is slower than no speculation."""
+    """Return a note on the batch sizes at which a schedule is slower than not drafting."""
     runs: list[tuple[int, int, float]] = []
     for batch in schedule.batches:
         first, ratio = batch, 1.0
@@ -214,9 +214,10 @@ for name in (
 
 
 def _pair(path: Path, draft: Path | None) -> object:
-    """Return the runtimes in a file.
+    """Read the runtimes in a file.
 
-    A single fit of the verify model is combined with the fit of the draft model.
+    A file with a single fit describes the verify model. A fit for the draft model may then be read
+    from another file.
     """
     data = read_json(path)
     if isinstance(data, Mapping) and "form" in data:
@@ -230,9 +231,9 @@ def _pair(path: Path, draft: Path | None) -> object:
 
 
 def _with_models(data: object, path: Path, configs: Mapping[str, Path | None]) -> object:
-    """Return runtimes with the models specified by options added.
+    """Return runtimes to which the models specified by options have been added.
 
-    Models that the file already contains are refused.
+    It is an error to specify a model that the file already contains.
     """
     if not isinstance(data, Mapping):
         return data
@@ -300,13 +301,13 @@ def _export(path: Path, output: Path | None, write: Callable[[Result, Plan], str
 
 
 def _csv(result: Result, plan: Plan) -> str:
-    """Return the plan of a result as CSV with a header."""
+    """Format a result's plan as CSV with a header."""
     rows = list(kind_of(result.kind).rows(plan))
     return csv_text([list(rows[0]) if rows else ["empty"], *(row.values() for row in rows)])
 
 
 def _yaml(result: Result, plan: Plan) -> str:
-    """Return the plan of a result as YAML, with method, objective and bound."""
+    """Format a result's plan as YAML, with method, objective and bound."""
     import yaml
 
     head = {

@@ -193,7 +193,7 @@ def _check(given: Fit) -> None:
 
 
 def _parts(given: Fit) -> dict[str, tuple[list[str], Path | None]]:
-    """Return the row filter and the model config of each fit; the name of a single fit is empty."""
+    """Return each fit's row filter and model config, by name; a single fit has an empty name."""
     draft, verify = given.draft, given.verify
     if bool(draft) != bool(verify):
         raise InvalidInput("--draft and --verify belong together; give both or neither")
@@ -211,7 +211,7 @@ def _parts(given: Fit) -> dict[str, tuple[list[str], Path | None]]:
 
 
 def _repeats(values: Sequence[str]) -> tuple[int, dict[Any, int]]:
-    """Return the factor applied to all times, and the factors by name."""
+    """Parse the factors applied to times: the common factor, and the factors by name."""
     named: dict[Any, int] = {}
     for value in values:
         name, equals, text = (part.strip() for part in value.rpartition("="))

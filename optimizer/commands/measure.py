@@ -84,7 +84,7 @@ def measure(given: Measure) -> int:
 
 
 def numbers_of(option: str, text: str) -> tuple[int, ...]:
-    """Parse the text of an option as integers separated by commas."""
+    """Parse the text of an option as comma-separated integers."""
     words = [word.strip() for word in text.split(",")]
     if not all(word.isascii() and word.isdecimal() and len(word) < 10 for word in words):
         raise InvalidInput(f"{option}: expected integers separated by commas, got {text!r}")

@@ -211,7 +211,7 @@ def _deployment(given: Plan) -> Deployment:
 
 
 def _numbers(option: str, text: str | None, names: str, least: int) -> tuple[float, ...] | None:
-    """Parse the text of an option as at least `least` numbers >= 0; None stays None."""
+    """Parse the text of an option as at least `least` numbers >= 0, or return None for None."""
     parts = [] if text is None else text.split(",")
     try:
         found = tuple(map(float, parts))
@@ -240,7 +240,7 @@ def _replaced(proposal: Proposal, values: Sequence[str]) -> Proposal:
 
 
 def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> int:
-    """Solve the problem of a proposal, judge the result, and print the proposal and the result."""
+    """Solve the proposed problem, judge the result, and print both the proposal and the result."""
     from importlib import import_module
 
     from specopt.api.solve import solve
@@ -284,7 +284,7 @@ def _kind(proposal: Proposal, known: Deployment, given: Plan, clock: Clock) -> i
 
 
 def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
-    """Compute the draft length of an engine for each batch size; print the data that were used."""
+    """Compute an engine's draft length for each batch size, and print the underlying data."""
     from specopt.api.placing import advise
     from specopt.console.terminal import sentence
     from specopt.instances.placement.from_deployment import placement
@@ -361,7 +361,7 @@ def _engine(engine: Engine, known: Deployment, given: Plan) -> None:
 
 
 def _times(known: Deployment) -> tuple[Runtimes, list[Value]]:
-    """Return the runtimes of steps, and the values on which the runtimes are based."""
+    """Return the runtimes of decoding steps, and the values on which the runtimes are based."""
     from specopt.instances.runtimes.measured import FORM
     from specopt.solvers.speculation_table.runtimes import Runtimes
 
@@ -394,7 +394,7 @@ def _times(known: Deployment) -> tuple[Runtimes, list[Value]]:
 def _unknown(
     times: Runtimes, made: Callable[[Acceptance], SpeculationTable], multiple: int
 ) -> tuple[Acceptance, Value, dict[str, Any]]:
-    """Return an assumed acceptance and its effect on a plan, as text and as data."""
+    """Return an assumed acceptance, and describe its effect on a plan, as text and as data."""
     from specopt.models.position_acceptance import PositionAcceptance
     from specopt.solvers.speculation_table.table import break_even
 
@@ -412,7 +412,7 @@ def _unknown(
 
 
 def _predicted(config: Path) -> int:
-    """Return how many tokens the prediction heads of a config predict; 1 without heads."""
+    """Return how many tokens the prediction heads in a config predict, or 1 if there are none."""
     from specopt.models.files import read_json
 
     data = read_json(config)

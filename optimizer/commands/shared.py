@@ -1,4 +1,6 @@
-"""Declaration of options, exit codes, and file reading and writing shared by the commands."""
+"""Code shared by the commands: declaration of options, exit codes, and reading and writing of
+files.
+"""
 
 from __future__ import annotations
 
@@ -106,8 +108,10 @@ def argument(metavar: str, text: str, default: Any = MISSING) -> Any:
 
 
 def declared(command: Callable[..., T]) -> Callable[..., T]:
-    """Convert a function whose parameters, or the fields of its dataclass, are declared as above
-    to a function with a signature that typer understands.
+    """Give a command a signature that typer understands.
+
+    The command's parameters, or the fields of the dataclass that the command accepts, must be
+    declared with `option`, `required`, `flag` or `argument`.
     """
     hints = get_type_hints(command, include_extras=True)
     given = {name: one.default for name, one in inspect.signature(command).parameters.items()}
@@ -153,7 +157,7 @@ _PARSERS = {int: count, float: number}
 
 
 def filled(call: Callable[..., T], options: Any, **others: Any) -> T:
-    """Call a function or class with those options that match its parameters, and with `others`."""
+    """Call a function or class with `others` and with the options that match its parameters."""
     shared = {one.name for one in fields(options)} & set(
         inspect.signature(call).parameters
     ) - others.keys()
@@ -165,7 +169,7 @@ AsJson = Annotated[bool, option_info(None, "Print JSON on stdout.", "--json")]
 
 
 def _alone_on_stdout(context: typer.Context, target: Path | None) -> Path | None:
-    """Redirect the other output of a command to stderr if its output file is stdout."""
+    """Redirect a command's other output to stderr if its output file is stdout."""
     if target is not None and is_stdout(target):
         context.with_resource(contextlib.redirect_stdout(sys.stderr))
     return target
@@ -230,7 +234,7 @@ def _from_stdin(path: Path) -> Path:
 
 
 def measured(problem: Problem, runtimes: Path | None) -> Problem:
-    """Return a problem with the runtimes from a file, or unchanged if there is no file."""
+    """Return a problem with runtimes read from a file, or the problem itself without a file."""
     if runtimes is None:
         return problem
     return with_runtimes(problem, read_json(runtimes), str(runtimes))
@@ -245,8 +249,8 @@ def write(obj: Problem | Result, path: Path | None) -> None:
 def problem_file(problem: Path | None, result: Path | None) -> str | None:
     """Return the path of the problem file relative to the folder of the result file.
 
-    The path is None if either is not a regular file, or if the path is not valid Unicode and
-    therefore cannot be written as JSON.
+    The result is None if either path is not a regular file, or if the relative path is not valid
+    Unicode and therefore cannot be written as JSON.
     """
     if problem is None or result is None or not (problem.is_file() and is_replaced(result)):
         return None
@@ -279,7 +283,7 @@ def exit_code(result: Result) -> int:
 
 
 def check_target(target: Path | None, *sources: Path | None) -> None:
-    """Reject a target that cannot be written or is one of the sources, before any work."""
+    """Reject a target that cannot be written or is one of the sources, before any work is done."""
     if target is not None and target.is_dir():
         raise InvalidInput(f"{target}: cannot be written (is a directory)")
     if target is None or not is_replaced(target):

@@ -103,7 +103,7 @@ def solve(
 
 
 def _targets(files: Sequence[Path], folder: Path | None) -> list[Path | None]:
-    """Return the result file for each problem file, and create the output folder."""
+    """Create the output folder, and return the result file for each problem file."""
     if folder is None:
         return [None] * len(files)
     targets = [folder / f"{'stdin' if file == Path('-') else file.stem}.json" for file in files]

@@ -241,7 +241,7 @@ def _goal(given: Tune, sweep: Sweep, engine: Engine) -> Goal:
 
 
 def _room(given: Tune, sweep: Sweep) -> tuple[int, int]:
-    """Return how many requests fit into memory without the drafter, and how many fit with it."""
+    """Return how many requests fit in memory without the drafter, and how many fit with it."""
     from specopt.instances.checkpoints.model_config import read_model_config
     from specopt.instances.deployment.deployment import room
 
@@ -260,7 +260,7 @@ def _room(given: Tune, sweep: Sweep) -> tuple[int, int]:
 
 
 def _costs(given: Tune, data: dict[str, Any]) -> list[str]:
-    """Add the cost per million tokens to each row, and return a note about the cost."""
+    """Add the cost per million tokens to each output row, and return a note about the cost."""
     if given.price is None or given.per == "joule":
         return []
     for row in [*data["predictions"], *data.get("capacity", ())]:
@@ -273,7 +273,7 @@ def _costs(given: Tune, data: dict[str, Any]) -> list[str]:
 
 
 def _drive(given: Tune, command: str, engine: Engine) -> None:
-    """Measure an engine and add rows to the sweep until no more measurements are needed."""
+    """Measure an engine, and add rows to the sweep, until no more measurements are needed."""
     from specopt.commands.measure import numbers_of
     from specopt.measuring.client import PROMPTS, Client
     from specopt.measuring.drive import drive

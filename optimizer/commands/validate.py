@@ -238,7 +238,7 @@ def _plan(source: str) -> OfSweep | None:
 
 
 def _client(given: Validate) -> Client:
-    """Return a client with the user's prompts, or with synthetic prompts of the trace's lengths."""
+    """Return a client with the user's prompts, or synthetic prompts as long as in the trace."""
     from specopt.instances.traces import read_trace
     from specopt.measuring.client import MANY, PROMPTS, Client
 

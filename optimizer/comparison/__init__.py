@@ -1,3 +1,3 @@
-"""Comparison of methods on instances, run in parallel and resumable: cells, worker processes,
-records and summaries.
+"""Comparison of methods on instances. A comparison runs in parallel and can be resumed. The package
+contains cells, worker processes, records and summaries.
 """

@@ -47,11 +47,11 @@ class Run:
     seed
         As in `specopt.solve`.
     scale
-        Data of the problem on which its gaps depend.
+        Problem data on which the relative gaps depend.
     label
         Name of the method, followed by the options that differ from their defaults.
     sources
-        Version and digests of the code on which the result depends; see `sources_of`.
+        Version and digests of the source code on which the result depends; see `sources_of`.
     """
 
     instance: str
@@ -93,7 +93,7 @@ class Cell(Run):
         seed: int,
         sources: dict[str, str],
     ) -> Cell:
-        """Return the cell that runs a method on a problem.
+        """Create the cell that runs a method on a problem.
 
         Raises
         ------
@@ -145,7 +145,7 @@ def label_of(method: Method) -> str:
 
 
 def pickled(value: Method, where: str) -> str:
-    """Return a method as text: pickled by import path, or by value if defined in a notebook.
+    """Pickle a method as text, by import path, or by value if it is defined in a notebook.
 
     Raises
     ------
@@ -167,7 +167,7 @@ def unpickled(text: str) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class Record(Run):
-    """Result of a cell: its numbers, or the reason why it failed.
+    """Outcome of a cell, which is either the numbers of a result or the reason for a failure.
 
     Parameters
     ----------
@@ -186,9 +186,9 @@ class Record(Run):
     seconds
         Duration of the solve, in seconds; None if the cell failed.
     wall_seconds
-        Duration of the cell, including the start of its process, in seconds.
+        Duration of the cell in seconds, including the start of its process.
     error
-        Reason for a failure, or the claims that the numbers of the result refute.
+        Reason for a failure, or those claims of the result that its numbers refute.
     started
         Start time of the solve (UTC).
     host
@@ -232,12 +232,12 @@ class Record(Run):
 
     @property
     def infeasible(self) -> bool:
-        """Whether the result proves that no plan is feasible; such a proof counts as an answer."""
+        """Whether the result proves that no plan is feasible. Such a proof counts as an answer."""
         return self.status == "infeasible"
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Values that identify the cell, independent of the sources with which it was run."""
+        """Values that identify the cell regardless of the source code with which it was run."""
         options = json.dumps(self.options, sort_keys=True)
         return (
             self.problem_sha256,

@@ -1,4 +1,4 @@
-"""The function `compare`: send cells to an executor, save the records, and return a table."""
+"""The function `compare`, which sends cells to an executor, saves records, and returns a table."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def compare(
         Names of methods, methods with their options, or functions that map a problem to a plan;
         None for every method that can solve the problem.
     problems
-        Problems by name, or a sequence; problems without a name are numbered.
+        Problems, as a mapping by name or as a sequence. Problems without a name are numbered.
     time_limit
         Time limit per cell, in seconds. None limits the work of `auto` instead, as in
         `specopt.solve`, so that no result depends on the machine; other methods then run until
@@ -90,7 +90,7 @@ def compare(
     gap
         As in `specopt.solve`.
     seeds
-        Seeds. Every method is run on every problem once per seed.
+        Seeds for the runs. Every method is run on every problem once per seed.
     jobs
         Number of parallel cells of the local executor; None for the number of processors.
     executor
@@ -101,7 +101,7 @@ def compare(
         Pair (i, n) that selects only every n-th cell, starting with the i-th, i = 1, ..., n. In
         this way, n machines can share a comparison and a folder.
     grace_seconds
-        Time by which a method may exceed its limit before it is killed, in seconds.
+        Grace period in seconds, by which a method may exceed its time limit before it is killed.
     callback
         Function called after every cell. The comparison stops if the function returns True;
         running cells are then abandoned.
@@ -169,14 +169,14 @@ def compare(
 
 
 def _seconds_left(records: Sequence[Record], seconds: float) -> float:
-    """Return the expected duration per remaining cell in seconds, without kernel compilation."""
+    """Return the expected duration per remaining cell in seconds, excluding kernel compilation."""
     wall = sum(record.wall_seconds for record in records)
     preparing = sum(record.stats.get("preparing_seconds", 0.0) for record in records)
     return seconds * (1.0 - preparing / wall if wall > preparing else 1.0) / len(records)
 
 
 def _record_of(future: Future[Record], cell: Cell) -> tuple[Record, bool]:
-    """Return the record of a cell, and whether to save the record.
+    """Return the record of a finished cell, and whether the record should be saved.
 
     Failures of the executor itself are not saved.
     """
@@ -214,8 +214,8 @@ def cells_of(
 ) -> list[Cell]:
     """Return the cells of a comparison, instance by instance, without duplicates.
 
-    A method is skipped for problems that it cannot solve, but its kind must be the kind of at
-    least one problem.
+    A method is skipped for problems that it cannot solve, but at least one problem must be of the
+    method's kind.
 
     Raises
     ------

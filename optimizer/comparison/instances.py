@@ -36,8 +36,8 @@ def instances_of(
 ) -> dict[str, Problem]:
     """Return the problems that the sources specify, by name.
 
-    Instances of a family are named KIND/FAMILY/SEED, or KIND/FAMILY[NAME=VALUE,...]/SEED if
-    parameters are specified.
+    The instances that a family generates are named KIND/FAMILY/SEED, or
+    KIND/FAMILY[NAME=VALUE,...]/SEED if parameters are specified.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def instances_of(
     instances
         Number of instances per family.
     seed
-        Seed of the first instance of a family. The other instances use the following seeds.
+        Seed of a family's first instance. The seeds of further instances are consecutive.
     parameters
         Parameters of the families, as NAME=VALUE,VALUE,... texts. Instances are generated for
         every combination of values.
@@ -58,7 +58,7 @@ def instances_of(
     Raises
     ------
     InvalidInput
-        If a source is none of these, a file is not a problem, a family lacks a parameter, or
+        If a source has none of these forms, a file is not a problem, a family lacks a parameter, or
         `parameters` or `size` applies to none of the sources.
     """
     instances = integer("instances", instances, 1)
@@ -128,7 +128,7 @@ def _free(name: str, path: Path, found: Mapping[str, Problem]) -> str:
 def methods_of(
     texts: Sequence[str] | None, problems: Iterable[Problem]
 ) -> list[str | Method] | None:
-    """Parse texts of the form ``NAME`` or ``NAME:option=value,...`` as methods; None means all.
+    """Parse texts of the form ``NAME`` or ``NAME:option=value,...``; None stands for all methods.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def methods_of(
 
 
 def named(name: str, kinds: Collection[type[Problem]], where: str) -> list[type[Method]]:
-    """Return the methods with a given name for some kinds of problems.
+    """Return the methods with a given name, for the given kinds of problems.
 
     Raises
     ------

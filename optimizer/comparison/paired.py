@@ -1,7 +1,7 @@
 """Paired comparison of methods on common cells, using Wilcoxon's signed-rank test with Holm's
 correction, and bootstrap intervals.
 
-The test compares the relative distance of each plan to the best known plan of its problem. This
+The test compares the relative distance of each plan from the best known plan for its problem. This
 distance has the same scale for problems of any size. The mean over the seeds of a problem counts as
 one observation, because seeds of the same problem are not independent.
 """
@@ -24,7 +24,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True, kw_only=True)
 class PairedTest:
-    """Comparison of two methods on the problems for which both have plans.
+    """Comparison of two methods on the problems for which both methods have plans.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ class PairedTest:
     second_infinite
         Number of problems on which only the second method is infinitely far from the best plan.
     mean_difference
-        Mean difference of the distances to the best plan, first method minus second. A negative
-        value means that the first method is better. Infinite differences are excluded; None if
-        all differences are infinite.
+        Mean difference between the distances from the best plan, first method minus second. A
+        negative value means that the first method is better. Infinite differences are excluded;
+        None if all differences are infinite.
     low
         Lower end of the 95 % bootstrap interval of the mean difference (percentiles); None for
         fewer than two problems.
@@ -69,7 +69,7 @@ class PairedTest:
 
 
 def paired_tests(comparison: Comparison) -> list[PairedTest]:
-    """Return the tests of all pairs of methods, for each kind of problem."""
+    """Return the tests for all pairs of methods, separately for each kind of problem."""
     expect_comparison(comparison)
     found = []
     for kind in comparison.kinds:

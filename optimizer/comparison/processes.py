@@ -1,7 +1,7 @@
-"""Processes of a comparison: local workers, and executors that run cells elsewhere.
+"""Processes that run the cells of a comparison: local workers, and executors on other machines.
 
-A worker is a process that answers requests over a pipe. The process starts with its first request
-and is reused for the next request unless it was killed.
+A worker is a process that answers requests over a pipe. The process starts when it receives its
+first request, and is reused until it is killed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ machine.
 """
 
 GRACE_SECONDS = 5.0
-"""Time by which a method may exceed its limit before it is killed, in seconds."""
+"""Grace period in seconds, by which a method may exceed its time limit before it is killed."""
 
 Submit = Callable[[Cell], "Future[Record]"]
 
@@ -72,7 +72,8 @@ class Worker:
         request
             Any value that can be pickled and that the process understands.
         seconds
-            Time limit that starts when the process is ready, in seconds; None for no limit.
+            Time limit in seconds, counted from the time at which the process is ready; None for no
+            limit.
 
         Raises
         ------
@@ -107,7 +108,7 @@ class Worker:
                 os.killpg(process.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Kill the process, if it exists, and wait until it has ended."""
+        """Kill the process, if there is one, and wait until it has ended."""
         self.kill()
         if self.process is not None:
             self.process.wait()
@@ -144,7 +145,7 @@ class Worker:
 
 
 class Workers:
-    """Workers shared by several threads.
+    """A set of workers shared by several threads.
 
     There are as many workers as threads that wait for an answer at the same time.
     """
@@ -157,7 +158,7 @@ class Workers:
 
     @contextmanager
     def one(self) -> Iterator[Worker]:
-        """Lend a worker to the caller. After `kill`, a lent worker does not start its process."""
+        """Lend a worker to the caller. After `kill`, a lent worker does not start a process."""
         with self._lock:
             if not self._idle:
                 self._idle.append(Worker())
@@ -229,18 +230,18 @@ def submitting(
     Parameters
     ----------
     executor
-        ``local`` for worker processes on this machine, ``dask://HOST:PORT`` for the scheduler of
-        a Dask cluster, ``ray`` for the Ray cluster at ``RAY_ADDRESS`` or on this machine, or any
-        executor object, which is not closed.
+        ``local`` for worker processes on this machine, ``dask://HOST:PORT`` for the scheduler of a
+        Dask cluster, ``ray`` for the Ray cluster at ``RAY_ADDRESS`` or on this machine, or any
+        executor object, which is left open.
     jobs
         Number of parallel cells with ``local``; None for the number of processors.
     grace_seconds
-        Time by which a method may exceed its limit before it is killed, in seconds.
+        Grace period in seconds, by which a method may exceed its time limit before it is killed.
 
     Raises
     ------
     InvalidInput
-        If the executor is unknown, or no scheduler answers.
+        If the executor is unknown, or if no scheduler answers at the given address.
     MissingDependency
         If Dask or Ray is not installed.
     """

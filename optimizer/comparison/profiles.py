@@ -1,7 +1,7 @@
 """Performance profiles (Dolan and More 2002): the share of cells that a method solves within a
 factor of the best result.
 
-The left chart shows the share of cells whose plan is within a given gap to the best bound. A gap
+The left chart shows the share of cells whose plan is within a given gap of the best bound. A gap
 below 0.0001 % is due to rounding, and is drawn at this value. The right chart shows the share of
 cells that a method solves within a given factor of the fastest method's time. A cell is solved by a
 plan within 1 % of the best bound (of the best plan if there is no bound), or by a proof that no
@@ -32,9 +32,9 @@ MAX_GAP, MIN_SECONDS = 1e3, 1e-4
 
 
 def gap_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
-    """Return the sorted gaps of all cells by method.
+    """Return the sorted gaps of each method over all cells.
 
-    The gap is infinite without a plan or bound.
+    A gap is infinite if the cell has no plan or no bound.
     """
     return _sorted(
         [
@@ -45,7 +45,7 @@ def gap_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
 
 
 def time_profile(comparison: Comparison, kind: str) -> dict[str, Floats]:
-    """Return the sorted ratios of each method's times to the times of the fastest method.
+    """Return the sorted ratios of each method's times to the fastest method's times.
 
     The ratio of an unsolved cell is infinite.
     """
@@ -70,7 +70,7 @@ def _sorted(cells: Sequence[Mapping[str, float]]) -> dict[str, Floats]:
 
 
 def profile_figure(comparison: Comparison) -> Picture:
-    """Return both profiles as charts, with one row per kind of problem."""
+    """Return the gap and time profiles as charts, with one row per kind of problem."""
     expect_comparison(comparison)
     charts = [
         replace(chart, title=f"{kind}: {chart.title}")
@@ -81,7 +81,7 @@ def profile_figure(comparison: Comparison) -> Picture:
 
 
 def profile_charts(comparison: Comparison, kind: str) -> tuple[Chart, Chart]:
-    """Return both profiles of a kind.
+    """Return the gap profile and the time profile for one kind of problem.
 
     Methods that occur in several kinds keep the same line style.
     """
@@ -130,7 +130,7 @@ def _profile(
 
 
 def _steps(values: Floats, end: float) -> list[tuple[float, float]]:
-    """Return the steps of a profile and the shares reached, up to the end of the axis."""
+    """Return the corners of a profile, as pairs of value and share, up to the end of the axis."""
     finite = values[np.isfinite(values)]
     if not len(finite):
         return [(end, 0.0)]

@@ -1,5 +1,5 @@
-"""Digests of the code on which a result depends: the sources of its method, of the kernels of its
-kind, and of its judge.
+"""Digests of the source code on which a result depends: the method, the kind's kernels, and the
+judge.
 
 The digest of a module covers its text and the texts of all modules that it imports from specopt,
 from its own package and from neighbouring files, including imports inside functions. Edits
@@ -26,7 +26,7 @@ INSTALLED = ("site-packages", "dist-packages")
 
 
 def sources_of(method: type[Method]) -> dict[str, str]:
-    """Return the version and the digests of the code on which a result of a method depends."""
+    """Return the version and the digests of the source code on which a method's results depend."""
     kind = method.solves.kind.replace("-", "_")
     modules = [cls.__module__ for cls in method.__mro__ if issubclass(cls, Method)]
     texts = [text_of([method])] if _file(method.__module__) is None else []
@@ -77,7 +77,7 @@ def _file(name: str) -> Path | None:
 
 
 def _imported(name: str, file: Path) -> Iterator[str]:
-    """Yield the modules that a module imports, and imported names that may be modules."""
+    """Yield the modules that a module imports, and the imported names that may be modules."""
     package = name if file.name == "__init__.py" else name.rpartition(".")[0]
     stub = file.with_suffix(".pyi")  # lists names that a package loads on first use
     files = (file, stub) if stub.is_file() else (file,)
@@ -95,7 +95,7 @@ def _imported(name: str, file: Path) -> Iterator[str]:
 def _imports(file: Path, changed: int) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Return the imports in a file as pairs of a module and the imported names.
 
-    `changed` is the modification time of the file, so that the cache notices edits.
+    `changed`, the file's modification time, is part of the cache key, so that edits are noticed.
     """
     if file.suffix not in (".py", ".pyi"):
         return ()

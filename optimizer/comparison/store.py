@@ -70,9 +70,9 @@ class Store:
         )
 
     def records(self) -> dict[str, Record]:
-        """Return every record by the key of its cell.
+        """Return all records by cell key.
 
-        Afterwards, `damaged` lists the invalid lines.
+        The invalid lines are then listed in `damaged`.
         """
         found: dict[str, Record] = {}
         self.damaged = []
@@ -150,12 +150,12 @@ class Store:
             write_text(path, to_json(problem) + "\n")
 
     def problem(self, record: Record) -> Problem:
-        """Return the problem of a record, from the folder or from the instance library.
+        """Read the problem of a record from the folder or from the instance library.
 
         Raises
         ------
         InvalidInput
-            If neither contains the problem, or the file contains another problem.
+            If neither contains the problem, or if its file contains another problem.
         """
         path = self._problem(record.problem_sha256)
         name = _library().get(record.problem_sha256)
@@ -186,7 +186,7 @@ class Store:
 
 
 def merged(folders: Sequence[StrPath]) -> Comparison:
-    """Return the newest record of every cell in several folders.
+    """Return a comparison that contains the newest record of every cell in several folders.
 
     Raises
     ------
@@ -207,7 +207,7 @@ def merged(folders: Sequence[StrPath]) -> Comparison:
 
 
 def opened(folder: StrPath) -> Store:
-    """Open a folder of results, and log its invalid lines.
+    """Open a folder of results, and log the invalid lines in it.
 
     Raises
     ------
@@ -230,10 +230,10 @@ def _library() -> dict[str, str]:
 
 
 def judged_again(store: Store) -> list[tuple[Record, list[str]]]:
-    """Judge every plan in a folder using only the data of its problem, and compare with the record.
+    """Judge every plan in a folder, and compare the judge's numbers with the record.
 
-    Each record is returned with one sentence for each number that differs. Records without a plan
-    are not judged.
+    The judge uses only the data of the problem. Each record is returned together with one sentence
+    per number that differs. Records without a plan are not judged.
     """
     return [(record, _differences(record, store)) for record in store.records().values()]
 

@@ -1,9 +1,9 @@
-"""Summaries of a comparison by method (gaps, proofs, wins, times and failures) and by family, and
-tables of summaries and of paired tests, which can be written in Markdown.
+"""Summaries of a comparison by method (gaps, proofs, wins, times and failures) and by family.
+Summaries and paired tests can be written as Markdown tables.
 
-The averages of all methods are taken over the same cells: the common cells, which every compared
-method of the kind accepted. Shares of all cells are reported in addition. A method that refuses a
-problem, fails or has no plan does not solve the cell.
+Averages are taken over the same cells for all methods, namely the common cells, which every
+compared method of the kind accepted. In addition, shares of all cells are reported. A method that
+refuses a problem, fails or has no plan does not solve the cell.
 
 Failures and cells without a plan are never dropped: such a cell is neither won nor proven, and its
 time is the time limit. A proof that no plan is feasible counts like an optimal plan: the cell is
@@ -65,12 +65,12 @@ class MethodSummary:
     largest_gap
         Largest gap over the same cells.
     seconds
-        Shifted geometric mean of the solution time over the common cells, in seconds. A cell
-        without an answer counts with its time limit.
+        Shifted geometric mean of the solution time over the common cells, in seconds. If a cell has
+        no answer, at least the time limit is counted.
     all_cells
         Number of cells that at least one method accepted.
     refused
-        Number of the cells in `all_cells` that this method refused.
+        Number of cells, out of those counted in `all_cells`, that this method refused.
     failed
         Number of cells in which this method crashed or was killed.
     without_plan
@@ -100,10 +100,10 @@ class MethodSummary:
 
 
 def summaries(comparison: Comparison) -> list[MethodSummary]:
-    """Return one summary per kind of problem and method, sorted by wins.
+    """Return one summary for each method of each kind of problem, sorted by wins.
 
-    Averages are taken over the common cells (see `Comparison.common`), and are None if there are
-    no common cells.
+    Averages are taken over the common cells (see `Comparison.common`). If there are no common
+    cells, the averages are None.
     """
     expect_comparison(comparison)
     found = []
@@ -168,7 +168,7 @@ def who_wins(comparison: Comparison) -> dict[str, dict[str, float]]:
 
 
 def family_of(record: Record) -> str:
-    """Return the family of the instance of a record.
+    """Return the family of a record's instance.
 
     The family is the part of the instance name before the last slash, or the kind if there is no
     slash.
@@ -214,9 +214,9 @@ def _last(value: float | None) -> float:
 
 
 def tables_of(comparison: Comparison) -> Tables:
-    """Return one table per kind of problem, by title.
+    """Return one summary table per kind of problem, by title.
 
-    Columns for common cells precede the columns for all cells.
+    The columns for common cells come before the columns for all cells.
     """
     rows: dict[str, list[dict[str, Any]]] = {}
     for row in summaries(comparison):
@@ -246,7 +246,7 @@ def _columns(row: MethodSummary) -> dict[str, Any]:
 
 
 def shown(value: object) -> str:
-    """Format the value of a table cell."""
+    """Format a value for a table cell."""
     return "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
@@ -255,7 +255,7 @@ def _percent(share: float | None) -> float | None:
 
 
 def pairs_of_methods(comparison: Comparison) -> Tables:
-    """Return the rows of all paired tests, by table title."""
+    """Return the results of all paired tests as table rows, by table title."""
     found: Tables = {}
     for test in paired_tests(comparison):
         row = {
@@ -277,6 +277,6 @@ def markdown(tables: Tables) -> str:
 
 
 def plain(text: str) -> str:
-    """Escape the characters of a text that are special in Markdown."""
+    """Escape the characters in a text that are special in Markdown."""
     text = "".join(char if char.isprintable() else " " for char in text)
     return "".join(f"\\{char}" if char in "\\`*_[]<>|" else char for char in text)

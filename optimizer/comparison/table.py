@@ -1,4 +1,6 @@
-"""The table of a comparison: records, gaps to the best bound of any method, and export to files."""
+"""The table of a comparison, with its records, gaps to the best bound of any method, and export to
+files.
+"""
 
 from __future__ import annotations
 
@@ -51,15 +53,15 @@ def newest(records: Iterable[Record]) -> list[Record]:
 
 
 class Comparison(Shown):
-    """Records of a comparison, with the best results for each problem.
+    """Records of a comparison, together with the best results for each problem.
 
     Parameters
     ----------
     records
-        Records in any order.
+        Records, in any order.
     known
-        Best objective and bound of each problem known from elsewhere, by `problem_sha256`, each
-        None if unknown. Default: the values in the instance library.
+        Best objective and bound known from elsewhere for each problem, by `problem_sha256`. None
+        stands for an unknown value. By default, the values in the instance library are used.
     """
 
     def __init__(
@@ -103,8 +105,8 @@ class Comparison(Shown):
     def cells(self, kind: str) -> list[dict[str, Record]]:
         """Return the cells of a kind.
 
-        A cell contains the records for the same problem, seed and limits, by the label of the
-        method.
+        Each cell is a mapping from method labels to the records for one problem, seed and set of
+        limits.
         """
         found: dict[tuple[Any, ...], dict[str, Record]] = {}
         for record in self.records:
@@ -139,40 +141,40 @@ class Comparison(Shown):
     def best(self, record: Record) -> tuple[float | None, float | None]:
         """Return the best objective and the best bound for the problem of a record.
 
-        Both are the best of all methods and of the known values.
+        Each is the best over all methods and the known values.
         """
         return self._best[record.problem_sha256]
 
     def gap(self, record: Record) -> float | None:
-        """Return the relative distance of a record's objective to the best bound.
+        """Return the relative distance between a record's objective and the best bound.
 
         The gap is None if the objective or the bound is missing.
         """
         return _distance(record, self.best(record)[1])
 
     def excess(self, record: Record) -> float | None:
-        """Return the relative distance of a record's objective to the best objective.
+        """Return the relative distance between a record's objective and the best objective.
 
         The distance is None if the record has no plan.
         """
         return _distance(record, self.best(record)[0])
 
     def proven(self, record: Record) -> bool:
-        """Return whether a plan is optimal by the best bound of any method, within the tolerance.
+        """Return whether the best bound of any method proves a plan optimal, within the tolerance.
 
-        A proof that no plan is feasible also returns True.
+        Also return True if the record proves that no plan is feasible.
         """
         return record.infeasible or _within(self.gap(record))
 
     def wins(self, record: Record) -> bool:
         """Return whether no method has a better plan for the problem of a record.
 
-        A proof that no plan exists also returns True.
+        Also return True if the record proves that no plan is feasible.
         """
         return record.infeasible or _within(self.excess(record))
 
     def plot(self) -> Picture:
-        """Return the performance profiles: shares of solved problems against gap and time."""
+        """Return the performance profiles: the share of solved problems against gap and time."""
         picture: Picture = late("picture")(self)
         return picture
 
@@ -216,16 +218,16 @@ class Comparison(Shown):
 
 
 def without_refuted(record: Record, best: float | None, size: float = 0.0) -> Record:
-    """Return a record without the claims that the best plan refutes, which `error` then lists.
+    """Remove the claims that the best plan refutes from a record, and list them in its `error`.
 
     Parameters
     ----------
     record
-        Record as it was read.
+        Record as read from a file.
     best
         Objective of the best plan for the problem; None if there is no plan.
     size
-        Magnitude of the terms of the objective, from the report of the judge.
+        Magnitude of the terms in the objective, taken from the judge's report.
     """
     if record.failed:
         return replace(record, objective=None, bound=None, gap=None)
@@ -266,14 +268,14 @@ def _within(distance: float | None) -> bool:
 def _better(
     record: Record, one: float | None, other: float | None, *, rising: bool = False
 ) -> float | None:
-    """Return the better of two objectives of a problem, or of two bounds if `rising` is set."""
+    """Return the better of two objectives, or, if `rising` is set, of two bounds."""
     least = (kind_of(record.kind).problem.sense_of(record.scale) == "minimize") != rising
     found = [value for value in (one, other) if value is not None]
     return min(found, default=None) if least else max(found, default=None)
 
 
 def _distance(record: Record, reference: float | None) -> float | None:
-    """Return the relative distance of a record's objective to a reference value.
+    """Return the relative distance between a record's objective and a reference value.
 
     The distance is None if the objective or the reference is missing.
     """

@@ -1,7 +1,7 @@
-"""The worker process, which solves cells. Requests and answers are pickled values sent over a pipe.
+"""The worker process, which solves cells. Requests and answers are pickled and sent over a pipe.
 
 Run it as ``python -P -m specopt.comparison.worker PIPE``. The process ends when its parent ends.
-The output of libraries is written to a file of the parent.
+Output from libraries is written to a file that the parent provides.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def load(request: Request) -> None:
 
 
 def answer(request: Request) -> dict[str, Any]:
-    """Solve a cell and return the fields of its record. A failure is also returned as an answer."""
+    """Solve a cell and return the fields of its record. Failures are returned in the same form."""
     cell, path = request
     try:
         method, sources = method_of(cell.pickled, tuple(path))
@@ -105,9 +105,10 @@ def answer(request: Request) -> dict[str, Any]:
 
 @cache
 def method_of(text: str, path: tuple[str, ...]) -> tuple[Method, dict[str, str] | None]:
-    """Return a method that was sent to this process, with the digests of its local sources.
+    """Decode a method that was sent to this process, and digest its source files on this machine.
 
-    The digests are None if the method was pickled by value and therefore has no file.
+    Return the method and the digests. The digests are None if the method was pickled by value and
+    therefore has no source file.
 
     Parameters
     ----------
@@ -141,7 +142,7 @@ def load_kernels(kind: str) -> None:
 
 
 def _end_with(parent: int) -> None:
-    """End this process soon after its parent has ended."""
+    """Wait until the parent has ended, and then end this process."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)

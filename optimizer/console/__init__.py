@@ -1,1 +1,1 @@
-"""Output of the command, progress on stderr, and termination on Ctrl-C."""
+"""Console handling: output of the command, progress on stderr, and termination on Ctrl-C."""

@@ -79,10 +79,10 @@ def _is_command() -> bool:
 
 
 def _unraisable(found: sys.UnraisableHookArgs) -> None:
-    """Raise a Ctrl-C again if it arrived in a Numba callback, where Python can only print it.
+    """Re-raise a Ctrl-C that arrived in a Numba callback, where Python can only print it.
 
-    LLVM objects whose construction was interrupted by Ctrl-C lack attributes, so that their
-    `__del__` fails. These failures are not printed.
+    If Ctrl-C interrupts the construction of an LLVM object, the object lacks attributes and its
+    `__del__` fails. Such failures are not printed.
     """
     if issubclass(found.exc_type, KeyboardInterrupt):
         again = _first or signal.SIGINT

@@ -1,5 +1,5 @@
-"""Progress on stderr: on a terminal, one line that is updated; otherwise, a new line every few
-seconds.
+"""Progress on stderr. A terminal shows one line that is updated; other streams receive a new line
+every few seconds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PLAIN_INTERVAL_SECONDS = 2.0
 """Minimum time between two lines if stderr is not a terminal, in seconds."""
 
 MAX_RATIO = 2.0
-"""Maximum ratio between objective and bound, the larger to the smaller, at which progress shows the
+"""Maximum ratio of the larger to the smaller of objective and bound at which progress shows the
 bound.
 """
 
@@ -39,12 +39,12 @@ _shown: set[str] = set()  # kernel modules that were already reported
 
 
 def print_progress(progress: Progress) -> None:
-    """Print the progress of a solve, unless it has just begun or was printed a moment ago."""
+    """Print the progress of a solve, unless the solve has just begun or a line was just printed."""
     print_step(progress.seconds, progress_line(progress))
 
 
 def print_step(seconds: float, text: str, plain_seconds: float = PLAIN_INTERVAL_SECONDS) -> None:
-    """Print the progress of some work, unless it has just begun or a line was printed a moment ago.
+    """Print the progress of some work, unless the work has just begun or a line was just printed.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def end_progress() -> None:
 
 
 def progress_line(progress: Progress) -> str:
-    """Return one line with the elapsed time and the known values of objective, bound and gap.
+    """Return one line with the elapsed time and with any known objective, bound and gap.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def _is_far(progress: Progress) -> bool:
 
 @contextmanager
 def showing_kernels() -> Iterator[None]:
-    """Report on stderr which kernels the enclosed work compiles; nested calls report nothing."""
+    """Report on stderr which kernels the enclosed work compiles. Nested calls report nothing."""
     if _show_kernels in listeners:
         yield
         return

@@ -1,6 +1,6 @@
-"""Control of stdout, which is reserved for the answer of a command.
+"""Control of stdout, which is reserved for a command's answer.
 
-Other output of Python or compiled code is sent to stderr.
+All other output, from Python or from compiled code, is sent to stderr.
 """
 
 from __future__ import annotations
@@ -55,5 +55,5 @@ def answering() -> Iterator[None]:
 
 
 def stdout() -> TextIO:
-    """Return the stream for the answer of the current command."""
+    """Return the stream for the current command's answer."""
     return _answer or sys.stdout

@@ -44,8 +44,8 @@ class Handler(logging.Handler):
 def set_loudness(more: int, less: bool) -> None:
     """Set the verbosity.
 
-    If `less` is set, only failures are reported. Otherwise, log records are also reported: of level
-    info and above if `more` is 1, and of level debug and above if it is 2.
+    If `less` is set, only failures are reported. Otherwise, log records are reported as well: level
+    info and above if `more` is 1, and level debug and above if `more` is 2.
     """
     global quiet
     quiet = less
@@ -59,7 +59,7 @@ def set_loudness(more: int, less: bool) -> None:
 
 
 def write_error(text: str) -> None:
-    """Write to stderr; discard the text if writing fails."""
+    """Write a text to stderr, or discard the text if writing fails."""
     try:
         sys.stderr.write(text)
         sys.stderr.flush()

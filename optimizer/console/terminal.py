@@ -1,6 +1,6 @@
 """Building blocks shared by all terminal views: console, titles, lines, tables and percentages.
 
-Views print plain text and `Text` objects. Nothing in a file, name or message is interpreted as
+Views print plain text and `Text` objects. No content of a file, name or message is interpreted as
 markup or reaches the terminal as a control sequence.
 """
 
@@ -57,7 +57,7 @@ class _Terminal(Console):
         super().print(*objects, crop=self.file.isatty(), **options)
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """Return a text to print. The text is escaped before its width is measured."""
+        """Convert a string to a text whose characters are escaped before its width is measured."""
         return super().render_str(_printable(text), **options)
 
     def render(
@@ -95,7 +95,7 @@ def console(file: IO[str] | None = None) -> Console:
 
 
 def title(out: Console, text: str, emphasis: str, colour: str = "cyan", after: str = "") -> None:
-    """Print a headline with one emphasised part."""
+    """Print a headline, one part of which is emphasised."""
     parts = (printable(text), (printable(emphasis), f"bold {colour}"), printable(after))
     out.print(Text.assemble(*parts), soft_wrap=True)
 
@@ -111,7 +111,10 @@ def sentence(out: Console, text: str, style: str = "") -> None:
 
 
 def table(*headers: str, left: int = 0, gap: int = 2) -> Cells:
-    """Return an empty table with `left` left-aligned columns; the rest are right-aligned."""
+    """Return an empty table in which the first `left` columns are left-aligned.
+
+    All other columns are right-aligned.
+    """
     view = Cells(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold")
     for position, header in enumerate(headers):
         view.add_column(header, justify="left" if position < left else "right", no_wrap=True)
@@ -126,7 +129,7 @@ def cell(value: object) -> str:
 
 
 def table_of(rows: Sequence[Mapping[str, Any]], shown: Callable[[Any], str] = cell) -> Cells:
-    """Return a table of rows, with their keys as headers. Text columns are left-aligned."""
+    """Return a table of rows with the row keys as headers. Columns of text are left-aligned."""
     view = table()
     for name in rows[0]:
         is_text = all(isinstance(row[name], str) for row in rows)
@@ -137,7 +140,7 @@ def table_of(rows: Sequence[Mapping[str, Any]], shown: Callable[[Any], str] = ce
 
 
 def print_first(out: Console, view: Cells, count: int, rows: str) -> None:
-    """Print a table with the first of `count` rows, and how many rows were omitted, if any."""
+    """Print a table with the first of `count` rows, and state how many rows were omitted."""
     out.print(view)
     if count > MAX_ROWS:
         out.print(f"  ... and {count - MAX_ROWS:,} more {rows}")

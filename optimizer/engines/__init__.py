@@ -1,4 +1,4 @@
-"""Configurations for serving engines. One file per engine contains its keys and rules."""
+"""Configurations for serving engines. Each engine has a file that contains its keys and rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The properties of a serving engine, collected in one object."""
+"""The class `Engine`, which collects the properties of a serving engine."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Engine:
     batch
         Option of the engine that limits the batch size.
     setup
-        Function of a drafter and its mode that returns the corresponding options of the engine,
-        in addition to the draft lengths. None: the engine has no option for this mode or for token
-        trees.
+        Function of a drafter and its mode that returns the corresponding engine options, apart from
+        the draft lengths. The function returns None if the engine has no option for this mode or
+        for token trees.
     single
         Whether the engine accepts only one draft length for all batch sizes.
     prices
-        Costs that the engine adds to a speculation table.
+        Costs of speculation with this engine, which are used to compute a speculation table.
     """
 
     name: str
@@ -58,7 +58,7 @@ class Engine:
         """Return the configuration for a schedule, drafter and mode, and notes for the operator.
 
         The configuration is None if speculation does not pay off, or if the engine has no options
-        for the choice. A note then contains the settings to enter by hand.
+        for the drafter and mode. In the latter case, a note contains the settings to enter by hand.
         """
         found, own = self.config(schedule, version), self.setup(setup)
         if found is None:
@@ -96,7 +96,7 @@ def method(setup: Setup, known: Sequence[str]) -> str | None:
 
 
 def tail(schedule: Schedule) -> str:
-    """Return a note about batches larger than those of the schedule.
+    """Return a note about batches that are larger than any batch in the schedule.
 
     The note applies to engines that use the last draft length for such batches.
     """
@@ -107,7 +107,7 @@ def tail(schedule: Schedule) -> str:
 
 
 def other_rules(known: str, version: str | None) -> tuple[str, ...]:
-    """Return a note if the rules of a version may differ from those of the known version."""
+    """Return a note if the rules of a version may differ from the rules of the known version."""
     if version is None or version == known:
         return ()
     return (f"the rules are those of {known}; {version} may have others: check its documentation",)

@@ -1,4 +1,4 @@
-"""llama.cpp: flags of its server, which accept one draft length for all batch sizes."""
+"""llama.cpp: flags for its server, which accepts a single draft length for all batch sizes."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
 
 
 def single_length(schedule: Schedule) -> int | None:
-    """Return one draft length for all batch sizes, or None if no length pays off."""
+    """Choose one draft length for all batch sizes, or return None if no length pays off."""
     if not schedule.speculates:
         return None
     if len(schedule.ranges) == 1:

@@ -16,7 +16,7 @@ ADAPTIVE = "speculative_adaptive_config"
 
 
 def config(schedule: Schedule, version: str | None) -> Config | None:
-    """Return the server arguments; they are adaptive only if draft lengths vary with batch size."""
+    """Return the server arguments. They are adaptive only if draft lengths vary with batch size."""
     if not schedule.speculates:
         return None
     fixed = {
@@ -55,7 +55,7 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
 
 
 def setup(drafts: Setup) -> Config | None:
-    """Return the options for the algorithm, for token trees and for adaptive lengths.
+    """Return the options that set the algorithm, token trees and adaptive lengths.
 
     The algorithm is set if the name of the drafter begins with the name of an algorithm. The result
     is None if SGLang has no options for the setup.

@@ -1,5 +1,5 @@
-"""TensorRT-LLM: the ``draft_len_schedule`` in its ``speculative_config``, whose keys changed their
-meaning in 1.3.0rc8.
+"""TensorRT-LLM: the ``draft_len_schedule`` in its ``speculative_config``. The meaning of its keys
+changed in version 1.3.0rc8.
 
 Up to 1.3.0rc7, including 1.2.x, a key is the smallest batch size that uses its length, and key 1 is
 required. Since 1.3.0rc8 of 17 March 2026 (pull request 10860), a key is the largest batch size that
@@ -28,12 +28,12 @@ _VERSION = re.compile(r"v?(\d+)\.(\d+)(?:\.(\d+))?(?:rc(\d+))?(?:\.post\d+)?")
 
 
 def config(schedule: Schedule, version: str | None) -> Config | None:
-    """Return the entries of ``speculative_config`` for a version.
+    """Return the entries of ``speculative_config`` for a given version.
 
     Raises
     ------
     InvalidInput
-        If the version is missing, malformed or too old, or longer drafts follow shorter drafts.
+        If the version is missing, malformed or too old, or if drafts become longer as batches grow.
     """
     upper = has_upper_bounds(version)
     if not schedule.speculates:
@@ -70,7 +70,7 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
 
 
 def has_upper_bounds(version: str | None) -> bool:
-    """Return whether a version interprets keys as the largest batch sizes.
+    """Return whether a version interprets each key as the largest batch size that uses its length.
 
     Raises
     ------
@@ -104,7 +104,7 @@ def _order(version: str) -> tuple[float, ...]:
 
 
 def setup(drafts: Setup) -> Config | None:
-    """Return the decoding type with which the drafter's name begins, if any.
+    """Return the option for the decoding type with which the drafter's name begins, if any.
 
     The result is None if TensorRT-LLM has no option for the setup.
     """

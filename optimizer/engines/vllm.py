@@ -1,4 +1,4 @@
-"""vLLM: the entry of its ``speculative_config`` that sets the number of drafts per batch size."""
+"""vLLM: the ``speculative_config`` entry that sets the number of draft tokens per batch size."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def notes(schedule: Schedule, version: str | None, config: Config) -> tuple[str,
 
 
 def setup(drafts: Setup) -> Config | None:
-    """Return the options for the method and for adaptive verification.
+    """Return the options that set the method and adaptive verification.
 
     The method is set if the name of the drafter begins with the name of a method. Only DSpark
     supports adaptive verification. The result is None if vLLM has no options for the setup.

@@ -1,4 +1,4 @@
-"""The kinds of problems. Each kind is declared in its own folder, and `NAMES` lists the folders."""
+"""The kinds of problems. Each kind is declared in its own folder; `NAMES` lists these folders."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ KINDS: tuple[Kind, ...] = tuple(import_module(f"specopt.kinds.{name}").KIND for 
 
 
 def kinds() -> Iterator[Kind]:
-    """Yield all kinds. Kinds of plug-ins come last and are loaded on demand."""
+    """Yield all kinds. Kinds from plug-ins come last and are loaded on demand."""
     yield from KINDS
     yield from late("plugged_kinds")()
 
 
 def names_with(part: str) -> str:
-    """Return the names of the kinds that declare an optional part, for use in a message."""
+    """Return the names of the kinds that declare an optional part, for use in error messages."""
     return ", ".join(kind.name for kind in kinds() if getattr(kind, part) is not None)
 
 

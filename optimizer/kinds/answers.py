@@ -1,4 +1,4 @@
-"""Handling of the answers of solvers: reading their plans and judging them."""
+"""Handling of solver answers: extracting plans from answers, and judging the plans."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Solver = Callable[[Any], Answer]
 
 
 class NotConformant(AssertionError):
-    """Exception for a method or solver that violates a guarantee, which the message names.
+    """Exception for a method or solver that violates a guarantee. The message names the guarantee.
 
     Parameters
     ----------
@@ -31,7 +31,7 @@ class NotConformant(AssertionError):
 
 
 def plan_of_answer(answer: Answer, problem: Problem) -> Any:
-    """Return the plan in an answer, which may be a plan, its JSON form, a result, or None."""
+    """Extract the plan from an answer: a plan, the JSON form of a plan, a result, or None."""
     plan = answer.plan if isinstance(answer, Result) else answer
     return problem.plan_type.from_dict(plan) if isinstance(plan, Mapping) else plan
 
@@ -67,7 +67,7 @@ def planned(solver: Solver, problem: Problem) -> Plan | None:
 
 
 def judged(solver: Solver, problem: Problem) -> float | None:
-    """Return the judge's objective for the plan of a solver, or None if there is no plan."""
+    """Return the judge's objective for a solver's plan, or None if the solver finds no plan."""
     plan = planned(solver, problem)
     return None if plan is None else problem.evaluate(plan).objective
 

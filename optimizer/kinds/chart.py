@@ -1,5 +1,5 @@
-"""Charts: Vega-Lite descriptions of rows of data, drawn on pages, in notebooks and in picture
-files.
+"""Charts, which describe rows of data in Vega-Lite and are drawn on pages, in notebooks and in
+picture files.
 
 Row keys are displayed as table headers, axis titles and names in tooltips. Colours are names from
 the palette, such as `var(--ink)`. Pages and notebooks follow the reader's choice of light or dark
@@ -120,8 +120,8 @@ class Chart:
     rows
         Data of the chart, as rows with the same keys.
     spec
-        Vega-Lite description without data and width, which contains `mark` and `encoding`, or
-        `layer`, and other properties.
+        Vega-Lite description without data and width. It contains either `mark` and `encoding` or
+        `layer`, and possibly other properties.
     note
         Note for readers, displayed with the chart.
     """
@@ -246,7 +246,7 @@ def category(name: str, **more: Any) -> dict[str, Any]:
 
 
 def looks(name: str, values: Sequence[Any], first: Sequence[Any] = ()) -> dict[str, Any]:
-    """Return an encoding that distinguishes lines by colour and dash pattern.
+    """Return an encoding that distinguishes the lines of a chart by colour and dash pattern.
 
     Lines with similar colours have different dash patterns, and no two lines share both. Values
     in `first` have the same style in all charts with the same `first`.
@@ -273,7 +273,7 @@ def rows_of(number: str, columns: Mapping[str, Any]) -> list[Row]:
 
 
 def points(title: str, note: str, rows: Sequence[Row], **encoding: Any) -> Chart:
-    """Return a scatter plot with a Vega-Lite encoding.
+    """Return a scatter plot of rows with the given Vega-Lite encoding.
 
     The note states how many rows are omitted.
     """
@@ -294,7 +294,7 @@ def layer(mark: Spec | str, **encoding: Any) -> dict[str, Any]:
 
 
 def weight(name: str, largest: int = 300) -> dict[str, Any]:
-    """Return an encoding that maps a column to the size of points."""
+    """Return an encoding in which a column determines the size of the points."""
     return quantity(name, scale={"range": [largest / 10, largest]}, legend=None)
 
 
@@ -334,7 +334,7 @@ def timeline(
     axis: str,
     closest: int,
 ) -> Chart:
-    """Return bars in lanes over time, as `gantt`, with sliders that zoom in by up to `closest`."""
+    """Return a chart like `gantt`, with sliders for zooming in by a factor of up to `closest`."""
     end = max(row["end (s)"] for row in rows)
     start = f"place * ({end!r} - {end!r} / zoom)"
     ends = {

@@ -1,4 +1,4 @@
-"""Classes for declaring a kind of problem."""
+"""Classes with which a kind of problem is declared."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ FASTER = 0.99
 
 
 def more(field: str, unit: str, change: Callable[[Any], Any]) -> Perturbation:
-    """Return a perturbation that changes a field, unless the field is None or would not change."""
+    """Return a perturbation of a field that applies only if the field is set and would change."""
 
     def apply(problem: Any) -> Any:
         value = getattr(problem, field)
@@ -61,7 +61,7 @@ def more(field: str, unit: str, change: Callable[[Any], Any]) -> Perturbation:
 
 
 def of_each(field: str, change: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return a function that changes a field of every object in a tuple, unless it is None."""
+    """Return a function that changes a field of every object in a tuple; None is left unchanged."""
 
     def changed(one: Any) -> Any:
         value = getattr(one, field)
@@ -100,7 +100,7 @@ Interval = tuple[float, float]
 
 @dataclass(frozen=True, kw_only=True)
 class Uncertainty:
-    """Description of how acceptance rates, and possibly output lengths, may vary within intervals.
+    """Description of how acceptance rates, and possibly output lengths, vary within intervals.
 
     Parameters
     ----------
@@ -123,9 +123,9 @@ class Uncertainty:
         the largest factor is the worst case.
     worst
         Function of a problem, a plan, the interval of rates and the factor. The function returns
-        candidates for the worst rates, and whether the candidates are certain to contain the
-        worst rates. None if the objective improves with every rate, so that the lower end of the
-        interval is the worst case.
+        candidates for the worst rates, and whether the worst rates are certain to be among them.
+        None if the objective improves with every rate, so that the lower end of the interval is the
+        worst case.
     """
 
     vary: Callable[[Any, Any, Any, float], tuple[Problem, Plan]]
@@ -144,7 +144,7 @@ _COMMON = {"seed", "replications", "callback"}
 
 @dataclass(frozen=True, kw_only=True)
 class Simulator:
-    """A simulator of plans or of policies on workloads.
+    """A simulator that runs plans on problems, or policies on workloads.
 
     Parameters
     ----------
@@ -155,7 +155,7 @@ class Simulator:
     policies
         Names of the policies.
     workloads
-        Families of workloads for these policies.
+        Families of workloads on which the policies can be simulated.
     """
 
     world: type[Any]
@@ -165,9 +165,9 @@ class Simulator:
 
     @property
     def play(self) -> Callable[..., Simulation]:
-        """The function that simulates a plan or policy on a world.
+        """The function that simulates a plan or policy on a problem or workload.
 
-        The keywords are the seed, the number of replications, a callback and options.
+        The keyword arguments are the seed, the number of replications, a callback and options.
         """
         found: Callable[..., Simulation] = import_module(self.module).simulate
         return found
@@ -202,7 +202,7 @@ def _is_plain(hint: Any) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class Kind:
-    """Declaration of a kind of problem, which contains everything that is specific to the kind.
+    """Declaration of a kind of problem, containing everything that is specific to the kind.
 
     Parameters
     ----------
@@ -211,7 +211,6 @@ class Kind:
     methods
         Methods in the order in which they are listed. By default, `solve` uses the first method
         that can solve the problem.
-        can solve the problem.
     families
         Families that generate problems.
     rows
@@ -229,28 +228,26 @@ class Kind:
         Name of the module whose `RELATIONS` describe how optima change when a problem is changed,
         loaded on demand; None if there is no such module.
     choices
-        Function of a problem that returns the alternative choices that the problem excludes by
-        fixing some fields, each as a mapping of the fields to replace; None if there are no such
-        choices.
+        Function of a problem that returns alternatives to the values that the problem fixes, each
+        as a mapping of the fields to replace; None if the kind has no such alternatives.
     perturbations
-        Changes that `sensitivity` makes, one at a time.
+        Changes that `sensitivity` makes to a problem, one at a time.
     uncertainty
         Values that `robustness` varies; None if the kind has no uncertain values.
     simulator
         Simulator used by `simulate`; None if there is no simulator.
     from_trace
-        Rules for making a problem from the requests of a trace; None if traces lack the necessary
-        data.
+        Rules by which a problem is made from the requests in a trace; None if traces lack the
+        necessary data.
     from_runtimes
-        Function of the runtimes in a file and of their name for messages that returns fields of a
-        problem; None if problems have no runtimes.
+        Function that returns problem fields, given the runtimes in a file and a name for them that
+        is used in error messages; None if problems have no runtimes.
     from_deployment
         Function of a deployment and a seed that returns a proposed problem; None if problems
         cannot be made from deployments.
     advice
         Name of the module whose `advise` gives advice on a problem made from a deployment with
         clients, devices and costs; None if there is no such module.
-        devices and costs; None if there is none.
     """
 
     problem: type[Problem]

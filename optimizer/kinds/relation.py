@@ -1,5 +1,5 @@
-"""Relations between the optimum of a problem and the optimum of a changed copy, and functions that
-change problems.
+"""Relations between the optimum of a problem and that of a modified copy, and functions that modify
+problems.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ Change = Callable[[Data, Random], Data | None]
 
 
 def unchanged(problem: Any, objective: float) -> float:
-    """Return the objective of a problem whose optimum a change does not alter."""
+    """Return the objective as it is, for changes that do not alter the optimum."""
     return objective
 
 
 @dataclass(frozen=True, kw_only=True)
 class Relation:
-    """A relation between the optimum of a problem and the optimum of a changed copy.
+    """A relation between the optimum of a problem and the optimum of a modified copy.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ class Relation:
     def check(
         self, solver: Solver, problem: Problem, *, seed: int = 0, tolerance: float = 1e-9
     ) -> bool:
-        """Check the relation using a solver that claims optimality.
+        """Check the relation on a problem, using a solver that claims optimality.
 
-        Return whether the condition of the relation holds.
+        Return True if the relation applies to the problem, and False if it does not.
 
         Parameters
         ----------
@@ -152,14 +152,14 @@ def permuted(*columns: str) -> Change:
 
 
 def shuffled(column: Sequence[Any], random: Random) -> list[int]:
-    """Return the positions of the entries of a column in random order."""
+    """Return the positions of a column's entries in random order."""
     return random.sample(range(len(column)), len(column))
 
 
 def scaled(factors: Mapping[str, float]) -> Change:
-    """Return a change that multiplies the given fields, and all numbers in them, by factors.
+    """Return a change that multiplies all numbers in the given fields by factors.
 
-    Nested fields may have their own factors.
+    A nested field may have a factor of its own.
     """
 
     def times(value: Any, factor: float) -> Any:
@@ -197,7 +197,7 @@ def one_more(field: str) -> Change:
 
 
 def replaced(field: str, to: Any, among: Sequence[Any] | None = None) -> Change:
-    """Return a change that sets a field if its current value is in `among`.
+    """Return a change that sets a field to a value if the current value is in `among`.
 
     If `among` is None, the change applies whenever the field is present.
     """
@@ -214,5 +214,5 @@ def replaced(field: str, to: Any, among: Sequence[Any] | None = None) -> Change:
 
 
 def likelier(rate: float) -> float:
-    """Return an acceptance rate increased towards 0.999."""
+    """Return an acceptance rate that is closer to 0.999; rates above 0.999 are unchanged."""
     return rate + (0.999 - rate) / 4 if rate < 0.999 else rate

@@ -1,4 +1,4 @@
-"""Declarations shared by both serving kinds: mechanisms, perturbations and uncertainty."""
+"""Declarations that both serving kinds share: mechanisms, perturbations and uncertainty."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from specopt.models.token_samples import TokenSamples
 
 
 def choices(problem: ServingData[Any]) -> list[dict[str, Any]]:
-    """Return the alternative mechanisms for which a problem has data.
+    """Return the alternatives to a problem's mechanism for which the problem has data.
 
     The mechanism without overlap is omitted, because it is never faster.
     """
@@ -44,7 +44,7 @@ def row(plan: ServingPlan, task: int, batch: int, position: int, length: int) ->
 
 
 def longest_output(problem: ServingData[Any]) -> int:
-    """Return the length of the longest possible output of a problem, in tokens."""
+    """Return the length of the longest output that can occur in a problem, in tokens."""
     return max(problem.max_output_tokens or 1, int(problem.output_tokens.max()))
 
 
@@ -86,7 +86,7 @@ PERTURBATIONS = (
 def vary(
     problem: ServingData[Any], plan: ServingPlan, rates: Any, scale: float
 ) -> tuple[ServingData[Any], ServingPlan]:
-    """Return the problem with scaled output lengths and the given rates, and the unchanged plan."""
+    """Return the problem with the given rates and scaled output lengths, and the plan unchanged."""
 
     def scaled(tokens: Any) -> Ints:
         return np.asarray(np.maximum(1, np.ceil(tokens * scale - 1e-9)), np.int64)

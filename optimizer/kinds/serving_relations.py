@@ -1,4 +1,4 @@
-"""Relations between optima that hold for both serving kinds."""
+"""Relations that the optimal values of related problems must satisfy, for both serving kinds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SECONDS = ("draft_runtime", "verify_runtime")
 def serving_relations(
     problem: type[Problem], columns: tuple[str, ...] = (), seconds: tuple[str, ...] = ()
 ) -> tuple[Relation, ...]:
-    """Return the relations of a serving kind.
+    """Return the relations for a serving kind.
 
     Parameters
     ----------

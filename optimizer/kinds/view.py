@@ -1,4 +1,4 @@
-"""Views of kinds of problems, which define how plans are printed and drawn."""
+"""Views, which define how the plans of each kind of problem are printed and drawn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_CHARACTERS = 240
 
 
 def field_lines(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Return the names and texts of JSON-compatible fields. Long texts are truncated."""
+    """Return the name and the text of each JSON-compatible field. Long texts are truncated."""
     lines = []
     for name, value in fields.items():
         text = str(value)
@@ -50,7 +50,8 @@ class View:
     print_plan
         Function that prints a plan of a problem.
     columns
-        Functions that map a plan to a value, by the header of the additional table column.
+        Functions that map a plan to a value, by header of the additional table column that shows
+        the value.
     charts
         Function of a problem and a plan that returns the charts of a page; None if there are no
         charts.
@@ -62,7 +63,7 @@ class View:
 
 
 def view_of(kind: Problem | str) -> View:
-    """Return the view of a kind of problem; its module is loaded on demand."""
+    """Return the view for a kind of problem. The view's module is loaded on demand."""
     module = kind_of(kind).view
     if module is None:
         return View()

@@ -1,9 +1,10 @@
-"""A closed-loop client that measures the throughput and acceptance of an OpenAI-compatible server.
+"""A closed-loop client that measures the throughput and the acceptance of drafts on an
+OpenAI-compatible server.
 
-Each worker sends its next request when the previous request has been answered. The tokens of a
-request are assumed to be spread evenly over its duration. Only tokens in the period in which all
-workers are being served are counted. The variation between parts of this period gives the
-uncertainty of the mean.
+Each worker of the client sends its next request when its previous request has been answered. The
+tokens of a request are assumed to be spread evenly over its duration. Only tokens from the period
+in which all workers are being served are counted. The variation between parts of this period gives
+the uncertainty of the mean.
 """
 
 from __future__ import annotations
@@ -44,22 +45,22 @@ class Client:
     Parameters
     ----------
     endpoint
-        URL of the server.
+        Base URL of the server.
     model
-        Name of the model; None for the first model of the server.
+        Name of the model; None for the first model that the server lists.
     prompts
         Prompts of the requests, used in turn.
     max_tokens
         Numbers of tokens per answer, used in turn.
     seconds
-        Duration of a load, in seconds.
+        Duration of each load, in seconds.
     requests
         Maximum number of requests per load. Each worker sends at least one request.
     patience
-        Time limit of a request from its start to the end of its answer, in seconds.
+        Time limit for a request in seconds, from its start to the end of its answer.
     failures
-        Maximum share of failed requests per load. A failed request is tried a second time before
-        it counts as failed.
+        Maximum share of failed requests per load. A request counts as failed only after a second
+        attempt.
     """
 
     endpoint: str
@@ -89,7 +90,7 @@ class Client:
         number("failures", self.failures, 0, 1)
 
     def models(self) -> list[str]:
-        """Return the names of the models on the server, of which there is at least one."""
+        """Return the names of the models on the server, of which there must be at least one."""
         with self._answer("GET", "/v1/models") as answer:
             if found := [str(entry["id"]) for entry in json.loads(answer.read())["data"]]:
                 return found
@@ -150,10 +151,10 @@ class Client:
         )
 
     def counted(self, before: Sequence[float] = ()) -> tuple[float, ...]:
-        """Return the numbers of drafts, of drafted tokens, and of accepted tokens by position.
+        """Return the number of drafts, of drafted tokens, and of accepted tokens at each position.
 
-        With `before`, these are the increases since that earlier reading. The result is empty if
-        the server does not count drafts.
+        If an earlier reading `before` is given, return the increases since then. The result is
+        empty if the server does not count drafts.
         """
         with suppress(ServerFailed), self._answer("GET", "/metrics") as answer:
             if is_scrape(text := answer.read().decode(errors="replace")):
@@ -205,7 +206,7 @@ class Client:
     def _answer(
         self, verb: str, path: str, body: object = None
     ) -> Iterator[http.client.HTTPResponse]:
-        """Send a request and yield its answer. Every failure is raised as `ServerFailed`."""
+        """Send a request and yield its answer. Every failure raises `ServerFailed`."""
         url, where = urlsplit(self.endpoint), f"{self.endpoint}{path}"
         kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
         connection = kind(url.netloc, timeout=self.patience)
@@ -242,7 +243,7 @@ class Client:
 
 @contextmanager
 def _ended_in_time(connection: http.client.HTTPConnection, until: float) -> Iterator[None]:
-    """Open a connection, and close it after the enclosed code or when the time limit expires."""
+    """Open a connection, and close it after the enclosed code or at the time `until`."""
     with closing(connection):
         connection.connect()
         limit = threading.Timer(until - time.monotonic(), _end, [connection.sock])

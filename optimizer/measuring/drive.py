@@ -1,7 +1,7 @@
-"""Automatic measurement of an engine with every draft length that a tuner requests.
+"""Automatic measurement of an engine at all draft lengths that a tuner requests.
 
 The engine is started, loaded and stopped for each draft length. Each load is added to the sweep as
-soon as it has been measured. If a run is interrupted, the next run continues from the rows in the
+soon as it has been measured. After an interruption, the next run continues from the rows in the
 file.
 """
 
@@ -41,14 +41,13 @@ def drive(
     Parameters
     ----------
     command
-        Command that starts the server, in which {k} stands for the draft length or none.
+        Command that starts the server. In it, {k} is replaced by the draft length, or by "none".
     sweep
         CSV file to which rows are added.
     client
         Client that generates the load.
     tuner
-        Tuner that requests the points. Rows that are already in the file are first passed to the
-        tuner.
+        Tuner that requests the points. It first receives the rows that are already in the file.
     start_seconds
         Maximum time for starting the server, in seconds.
 
@@ -94,13 +93,13 @@ def serving(
 ) -> Iterator[None]:
     """Start a server with a command, and wait until the server responds.
 
-    After the enclosed code, the server and all its child processes are stopped.
+    When the enclosed code ends, the server and all its child processes are stopped.
 
     Raises
     ------
     ServerFailed
-        If the server does not start or fails. The message contains its name and its last line of
-        output.
+        If the server does not start or fails. The message contains the name of the server and the
+        last line of its output.
     """
     with contextlib.suppress(ServerFailed):
         client.models()
@@ -138,7 +137,7 @@ def serving(
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:
-    """Stop a server and its child processes by SIGTERM, followed by SIGKILL."""
+    """Stop a server and its child processes, first with SIGTERM and then with SIGKILL."""
     for kind in (signal.SIGTERM, signal.SIGKILL):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(server.pid, kind)

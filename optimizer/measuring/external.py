@@ -1,4 +1,4 @@
-"""Load generation with GuideLLM 0.8 or `vllm bench serve`, if installed."""
+"""Load generation with GuideLLM 0.8 or `vllm bench serve`, if either is installed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from specopt.models.load import Load, name_of
 PROGRAMS = "guidellm", "vllm"
 
 FEWEST = 4
-"""Minimum number of requests of a load per concurrent request."""
+"""Minimum number of requests in a load, per concurrent request."""
 
 
 class External:
@@ -30,7 +30,7 @@ class External:
     command
         Name of the program, guidellm or vllm, followed by additional options for the program.
     client
-        Client that specifies the server, the prompts, the lengths of answers and the limits.
+        Client that specifies the server, the prompts, the answer lengths and the limits.
     model
         Name of the model on the server.
 
@@ -54,7 +54,7 @@ class External:
         self.client, self.model = client, model
 
     def run(self, concurrency: int, length: int | None, speed: float) -> Load:
-        """Run a load on the server and return the measured load.
+        """Run a load on the server and return its measurements.
 
         The expected throughput `speed` determines the number of requests.
 
@@ -119,7 +119,7 @@ class External:
     ) -> list[str]:
         """Return the arguments of the program.
 
-        GuideLLM stops after its last prompt, or when its time limit expires.
+        GuideLLM stops after the last prompt, or when its time limit expires.
         """
         if self.program == "vllm":
             return shlex.split(

@@ -1,4 +1,4 @@
-"""A forward pass of a decoder: the work and the memory that it requires."""
+"""Forward passes of a decoder, with the work and the memory that they require."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from specopt.models.errors import SpecoptError
 
 
 class OutOfMemory(SpecoptError):
-    """Exception for a pass that does not fit into memory, although its estimate did."""
+    """Exception for a pass that does not fit in memory although the memory estimate did."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ForwardPass:
-    """A forward pass of a batch of sequences.
+    """A forward pass over a batch of sequences.
 
     Parameters
     ----------
@@ -32,8 +32,10 @@ class ForwardPass:
 
     @property
     def phase(self) -> str:
-        """Serving phase of the pass: prefill (no cache), decode (one new token after a cache) or
-        verify (several new tokens after a cache).
+        """Serving phase of the pass, "prefill", "decode" or "verify".
+
+        A prefill has no cache. After a cache, a decode has one new token, and a verification has
+        several.
         """
         if self.cached_tokens == 0:
             return "prefill"
@@ -52,7 +54,7 @@ class ForwardPass:
         return flops + shape.flops_per_logit * self.logit_positions
 
     def memory_bytes(self, config: ModelConfig, value_bytes: int) -> int:
-        """Return an upper estimate of the memory for cache and activations, in bytes.
+        """Return a conservative estimate of the memory for cache and activations, in bytes.
 
         The estimate assumes plain attention kernels.
         """

@@ -1,7 +1,8 @@
-"""Measured runtimes: forward passes of decoders with random weights, timed on the available device.
+"""Measurement of runtimes. Forward passes of decoders with random weights are timed on an available
+device.
 
-Runtime models are then fitted to the table of runtimes. Only the function `measure` imports torch,
-when it is called.
+Runtime models can then be fitted to the table of runtimes. Torch is imported only when the function
+`measure` is called.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ DTYPES = {"float32": 4, "bfloat16": 2, "float16": 2}
 """Data types of passes, with the number of bytes per value."""
 
 MEMORY_SHARE = 0.9
-"""Maximum share of the free memory that a pass may need by its estimate. The estimate excludes the
-memory of libraries.
+"""Maximum share of the free memory that a pass may need according to its estimate. The estimate
+excludes the memory of libraries.
 """
 
 
@@ -45,7 +46,7 @@ class Settings:
     Parameters
     ----------
     batch
-        Batch sizes. Each combination of batch size, new tokens and cached tokens is one row.
+        Batch sizes. Each combination of batch size, new tokens and cached tokens gives one row.
     new_tokens
         Numbers of new tokens per sequence.
     cached_tokens
@@ -103,7 +104,10 @@ class Settings:
 
     @property
     def passes(self) -> tuple[ForwardPass, ...]:
-        """All combinations of batch size, new tokens and cached tokens; batch varies fastest."""
+        """All combinations of batch size, new tokens and cached tokens.
+
+        The batch size varies fastest.
+        """
         return tuple(
             ForwardPass(batch=batch, new_tokens=new, cached_tokens=cached)
             for cached in self.cached_tokens
@@ -114,14 +118,14 @@ class Settings:
 
 @dataclass(frozen=True, kw_only=True)
 class Measurement:
-    """Table of measured passes.
+    """A table of measured passes.
 
     Parameters
     ----------
     rows
-        Rows of the table, with values by column.
+        Rows of the table, each a mapping from columns to values.
     skipped
-        Descriptions of the passes that were skipped, each with the reason.
+        Descriptions of the skipped passes, each with the reason.
     interrupted
         Whether the user stopped the measurement.
     """
@@ -132,13 +136,14 @@ class Measurement:
 
     @property
     def unsteady(self) -> int:
-        """Number of rows whose repeats vary so much that another program probably used the
-        device.
+        """Number of rows with widely varying repeats.
+
+        Such variation suggests that another program used the device.
         """
         return sum(row["seconds_p90"] > STEADY_RATIO * row["seconds_p10"] for row in self.rows)
 
     def to_csv(self) -> str:
-        """Return the table as CSV with a header. There must be at least one row."""
+        """Return the table as CSV with a header. The table must have at least one row."""
         rows = (
             [f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row.values()]
             for row in self.rows
@@ -159,7 +164,7 @@ class Timer(Protocol):
         """Return the free memory of the device in bytes, or None if it is unknown."""
 
     def load(self, config: ModelConfig, dtype: str) -> None:
-        """Create a decoder with the shape of a config on the device."""
+        """Create a decoder on the device, with the shape that a config specifies."""
 
     def seconds(self, work: ForwardPass, *, repeats: int, warm_up: int) -> list[float]:
         """Return the duration of each pass, in seconds."""
@@ -170,8 +175,8 @@ def measure(
 ) -> Measurement:
     """Time forward passes of decoders with the given shapes.
 
-    Passes that do not fit into memory are skipped and reported. After Ctrl-C, the rows measured
-    so far are returned.
+    Passes that do not fit in memory are skipped and reported. After Ctrl-C, the rows measured so
+    far are returned.
 
     Parameters
     ----------

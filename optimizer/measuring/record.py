@@ -1,4 +1,4 @@
-"""A record of measured loads, which is saved after every load."""
+"""A record of load measurements, saved after each measurement."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from specopt.models.position_acceptance import PositionAcceptance
 
 @dataclass(frozen=True)
 class Record:
-    """Measured loads that are comparable, because they were run with the same `settings`."""
+    """Measured loads that are comparable because all of them were run with the same `settings`."""
 
     settings: str
     loads: list[Seen] = field(default_factory=list)
@@ -31,7 +31,7 @@ class Record:
         Raises
         ------
         InvalidInput
-            If the file is not a record, or the record has other settings.
+            If the file is not a record, or if the record has different settings.
         """
         found: Record = read(cls, read_json(path), str(path)) if path.exists() else cls(settings)
         if found.settings != settings:
@@ -58,7 +58,7 @@ def drive(
     length: int | None,
     other: External | None,
 ) -> None:
-    """Measure the loads that are missing from a record, and write the record after each load.
+    """Measure the loads that a record lacks, and save the record after each measurement.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def drive(
     length
         Draft length with which the server is configured.
     other
-        External program that generates the load instead of the client, or None.
+        External program that generates the load instead of the client; None to use the client.
     speeds
         Expected throughput by number of concurrent requests.
 

@@ -1,4 +1,4 @@
-"""A dense decoder with random weights in PyTorch, with any shape that
+"""A dense PyTorch decoder with random weights, in any shape that
 `specopt.instances.checkpoints.model_config` can read.
 
 The decoder is used only for timing. It performs the same operations as a trained decoder of the
@@ -32,8 +32,8 @@ Weights = tuple[Tensor | None, Tensor | None]
 class _Layer:
     """Weights of one layer.
 
-    As in serving engines, the projections of queries, keys and values are combined in one matrix,
-    and the gate and up projections in another.
+    As in serving engines, one matrix combines the projections of queries, keys and values, and
+    another matrix combines the gate and up projections.
     """
 
     norms: tuple[Weights, ...]
@@ -61,7 +61,7 @@ class TorchDecoder:
     Raises
     ------
     Unsupported
-        If the dimension of the embeddings differs from the dimension of the layers.
+        If the embeddings and the layers have different dimensions.
     """
 
     def __init__(self, config: ModelConfig, *, device: Any, dtype: Any, seed: int = 0) -> None:
@@ -86,7 +86,7 @@ class TorchDecoder:
         return [(self._normal(size), self._normal(size)) for _ in self.layers]
 
     def rotation(self, length: int) -> tuple[Tensor, Tensor] | None:
-        """Return the cosines and sines of the rotary positions below `length`.
+        """Return the cosines and sines for the rotary positions below `length`.
 
         The result is None if positions are learned.
         """
@@ -100,7 +100,7 @@ class TorchDecoder:
         return angles.cos().to(self.dtype), angles.sin().to(self.dtype)
 
     def mask(self, new: int, cached: int, *, stored: bool | None = None) -> Tensor | None:
-        """Return the attention mask of new tokens after a cache.
+        """Return the attention mask for new tokens after a cache.
 
         The result is None if the causal kernels need no mask.
 
@@ -111,9 +111,9 @@ class TorchDecoder:
         cached
             Number of cached tokens per sequence.
         stored
-            Whether the mask is stored as a tensor, for which GPUs have no fast kernels. False means
-            torch's causal bias, which a CPU expands in every layer. None selects the faster of the
-            two for the device.
+            Whether to store the mask as a tensor, for which GPUs have no fast kernels. If False,
+            torch's causal bias is used, which a CPU expands in every layer. None selects the faster
+            choice for the device.
         """
         if new == 1 or cached == 0:
             return None
@@ -137,7 +137,7 @@ class TorchDecoder:
 
         The tokens have shape (batch, m). The cache has room for the keys and values of `cached` + m
         tokens; the keys and values of the new tokens are written after the cached entries.
-        `rotation` and `mask` are the results of the methods with these names for this pass.
+        `rotation` and `mask` are the results of the methods of the same names for this pass.
         """
         batch, new = tokens.shape
         shape, total = self.shape, cached + new
@@ -224,7 +224,7 @@ class TorchDecoder:
 
 
 def _rotated(x: Tensor, rotation: tuple[Tensor, Tensor], first: int) -> Tensor:
-    """Rotate the two halves of each head by the angles of its position."""
+    """Rotate the two halves of each head by the angles for the token's position."""
     cosine, sine = (part[first : first + x.shape[2]] for part in rotation)
     half = cosine.shape[-1]
     left, right, rest = x[..., :half], x[..., half : 2 * half], x[..., 2 * half :]

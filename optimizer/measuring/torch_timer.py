@@ -1,4 +1,5 @@
-"""Timer of forward passes of `TorchDecoder`, using events on a GPU and the system clock on a CPU.
+"""Timer for forward passes of `TorchDecoder`. It uses events on a GPU and the system clock on a
+CPU.
 
 This module requires torch.
 """
@@ -27,7 +28,7 @@ time to reach full speed.
 
 
 class TorchTimer:
-    """Timer of forward passes on one device.
+    """Timer for forward passes on one device.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ class TorchTimer:
         Raises
         ------
         OutOfMemory
-            If the weights of the decoder do not fit into memory.
+            If the decoder's weights do not fit in memory.
         """
         self._decoder = None
         with _memory():
@@ -93,7 +94,7 @@ class TorchTimer:
         Raises
         ------
         OutOfMemory
-            If the cache or the activations do not fit into memory.
+            If the cache or the activations do not fit in memory.
         """
         decoder = self._decoder
         assert decoder is not None, "no decoder is loaded; call `load` first"
@@ -125,7 +126,7 @@ class TorchTimer:
 def _captured(one: Any) -> Any:
     """Capture a pass as a CUDA graph, and return a function that replays the graph.
 
-    Capturing requires that the pass has already run on another stream.
+    The pass must already have run on another stream.
     """
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
@@ -154,7 +155,7 @@ def _on_gpu(one: Any, repeats: int) -> list[float]:
 
 @contextmanager
 def _memory() -> Iterator[None]:
-    """Convert each error with which torch reports a lack of memory to `OutOfMemory`."""
+    """Convert each error by which torch reports a lack of memory to `OutOfMemory`."""
     try:
         yield
     except (MemoryError, RuntimeError) as error:

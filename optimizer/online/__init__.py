@@ -1,9 +1,9 @@
 """Online schedulers and monitors for servers.
 
-The objects are called step by step and learn from reported observations. Calls are thread-safe. A
-call takes effect completely, or not at all if it raises an exception. `state()` returns data that
-can be stored as strict JSON, and `from_state` restores the object. Requests, clients, tasks and
-devices are identified by keys.
+The caller drives each object step by step and reports observations, from which the object learns.
+Calls are thread-safe. A call either takes effect completely or, if it raises an exception, has no
+effect. `state()` returns data that can be stored as strict JSON, and `from_state` restores the
+object. Requests, clients, tasks and devices are identified by keys.
 """
 
 from specopt.models.arguments import Key

@@ -1,6 +1,6 @@
 """A verification scheduler for `asyncio`.
 
-Coroutines submit drafts and await verdicts, and a background task verifies the drafts in batches.
+Coroutines submit drafts and await the verdicts. A background task verifies the drafts in batches.
 
 >>> import asyncio
 >>> from specopt.instances.verification_batch.workload import TABLE_12
@@ -39,7 +39,7 @@ Verify = Callable[[dict[Key, Draft]], Awaitable[Mapping[Key, Verdict]]]
 
 
 class NotVerified(SpecoptError):
-    """Exception for a request without a verdict; its cause is the verifier's exception, if any."""
+    """Exception for a request without a verdict. The cause is the verifier's exception, if any."""
 
 
 class AsyncScheduler(Generic[Draft, Verdict]):
@@ -47,26 +47,26 @@ class AsyncScheduler(Generic[Draft, Verdict]):
 
     A request is removed if its task is cancelled, for example by a timeout or because the client
     disconnected. If a batch takes more than `lost_after_seconds` longer than estimated, `verify` is
-    cancelled and the requests are verified again. All calls must be made from the same event loop.
+    cancelled and the requests are verified again. All calls must be made on the same event loop.
 
     Parameters
     ----------
     scheduler
-        Scheduler that chooses the batches. It must not contain any requests, and all requests must
-        be submitted through this object.
+        Scheduler that chooses the batches. Initially, it must not contain any requests. All
+        requests must be submitted through this object.
     verify
         Asynchronous function that receives the drafts of a batch by key, most urgent first, and
         returns their verdicts by key. At most one call runs at a time.
     max_requests
-        Maximum number of waiting and running requests; further calls of `submit` wait.
+        Maximum number of waiting and running requests. Further calls to `submit` wait.
     clock
         Function that returns the time in seconds. If the returned time decreases, the method
-        `clock` returns a constant time in the meantime.
+        `clock` continues from its previous value.
     drop
         Function that is called with the key of every response whose prefix is evicted from the
-        bounded cache, before the batch that needs the space. The function may `update` a waiting
-        request of the response. If it raises an exception, all evictions are still reported, and
-        the batch fails.
+        bounded cache. The call precedes the batch that needs the space. The function may `update` a
+        waiting request of the response. If it raises an exception, all evictions are still
+        reported, and the batch fails.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class AsyncScheduler(Generic[Draft, Verdict]):
         Parameters
         ----------
         key
-            Name of the request until this call returns; a string or an integer.
+            Name of the request until this call returns, as a string or an integer.
         draft
             Draft that is passed to `verify`.
         request
@@ -190,7 +190,7 @@ class AsyncScheduler(Generic[Draft, Verdict]):
                 self._answer(key, {}, failure)
 
     async def _serve(self, batch: Batch) -> None:
-        """Verify a batch, and set the verdicts of its requests."""
+        """Verify a batch, and pass the verdicts to its requests."""
         failure: Exception | None = None
         seconds: float | None = None
         verdicts: Mapping[Key, Verdict] = {}
@@ -215,7 +215,7 @@ class AsyncScheduler(Generic[Draft, Verdict]):
             self._answer(key, verdicts, failure)
 
     def _answer(self, key: Key, verdicts: Mapping[Key, Verdict], failure: Exception | None) -> None:
-        """Set the verdict of a request, or an exception if there is no verdict."""
+        """Pass a request its verdict, or an exception if there is no verdict."""
         _, verdict = self._waiting.pop(key)
         if verdict.done():
             return  # the task was cancelled and has not run since then

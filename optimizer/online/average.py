@@ -14,8 +14,8 @@ _FEW = 5
 class Average(NamedTuple):
     """A moving average that is robust against single outliers but follows lasting changes.
 
-    Deviations are limited to a multiple of the mean deviation, which is itself a moving average of
-    the limited deviations. Therefore, a single outlier changes the mean by a bounded amount, but
+    Deviations are clipped at a multiple of the mean deviation, which is itself a moving average of
+    the clipped deviations. A single outlier therefore changes the mean by a bounded amount, whereas
     several consecutive outliers raise the limit geometrically.
     """
 
@@ -32,9 +32,9 @@ class Average(NamedTuple):
         value
             Observed value.
         smoothing
-            Weight alpha of the past.
+            Weight alpha of past observations.
         outlier_limit
-            Maximum deviation, as a multiple of the mean deviation; infinity yields the plain moving
+            Maximum deviation, as a multiple of the mean deviation. Infinity yields a plain moving
             average.
         """
         if self.seen == 0:

@@ -1,8 +1,7 @@
-"""Base classes of the objects of `specopt.online`, with locking, atomic calls and checked states.
+"""Base classes for the objects in `specopt.online`, with locking, atomic calls and checked states.
 
-Every method that changes an object first checks its arguments and computes the new values
-separately, and ends with plain assignments. An exception before these assignments leaves the object
-unchanged.
+A method that changes an object first checks its arguments and computes all new values, and only
+then assigns them. An exception before the assignments leaves the object unchanged.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ Unbounded = Amount | Literal["inf"]
 
 
 class Saved(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """Base class of states, whose declared fields are checked when a state is read."""
+    """Base class for states. The declared fields are checked when a state is read."""
 
     @classmethod
     def read(cls, state: object) -> Self:
-        """Convert data to a state, and check its fields."""
+        """Convert data to a state, and check the fields of the state."""
         found: Self = read(cls, state, "state")
         return found
 
@@ -56,19 +55,19 @@ class Refused(SpecoptError):
 
 
 class SavedTotals(Saved, kw_only=True):
-    """Base class of the states of objects with counters."""
+    """Base class for the states of objects that have counters."""
 
     totals: dict[str, Amount] = {}
     """Values of the counters, by name."""
 
 
 class Fixed(Generic[T]):
-    """A public attribute whose value is passed to the constructor and cannot be changed.
+    """A public attribute whose value is passed to the constructor and cannot be changed later.
 
     Parameters
     ----------
     check
-        Function of the name and a value that checks the value and returns it.
+        Function of the attribute's name and value that checks the value and returns it.
     """
 
     def __init__(self, check: Callable[[str, Any], T]) -> None:
@@ -89,7 +88,7 @@ class Fixed(Generic[T]):
 
 
 class Setting(Fixed[T]):
-    """A public attribute that can be changed; an assignment first calls the method `_change`."""
+    """A public attribute that can be changed. An assignment first calls the method `_change`."""
 
     def __set__(self, one: Online, value: Any) -> None:
         with one._lock:
@@ -99,14 +98,14 @@ class Setting(Fixed[T]):
 
 
 class Online(ABC):
-    """Base class of the online objects; the method `_saved` returns the state of an object.
+    """Base class for online objects. In each subclass, the method `_saved` returns the state.
 
     The slots prevent assignments to attributes that do not exist.
 
     Parameters
     ----------
     settings
-        Values of the attributes that are declared as `Fixed` or `Setting`, by name.
+        Values of the attributes declared as `Fixed` or `Setting`, by name.
     """
 
     __slots__ = ("__weakref__", "_lock", "_settings", "_totals")
@@ -122,12 +121,12 @@ class Online(ABC):
         }
 
     def metrics(self, **labels: str) -> str:
-        """Return counters and gauges in the text format of Prometheus.
+        """Return counters and gauges in Prometheus text format.
 
         Parameters
         ----------
         **labels
-            Labels that are added to every metric, for example to distinguish several schedulers.
+            Labels to add to every metric, for example to distinguish several schedulers.
         """
         with self._lock:
             values = self._totals | self._gauges()
@@ -144,7 +143,7 @@ class Online(ABC):
         return "".join(f"{line}\n" for line in lines)
 
     def _gauges(self) -> dict[str, float]:
-        """Return the reported metrics that are not counters."""
+        """Return those reported metrics that are not counters."""
         return {}
 
     def _counted(self, **more: float) -> dict[str, float]:
@@ -163,7 +162,7 @@ class Online(ABC):
 
     @classmethod
     def _settings_in(cls, state: Saved) -> dict[str, Any]:
-        """Return the settings in a state, by name."""
+        """Return the settings that a state contains, by name."""
         fields = msgspec.structs.asdict(state)
         return {name: fields[name] for name in fields if isinstance(getattr(cls, name, 0), Fixed)}
 
@@ -183,7 +182,7 @@ class Online(ABC):
 
     @abstractmethod
     def _saved(self) -> SavedTotals:
-        """Return the state without the counters as an instance of its declared class."""
+        """Return the state, except the counters, as an instance of its declared class."""
 
 
 def _escaped(text: str) -> str:
@@ -191,7 +190,7 @@ def _escaped(text: str) -> str:
 
 
 def locked(method: Method) -> Method:
-    """Decorate a method so that it holds the lock of its object."""
+    """Decorate a method so that it holds its object's lock while it runs."""
 
     @wraps(method)
     def held(self: Online, *args: Any, **kwargs: Any) -> Any:
@@ -225,5 +224,5 @@ def normal(values: Floats) -> Floats:
 
 
 def bounded(value: float) -> Any:
-    """Return a number in the form used in states, where infinity is the text "inf"."""
+    """Return a number in the form used in states, in which infinity is the text "inf"."""
     return "inf" if value == math.inf else value

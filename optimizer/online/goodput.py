@@ -74,7 +74,7 @@ COLUMNS = {
 """
 
 _OPEN_ROUNDS = 64
-"""Number of most recent rounds that clients may still report."""
+"""Number of recent rounds for which clients may still report."""
 
 
 _PRESSURE_STEP, _MAX_PRESSURE = 0.5, 8.0
@@ -92,7 +92,7 @@ _KEPT = [col.GOODPUT, col.PROMISE, col.DRAFT_SECONDS, col.NETWORK_SECONDS, col.P
 
 
 class _Round(Saved):
-    """The drafts of a round, by client.
+    """Numbers of drafts in a round, by client.
 
     ABSENT marks the clients that did not take part in the round or have already reported.
     """
@@ -120,13 +120,14 @@ class _State(SavedTotals):
 
 
 def _policy(name: str, value: Any) -> Any:
-    """Return a policy that is given by name or with options."""
+    """Return the policy that a name, or a policy with options, specifies."""
     return as_policy(value, {"robust": Robust, "gradient": Gradient}, Robust, Gradient)
 
 
 class GoodputScheduler(Online):
-    """A scheduler that distributes the token budget of a verifier fairly and learns the acceptance
-    rates of the clients.
+    """A scheduler that distributes a verifier's token budget fairly among its clients.
+
+    The scheduler learns the acceptance rates of the clients.
 
     In each round, call `allocate`, let the clients draft and the server verify, and call `observe`
     with the numbers of accepted drafts. Time is measured only in rounds. Rounds may overlap:
@@ -138,23 +139,24 @@ class GoodputScheduler(Online):
     clients
         Names of the clients, or the number of clients.
     budget_tokens
-        Number of draft tokens C per round. Budget, policy and weights may be changed at any time.
+        Number of draft tokens C per round. The budget, the policy and the weights may be changed at
+        any time.
     policy
         Policy: "robust", "gradient", or an instance of one of these policies with options.
     fairness
         Exponent g of the utility: 1 for proportional fairness, 0 for the weighted sum of the rates.
     per
-        Unit of goodput and its guarantees, "round" or "second". For "second", the duration of a
-        round is the time in which the slowest client drafts and sends, plus the verification.
+        Unit of goodput and its guarantees, "round" or "second". For "second", a round lasts until
+        the slowest client has drafted and sent its tokens and the verification has finished.
     verify_overhead_seconds
-        Constant part of the duration of a verification, in seconds.
+        Constant part of the verification time, in seconds.
     verify_seconds_per_token
-        Duration of a verification per token, in seconds.
+        Verification time per token, in seconds.
     **columns
         Lists with one entry per client: weights (default 1), max_draft_tokens (default: no limit),
         initial_estimates (default: determined by the policy), min_goodput (default: no guaranteed
         rate), draft_seconds_per_token and network_seconds (default 0). If the budget is too small
-        for all guaranteed rates, the rates are satisfied as far as possible.
+        for all guaranteed rates, the scheduler meets the rates as far as possible.
 
     Raises
     ------
@@ -276,7 +278,7 @@ class GoodputScheduler(Online):
 
     @property
     def round_number(self) -> int:
-        """Number of the last allocated round, counted from 0; -1 before the first round."""
+        """Number of the last allocated round, counting from 0; -1 before the first round."""
         return self._last_round
 
     @property
@@ -301,9 +303,9 @@ class GoodputScheduler(Online):
         draft_seconds_per_token: float = 0.0,
         network_seconds: float = 0.0,
     ) -> None:
-        """Add a client, which drafts from the next round on.
+        """Add a client, which takes part from the next round on.
 
-        The arguments correspond to those of the constructor.
+        The arguments have the same meaning as in the constructor.
 
         Raises
         ------
@@ -336,8 +338,9 @@ class GoodputScheduler(Online):
         )
 
     def _check_seconds(self, facts: Floats) -> None:
-        """Refuse clients for which the duration of a round would be 0, because rates per second
-        would be infinite.
+        """Refuse clients for which a round could take no time.
+
+        Their rates per second would be infinite.
         """
         if self.per == "second" and len(facts):
             quickest = self.verify_overhead_seconds + facts[:, col.NETWORK_SECONDS].min()
@@ -349,7 +352,7 @@ class GoodputScheduler(Online):
 
     @locked
     def leave(self, client: Key) -> None:
-        """Remove a client; its drafts in open rounds are ignored from now on.
+        """Remove a client. From now on, its drafts in open rounds are ignored.
 
         Raises
         ------
@@ -381,7 +384,7 @@ class GoodputScheduler(Online):
         clients: tuple[Key, ...],
         rounds: dict[int, _Round] | None = None,
     ) -> None:
-        """Restart the average of the goodput, so that earlier allocations are not compensated."""
+        """Restart the average goodput, so that earlier allocations are not compensated for."""
         counts = counts.copy()
         counts[:, col.ROUNDS] = 0
         self._facts, self._counts, self._clients = facts, counts, clients
@@ -396,12 +399,13 @@ class GoodputScheduler(Online):
 
     @locked
     def allocate(self, clients: Iterable[Key] | None = None) -> Ints:
-        """Start the next round, and return the number of draft tokens of each client (Eq. 5).
+        """Start the next round, and return the number of draft tokens for each client (Eq. 5).
 
         Parameters
         ----------
         clients
-            Clients that are ready; all other clients receive no drafts. None for all clients.
+            Clients that are ready. All other clients receive no drafts. None stands for all
+            clients.
 
         Raises
         ------
@@ -436,10 +440,10 @@ class GoodputScheduler(Online):
     def _best_per_second(self, drafts: Ints) -> tuple[Floats, Ints, float, int]:
         """Plan the round with the largest weighted sum of rates per second.
 
-        Return the facts after the round, its drafts, the mean duration of a round in seconds, and
-        the number of timed rounds. Clients that must be tested receive a draft first. The weight of
-        a client rises while its rate is below the guaranteed rate. Because drafts delay the round,
-        more drafts may lower the rate of a client.
+        Return the client data after the round, the drafts of the round, the mean duration of a
+        round in seconds, and the number of timed rounds. Clients that must be tested receive a
+        draft first. The weight of a client rises while its rate is below the guaranteed rate.
+        Because drafts delay the round, more drafts may lower the rate of a client.
         """
         ready = np.flatnonzero(drafts != col.ABSENT)
         learned = self._facts.copy()
@@ -501,18 +505,19 @@ class GoodputScheduler(Online):
         Parameters
         ----------
         accepted
-            Number of accepted drafts of each client before the first rejection, in the order of the
-            allocation or by client. Omitted clients may report later; nothing is learned from a
-            round that no client reports.
+            Number of drafts of each client that were accepted before the first rejection, in the
+            order of the allocation or by client. Omitted clients may report later. Nothing is
+            learned from a round for which no client reports.
         tested
-            Number of tested drafts of each client: the accepted drafts and the first rejected
-            draft. It is needed only if clients drafted fewer tokens than allocated; otherwise, it
-            follows from `accepted`.
+            Number of tested drafts of each client, that is, the accepted drafts and the first
+            rejected draft. The numbers are needed only if clients drafted fewer tokens than
+            allocated; otherwise, they follow from `accepted`.
         acceptance_ratios
-            Mean of min(1, p/q) over all drafted tokens of each client (Eq. 3), which contains more
-            information than the numbers. Values for clients without drafts are ignored, even NaN.
+            Mean of min(1, p/q) over all drafted tokens of each client (Eq. 3), which is more
+            informative than the numbers of drafts. Values for clients without drafts are ignored,
+            even NaN.
         round
-            Number of the round, one of the last 64 rounds; None for the last round.
+            Number of the round, which must be one of the last 64 rounds; None for the last round.
 
         Raises
         ------
@@ -684,7 +689,7 @@ def _kernels() -> ModuleType:
 def _column(
     name: str, values: Any, accepted: Any, roster: tuple[Key, ...], kinds: str
 ) -> NDArray[Any]:
-    """Return values in the order of the round, with 0 for omitted clients."""
+    """Return values in the client order of the round, with 0 for omitted clients."""
     if isinstance(values, Mapping) != isinstance(accepted, Mapping) or (
         isinstance(values, Mapping) and values.keys() != accepted.keys()
     ):
@@ -707,7 +712,7 @@ def _column(
 
 
 def _defect(client: Key, drafts: int, accepted: int, tested: int) -> InvalidInput:
-    """Return an exception that describes the invalid numbers of a client."""
+    """Return an exception that describes a client's invalid numbers."""
     if not 0 <= accepted <= drafts:
         return InvalidInput(
             f"accepted[{describe(client)}]: expected 0 to {drafts}, its draft tokens, got"

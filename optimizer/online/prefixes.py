@@ -1,5 +1,5 @@
-"""Prefix cache of a server: the cached prefixes of unfinished responses, and the responses that are
-served early to free the cache.
+"""Model of a server's prefix cache. The model records the cached prefixes of unfinished responses,
+and the responses that are served early to free the cache.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class SavedPrefixes(Saved):
 
 
 class Prefixes:
-    """A prefix cache for responses that are identified by keys, with the model of the simulator."""
+    """A prefix cache for responses identified by keys, based on the simulator's cache model."""
 
     def __init__(self) -> None:
         self._places: dict[Key, int] = {}
@@ -41,25 +41,23 @@ class Prefixes:
         self._batches, self._batch_seconds = 0, 0.0
 
     def ahead_seconds(self, key: Key) -> float:
-        """Return how much earlier than necessary a response is served while its prefix is cached,
-        in seconds.
-        """
+        """Return how many seconds early a response is served while its prefix is cached."""
         return float(self._columns[_AHEAD, self._places[key]]) if key in self._places else 0.0
 
     def served(
         self, room_bytes: float, keys: Sequence[Key], rows: Floats, seconds: float
     ) -> tuple[tuple[Key, ...], Self]:
-        """Return the responses whose prefixes are evicted for a batch, and the cache after it.
+        """Return the responses whose prefixes a batch evicts, and the cache after the batch.
 
         Parameters
         ----------
         room_bytes
             Size of the cache, in bytes.
         keys
-            Keys of the requests in the batch; their own prefixes are not evicted.
+            Keys of the requests in the batch, whose own prefixes are not evicted.
         rows
-            Values per request: size in bytes, time at which the request is due, window in seconds,
-            time between two verifications in seconds, and speed.
+            Values for each request: size in bytes, time at which the request is due, window in
+            seconds, time between two verifications in seconds, and speed.
         seconds
             Duration of the batch, in seconds.
         """
@@ -138,7 +136,7 @@ class Prefixes:
 
 @cache
 def kernels() -> ModuleType:
-    """Import and return the kernels of the simulator, which are slow to import."""
+    """Import and return the simulator's kernels, whose import is slow."""
     import specopt.solvers.verification_batch.kernels.simulation as simulation
 
     return simulation

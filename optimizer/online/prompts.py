@@ -1,5 +1,5 @@
-"""Monitor with which the cloud learns about itself and its devices, by moving averages and a
-learned delay g (paper 4, Sec. 3.2).
+"""Monitor that learns the state of the cloud and of its devices, using moving averages and a
+learned delay function g (paper 4, Sec. 3.2).
 
 >>> from specopt.instances.prompt_chunking.workload import FIGURE_1
 >>> link = {"uplink_bytes_per_second": 7.5e6, "downlink_bytes_per_second": 12.5e6}
@@ -62,32 +62,35 @@ class _State(SavedTotals):
 
 
 class PromptMonitor(Online):
-    """A monitor that estimates the state of the cloud and its devices, from which problems are
-    built.
+    """A monitor that estimates the state of the cloud and its devices.
 
-    It estimates the background tokens mu and the delay g of the cloud, and the bandwidths and
-    drafting delays of devices.
+    Problems can be built from the estimates.
+
+    The monitor estimates the number of background tokens mu and the delay g of the cloud, as well
+    as the bandwidths and drafting delays of the devices.
 
     Parameters
     ----------
     cloud_delay
         Initial delay g with its knots, the points between which g is linear. If None, g is learned
-        from the first batch on, and is constant as long as nothing else is known.
+        from the first batch on, and is constant until more is known.
     smoothing
-        Weight alpha of the past in Eq. 1-2, which is also used for devices.
+        Weight alpha of past observations in Eq. 1-2, which is also used for devices.
     pinned
         Position at which a batch changes g: the tokens of the batch ("observed"), or the smoothed
-        tokens mu ("smoothed"), as in Eq. 2. The latter mixes the delays of large and small batches
-        at the same knot, which makes g too flat.
+        tokens mu ("smoothed"), as in Eq. 2. With "smoothed", the delays of large and small batches
+        are mixed at the same knot, which makes g too flat.
     outlier_limit
         Maximum deviation of a measured delay or bandwidth, as a multiple of the mean deviation;
-        None for the plain moving averages of the paper. mu is always a plain average.
+        None for the plain moving averages of the paper. The smoothed tokens mu are always a plain
+        moving average.
     uplink_bytes_per_second
-        Uplink bandwidth of devices without observations; None for the mean of the other devices.
+        Uplink bandwidth of devices without observations; None for the mean over the other devices.
     downlink_bytes_per_second
-        Downlink bandwidth of devices without observations; None for the mean of the other devices.
+        Downlink bandwidth of devices without observations; None for the mean over the other
+        devices.
     draft_seconds
-        Drafting delay of devices without observations; None for the mean of the other devices.
+        Drafting delay of devices without observations; None for the mean over the other devices.
 
     Raises
     ------
@@ -147,8 +150,8 @@ class PromptMonitor(Online):
     def observe_batch(self, tokens: float, seconds: float) -> None:
         """Learn from a batch (Eq. 1-2).
 
-        `tokens` is the number of tokens of the batch, and `seconds` is its time in the pipeline
-        without waiting.
+        `tokens` is the number of tokens in the batch, and `seconds` is the time that the batch
+        spent in the pipeline, excluding waiting.
 
         Raises
         ------
@@ -219,12 +222,12 @@ class PromptMonitor(Online):
 
     @property
     def background_tokens(self) -> float:
-        """Smoothed number of tokens mu of Eq. 1; 0 before the first batch."""
+        """Smoothed number of tokens mu from Eq. 1; 0 before the first batch."""
         return float(normal(np.array(self._batches.value)))
 
     @property
     def cloud_delay(self) -> CloudDelay:
-        """Delay g of Eq. 2.
+        """Delay g from Eq. 2.
 
         Raises
         ------
@@ -240,14 +243,15 @@ class PromptMonitor(Online):
     @property
     @locked
     def devices(self) -> tuple[Key, ...]:
-        """Keys of the devices with observations."""
+        """Keys of the devices for which there are observations."""
         return tuple(self._devices)
 
     @locked
     def device(self, device: Key, name: _Field) -> float:
-        """Return the moving average of a quantity of a device.
+        """Return the moving average of a quantity for a device.
 
-        If the quantity was not observed, return the initial value or the mean of the other devices.
+        If the quantity was not observed, return the initial value or the mean over the other
+        devices.
 
         Raises
         ------
@@ -275,7 +279,7 @@ class PromptMonitor(Online):
         pipeline_length: int,
         **fields: Any,
     ) -> PromptChunkingProblem:
-        """Return the problem for the next prompt of a device.
+        """Return the problem for a device's next prompt.
 
         Parameters
         ----------
@@ -289,7 +293,7 @@ class PromptMonitor(Online):
         Raises
         ------
         InvalidInput
-            If the delays of the cloud or the links are unknown, or a field is outside its domain.
+            If the cloud delay or a bandwidth is unknown, or a field is outside its domain.
         """
         return PromptChunkingProblem(
             prompt_tokens=prompt_tokens,
@@ -309,7 +313,7 @@ class PromptMonitor(Online):
         Raises
         ------
         InvalidInput
-            If the cloud, the links or the drafting delay are unknown.
+            If the cloud delay, a bandwidth or the drafting delay is unknown.
         """
         return parallel_steps(
             draft_tokens,
@@ -373,10 +377,9 @@ class PromptMonitor(Online):
     # ------------------------------------------------------------------ inside
 
     def _place(self, tokens: float) -> tuple[int, float]:
-        """Return the index of the knot to the left, and the interpolation weight of the knot to the
-        right.
+        """Return the index of the knot to the left and the weight of the knot to the right.
 
-        The weight exceeds 1 beyond the last knot.
+        The weight is used for interpolation, and exceeds 1 beyond the last knot.
         """
         knots = self._tokens
         left = int(np.searchsorted(knots[1:-1], tokens, side="right"))
@@ -384,7 +387,7 @@ class PromptMonitor(Online):
 
 
 def _measured(*values: float | None) -> dict[_Field, float]:
-    """Check the given measurements of a device, and return the measurements by name."""
+    """Check the measurements of a device, and return those that are given, by name."""
     given = zip(_FIELDS, values, strict=True)
     return {
         name: number(name, value, SMALLEST, LARGEST) for name, value in given if value is not None
@@ -394,8 +397,8 @@ def _measured(*values: float | None) -> dict[_Field, float]:
 def _pin(s: Floats, left: int, weight: float, before: float, target: float) -> None:
     """Change the value of g at a position from `before` to `target`.
 
-    The two neighbouring knots are changed as little as possible. The remaining knots are then
-    adjusted so that g remains nondecreasing.
+    The two neighbouring knots are changed as little as possible. The other knots are then adjusted
+    to keep g nondecreasing.
     """
     right = left + 1
     shift = (target - before) / ((1.0 - weight) * (1.0 - weight) + weight * weight)

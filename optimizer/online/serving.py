@@ -1,6 +1,7 @@
-"""A scheduler for engines: tasks join at any time, and every step is planned when it begins.
+"""A scheduler for serving engines. Tasks may join at any time, and every step is planned as it
+begins.
 
-The scheduler does not know output lengths. For each step, it chooses the drafting tasks, the
+The scheduler does not know output lengths. For each step, it chooses the tasks that draft, the
 numbers of draft tokens, and the batches. Every present task is served in every step.
 
 >>> from specopt.instances.continuous_serving.paper_1 import paper_1
@@ -42,9 +43,9 @@ class Batch:
     keys
         Keys of the tasks.
     speculation_length
-        Number of draft tokens for each task.
+        Number of draft tokens per task.
     finish_seconds
-        Time from the start of the step to the end of the verification of the batch, in seconds.
+        Time from the start of the step to the end of the batch's verification, in seconds.
     """
 
     keys: tuple[Key, ...]
@@ -83,18 +84,18 @@ def _deployment(name: str, value: Any) -> ContinuousServingProblem:
 
 
 class ServingScheduler(Online):
-    """A scheduler that plans every step of a server when the step begins, from the tasks present.
+    """A scheduler that plans each step of a server as the step begins, for the tasks then present.
 
     Parameters
     ----------
     deployment
         Problem whose models, runtimes, memory, acceptance rate and speculation lengths are used;
-        its tasks are ignored. With `min_speculation_length` 0, tasks may temporarily stop drafting.
-        The deployment may be changed at any time, for example if the memory changes:
+        its tasks are ignored. If `min_speculation_length` is 0, tasks may temporarily stop
+        drafting. The deployment may be changed at any time, for example if the memory changes:
         ``scheduler.deployment = dataclasses.replace(...)``.
     mechanism
-        Mechanism by which tasks are served; None for the mechanism of the problem, or for overlap
-        if the problem does not specify a mechanism.
+        Mechanism by which tasks are served. None selects the problem's mechanism, or overlap if the
+        problem does not specify a mechanism.
 
     Raises
     ------
@@ -158,17 +159,17 @@ class ServingScheduler(Online):
 
     @locked
     def submit(self, key: Key, *, input_tokens: int, acceptance_rate: float | None = None) -> None:
-        """Add a task whose input has arrived; the task takes part from the next step on.
+        """Add a task whose input has arrived. The task takes part from the next step on.
 
         Parameters
         ----------
         key
             Name of the task until it has finished.
         input_tokens
-            Number of tokens of the prompt.
+            Number of tokens in the prompt.
         acceptance_rate
-            Acceptance rate of the task; None for the rate of the deployment, or for the mean of its
-            rates if they depend on the task.
+            Acceptance rate of the task; None for the deployment's rate, or, if the deployment has a
+            rate for each task, for the mean of these rates.
 
         Raises
         ------
@@ -207,7 +208,7 @@ class ServingScheduler(Online):
 
     @locked
     def next_step(self) -> Step:
-        """Plan and return the next step, in which every present task belongs to one batch.
+        """Plan and return the next step, in which every present task belongs to exactly one batch.
 
         Raises
         ------
@@ -242,7 +243,7 @@ class ServingScheduler(Online):
         Parameters
         ----------
         gained
-            Number of new tokens of each task; for omitted tasks, the mean of Eq. 7 is used.
+            Number of new tokens for each task; for omitted tasks, the mean from Eq. 7 is used.
         finished
             Keys of the tasks that have finished.
 
@@ -293,13 +294,13 @@ class ServingScheduler(Online):
     @classmethod
     @restoring()
     def from_state(cls, deployment: ContinuousServingProblem, state: Mapping[str, Any]) -> Self:
-        """Restore a scheduler from a state; a step that was running must be planned again.
+        """Restore a scheduler from a state. A step that was running must be planned again.
 
         Raises
         ------
         InvalidInput
             If the data is not a valid state of a scheduler, or if the problem does not allow the
-            mechanism of the state.
+            mechanism in the state.
         """
         found = _State.read(state)
         mechanism: Any = found.mechanism

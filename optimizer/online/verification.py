@@ -1,11 +1,11 @@
-"""A scheduler for servers that combines requests into batches, with the policies and code of the
-simulator.
+"""A scheduler that combines a server's requests into batches, using the same policies and code as
+the simulator.
 
-Calls are thread-safe: every call holds a lock, and takes effect completely or, if it raises an
-exception, not at all. No request is lost or served twice. The requests of a failed batch
-(`abandon`), or of a batch whose end is not reported within `lost_after_seconds`, return to the
-queue. `complete` returns the served requests. If the durations of batches are reported, the
-scheduler corrects its estimates, for example if a machine is slower than expected.
+Calls are thread-safe, because every call holds a lock. A call either takes effect completely or, if
+it raises an exception, has no effect. No request is lost or served twice. The requests of a failed
+batch (`abandon`), or of a batch whose end is not reported within `lost_after_seconds`, return to
+the queue. `complete` returns the served requests. If the durations of batches are reported, the
+scheduler uses them to correct its estimates, for example on a machine that is slower than expected.
 
 >>> from specopt.instances.verification_batch.workload import TABLE_12
 >>> scheduler = VerificationScheduler(TABLE_12)
@@ -81,7 +81,8 @@ class Batch:
         keys.
     drop
         Keys of the responses whose prefixes are evicted from the cache of the server before the
-        batch. Call `update` for their waiting requests, because the costs of these change.
+        batch. Call `update` for the waiting requests of these responses, because the costs of the
+        requests change.
     """
 
     keys: tuple[Key, ...]
@@ -134,21 +135,21 @@ class _State(SavedTotals):
 
 
 def _limit(name: str, value: Any) -> float | None:
-    """Check a limit on memory, which may be None."""
+    """Check a memory limit, which may be None."""
     return None if value is None else number(name, value, 0)
 
 
 class VerificationScheduler(Online):
     """A scheduler that chooses the batches of a single verifier.
 
-    The caller provides the time. All times are in seconds on the same clock, which should be
+    The caller provides the time. All times are in seconds, on a single clock that should be
     monotonic. One batch runs at a time.
 
     Parameters
     ----------
     estimator
-        Initial estimate of the duration of a batch (Eq. 18-19), which is corrected by the durations
-        reported to `complete`. Coefficients that are 0 remain 0.
+        Initial estimator for the duration of a batch (Eq. 18-19). It is corrected using the
+        durations that are reported to `complete`. Coefficients that are 0 remain 0.
     policy
         Policy that chooses the batches.
     guard_seconds
@@ -158,15 +159,15 @@ class VerificationScheduler(Online):
     kv_bytes_per_token
         Memory per cached or new token of a request, in bytes.
     cache_memory_bytes
-        Size of the prefix cache of the server, in bytes; None for no limit. With a limit, keys
-        identify responses, every batch lists the prefixes to `drop`, and `forget` reports the end
-        of a response.
+        Size of the server's prefix cache, in bytes; None for no limit. If there is a limit, keys
+        identify responses, every batch lists the prefixes to `drop`, and the end of a response must
+        be reported to `forget`.
     lost_after_seconds
-        Time beyond its estimated end after which a running batch is considered lost when the next
-        batch is requested, in seconds. The requests of a lost batch return to the queue. Infinity
-        if batches are never considered lost.
+        Time after its estimated end at which a running batch is considered lost, in seconds. Lost
+        batches are detected when the next batch is requested, and their requests return to the
+        queue. If the value is infinity, no batch is considered lost.
     refuse_late
-        Whether to refuse a request whose response would be late even if no other request arrived.
+        Whether to refuse a request if its response would be late even without further requests.
 
     All arguments except the estimator and `kv_bytes_per_token` may be changed at any time:
     ``scheduler.policy = "fcfs"``.
@@ -241,7 +242,7 @@ class VerificationScheduler(Online):
     @property
     @locked
     def estimator(self) -> VerificationTime:
-        """Current estimator of the duration of a batch."""
+        """Current estimator for the duration of a batch."""
         return VerificationTime(**dict(zip(COEFFICIENTS, self._rule.costs.tolist(), strict=True)))
 
     @property
@@ -254,12 +255,12 @@ class VerificationScheduler(Online):
 
     @property
     def running(self) -> tuple[Key, ...]:
-        """Keys of the requests in the running batch, without cancelled requests."""
+        """Keys of the requests in the running batch, excluding cancelled requests."""
         return self._running
 
     @staticmethod
     def _rule_of(settings: Mapping[str, Any], estimator: VerificationTime) -> Any:
-        """Return the rule of the kernel for some settings."""
+        """Return the kernel's rule for the given settings."""
         return settings["policy"].rule(estimator, *[settings[name] for name in _OF_RULE])
 
     def _change(self, name: str, value: Any) -> None:
@@ -321,7 +322,7 @@ class VerificationScheduler(Online):
         return_seconds: float = 0.0,
         arrival_seconds: float | None = None,
     ) -> None:
-        """Add a request; the order of the calls is the order of arrival.
+        """Add a request. Requests arrive in the order of the calls.
 
         Parameters
         ----------
@@ -330,7 +331,8 @@ class VerificationScheduler(Online):
         class_speed
             Minimum speed tau of the response, in tokens per second.
         expected_tokens
-            Expected number of tokens from the verification, including the verifier's own token.
+            Expected number of tokens that the verification yields, including the verifier's own
+            token.
         new_tokens
             Number of tokens L_new to compute.
         cached_tokens
@@ -338,14 +340,14 @@ class VerificationScheduler(Online):
         response_start_seconds
             Time at which the response started.
         tokens_done
-            Number of tokens of the response so far.
+            Number of tokens that the response has so far.
         iteration_start_seconds
             Time at which the device started this iteration.
         return_seconds
-            Time for sending the result back to the device, in seconds.
+            Time that sending the result back to the device takes, in seconds.
         arrival_seconds
-            Time of arrival; None for the time of the next call to `next_batch`. With `refuse_late`,
-            the time is required.
+            Time of arrival; None for the time of the next call to `next_batch`. If `refuse_late` is
+            set, the time of arrival is required.
 
         Raises
         ------
@@ -390,9 +392,9 @@ class VerificationScheduler(Online):
         self._next_serial, self._rule.tight[0] = serial, tight
 
     def _refuse(self, key: Key, values: _Row, now: float | None) -> None:
-        """Refuse a request whose response would be late even if no other request arrived.
+        """Refuse a request if its response would be late even without further requests.
 
-        The policy is simulated for one batch at a time, from the time `now`.
+        The policy is simulated from the time `now` on, one batch at a time.
         """
         if now is None:
             raise InvalidInput("arrival_seconds: required, because late requests are refused")
@@ -415,8 +417,9 @@ class VerificationScheduler(Online):
             )
 
     def _met(self, now: float, columns: Floats, status: NDArray[np.int8]) -> tuple[Any, Any]:
-        """Compute how long new requests can wait, and return a copy of the rule and the kernel's
-        record of the requests.
+        """Compute how long new requests can wait, and return the rule and the requests.
+
+        The rule is a copy, and the requests are in the form that the kernel uses.
 
         The columns are modified in place.
         """
@@ -427,7 +430,7 @@ class VerificationScheduler(Online):
 
     @locked
     def update(self, key: Key, *, new_tokens: int, cached_tokens: int) -> None:
-        """Change the token numbers of a waiting request, for example if its prefix was evicted."""
+        """Change a waiting request's numbers of tokens, for example if its prefix was evicted."""
         rows, tokens = self._rows, self._tokens(new_tokens, cached_tokens)
         key = key_of("key", key)
         place = rows.place_of.get(key)
@@ -511,18 +514,18 @@ class VerificationScheduler(Online):
     ) -> tuple[Key, ...]:
         """Report that a batch has ended, and return the keys of the served requests.
 
-        Cancelled requests are excluded. If a lost batch is passed as a `Batch`, its requests are
-        included unless they have been served since then, and no longer wait. Returned keys may be
-        submitted again.
+        Cancelled requests are excluded. If a lost batch is passed as a `Batch`, those of its
+        requests that have not been served in the meantime are included and removed from the queue.
+        Returned keys may be submitted again.
 
         Parameters
         ----------
         batch
-            Batch that has ended, or keys of the running batch as a consistency check; None for the
-            running batch.
+            Batch that has ended, or the keys of the running batch, which are then checked; None for
+            the running batch.
         seconds
-            Duration of the batch in seconds, from which the estimator learns if the batch is the
-            running batch; None if unknown.
+            Duration of the batch in seconds; None if unknown. The estimator learns from the
+            duration if the batch is the running batch.
 
         Raises
         ------
@@ -569,8 +572,9 @@ class VerificationScheduler(Online):
 
     @locked
     def abandon(self) -> tuple[Key, ...]:
-        """Put the requests of a failed batch back into the queue at their old positions, and return
-        their keys.
+        """Put the requests of a failed batch back into the queue, and return their keys.
+
+        The requests keep their old positions in the queue.
         """
         keys, status = self._running, self._rows.status[: self._rows.count]
         totals = self._counted(put_back=len(keys))
@@ -612,15 +616,15 @@ class VerificationScheduler(Online):
     @classmethod
     @base.restoring()
     def from_state(cls, state: Mapping[str, Any], *, shift_seconds: float = 0.0) -> Self:
-        """Restore a scheduler from a state; a batch that was running is still running.
+        """Restore a scheduler from a state. A batch that was running is still running.
 
         Parameters
         ----------
         state
             Data returned by the method `state`.
         shift_seconds
-            Offset that is added to all times: the reading of the current clock minus the reading
-            that the clock of the state would have at the same moment.
+            Offset to add to all times, namely the current clock's reading minus the reading that
+            the clock used in the state would show at the same moment.
 
         Raises
         ------
@@ -681,7 +685,7 @@ class VerificationScheduler(Online):
     # ------------------------------------------------------------------ inside
 
     def _tokens(self, new_tokens: float, cached_tokens: float) -> tuple[float, float]:
-        """Check that a request fits into the memory, and return its numbers of tokens."""
+        """Check that a request fits in memory, and return its numbers of tokens."""
         new = number("new_tokens", new_tokens, 0, MAX_TOKENS)
         cached = number("cached_tokens", cached_tokens, 0, MAX_TOKENS)
         self._refuse_large(cached + new, self.memory_bytes)
@@ -695,9 +699,7 @@ class VerificationScheduler(Online):
             )
 
     def _learned(self, seconds: float) -> tuple[Floats, Any]:
-        """Return the costs and the calibration of the estimator after learning the duration of the
-        running batch.
-        """
+        """Return the estimator's costs and calibration after learning from the running batch."""
         costs = self._rule.costs.copy()
         calibration = self._calibration
         copy = calibration._make(part.copy() for part in calibration)
@@ -716,7 +718,7 @@ class VerificationScheduler(Online):
         costs: Floats | None = None,
         calibration: Any = None,
     ) -> None:
-        """Remove requests, and set the counters, the costs and the calibration."""
+        """Remove requests, and set the counters, the estimator's costs and its calibration."""
         rows, gone = self._rows, set(keys)
         running = tuple([key for key in self._running if key not in gone])
         rows.status[rows.places(keys)] = _GONE
@@ -730,7 +732,7 @@ class VerificationScheduler(Online):
 
 
 class _Rows:
-    """A table of requests in order of arrival, with work space.
+    """A table of requests in order of arrival, with working memory for the kernels.
 
     Removed requests are marked, and are deleted by `make_room`.
     """
@@ -745,8 +747,10 @@ class _Rows:
         self.make_room()
 
     def make_room(self) -> None:
-        """Delete the rows of removed requests, and allocate as many free rows as are occupied, or
-        256 rows in total.
+        """Delete the rows of removed requests, and allocate free rows.
+
+        Afterwards, there are as many free rows as occupied rows, or 256 rows in total if that is
+        more.
         """
         keys = list(self.place_of)
         count, kept = len(keys), self.places(keys)
@@ -767,11 +771,11 @@ class _Rows:
         self.room = room
 
     def places(self, keys: Iterable[Key]) -> Ints:
-        """Return the row indices of requests."""
+        """Return the row index of each request."""
         return np.array([self.place_of[key] for key in keys], np.int64)
 
     def append(self, key: Key, serial: int, values: Sequence[float], status: int) -> None:
-        """Append a row, whose serial number must be the largest so far."""
+        """Append a row. Its serial number must be the largest so far."""
         if self.count == len(self.serials):
             self.make_room()
         at = self.count

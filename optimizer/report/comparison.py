@@ -1,5 +1,5 @@
-"""Pages for comparisons: methods, their profiles, wins by family, all runs, and the origin of the
-numbers.
+"""Pages for comparisons, which show the methods, their profiles, wins by family, all runs, and the
+origin of the numbers.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _percent(share: float | None) -> float | None:
 def origins(records: Iterable[Record]) -> list[tuple[str, str]]:
     """Return the conditions under which records were made, as pairs of a name and a text.
 
-    The conditions are machines, versions, limits, seeds and digests of sources.
+    The conditions are machines, versions, limits, seeds and digests of source code.
     """
     facts: dict[str, dict[str, None]] = {}
     for record in records:

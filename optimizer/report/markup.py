@@ -24,7 +24,7 @@ DIGITS = 5
 
 
 def text(value: object) -> str:
-    """Return a value as escaped text. Control characters become visible escape sequences."""
+    """Convert a value to escaped text. Control characters become visible escape sequences."""
     return html.escape(escaped(str(value)))
 
 
@@ -58,12 +58,12 @@ def section(title: str, *parts: str) -> str:
 
 
 def folded(title: str, content: str, is_open: bool = False) -> str:
-    """Return a part of a page that readers can expand and collapse."""
+    """Return a part of a page that the reader can expand and collapse."""
     return f"<details{' open' * is_open}><summary>{text(title)}</summary>{content}</details>"
 
 
 def table(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
-    """Return a sortable table with right-aligned numbers. Values may be missing from rows."""
+    """Return a sortable table with right-aligned numbers. Rows may lack some of the values."""
     if not rows:
         return paragraph(f"{caption}: none.")
     names = list(dict.fromkeys(name for row in rows for name in row))
@@ -88,12 +88,12 @@ def table(rows: Sequence[Mapping[str, Any]], caption: str) -> str:
 
 
 def data(value: Any) -> str:
-    """Return a value as JSON that cannot end a script element."""
+    """Convert a value to JSON that cannot end an enclosing script element."""
     return json.dumps(value, allow_nan=False).replace("<", "\\u003c")
 
 
 def shown(value: object) -> str:
-    """Return a value as text. Numbers have few digits, and None becomes a dash."""
+    """Format a value as text. Numbers are shown with few digits, and None as a dash."""
     if value is None or (isinstance(value, float) and not math.isfinite(value)):
         return "-" if value is None or value != value else str(value)
     if isinstance(value, bool):

@@ -1,8 +1,9 @@
-"""Self-contained pages whose text is HTML; scripts only add sorting and interactive charts.
+"""Self-contained HTML pages. The text needs no scripts, which only add sorting and interactive
+charts.
 
 Each chart is drawn twice from the same description: as SVG, and by the JavaScript bundle that the
 chart library provides. Without that library, tables replace the charts. A page loads nothing from
-elsewhere.
+other files or servers.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ class Page:
     sources
         Files from which the page was made.
     good
-        Whether the lead is marked as good (True), as bad (False) or not at all (None).
+        Whether the lead is marked as good (True), marked as bad (False) or not marked (None).
     row
-        Row that represents this page in the table of a page for several results.
+        Row for this page in the table of a page that combines several results.
     noted
         Existing problem files to which the results refer.
     """
@@ -102,7 +103,7 @@ def figure(chart: Chart, is_summary: bool = False) -> str:
 
 
 def article(page: Page) -> str:
-    """Return a page as a part of another page, with headlines one level lower."""
+    """Return a page as a part of another page, with its headlines moved down one level."""
     body = "".join(page.body).replace("<h2>", "<h3>").replace("</h2>", "</h3>")
     return f"<article>{_head(page, 'h2')}{body}</article>"
 

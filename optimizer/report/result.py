@@ -1,5 +1,5 @@
-"""Pages for results, with certificate and plan. If the problem is known, a page also contains the
-judge's report and charts.
+"""Pages for results, which show the certificate and the plan. If the problem is known, a page also
+contains the judge's report and charts.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ NOT_JUDGED = (
 )
 
 MAX_CHARACTERS = 4000
-"""Maximum number of characters of the JSON form of a plan on a page."""
+"""Maximum length of the JSON form of a plan on a page, in characters."""
 
 COUNTED_ROWS = 20 * MAX_ROWS
 """Maximum number of rows of a plan that are counted exactly."""
 
 
 def results_page(pages: Sequence[Page], sources: tuple[str, ...]) -> Page:
-    """Return a page for several results, made from the page of each result."""
+    """Return a page for several results, given the page for each result."""
     unchecked = sum(not page.row["judged"] for page in pages)
     proven = sum(page.good is True and page.row["judged"] for page in pages)
     return Page(
@@ -135,7 +135,7 @@ def result_page(
 
 
 def figures(result: Result, problem: Problem | None = None, status: str | None = None) -> str:
-    """Return the status, objective, bound, gap and terms of a result as HTML."""
+    """Format the status, objective, bound, gap and terms of a result as HTML."""
     kind = kind_of(result.kind).problem
     pairs: list[tuple[str, object]] = [
         ("status", status or result.status.value),
@@ -148,7 +148,7 @@ def figures(result: Result, problem: Problem | None = None, status: str | None =
 
 
 def plan_rows(result: Result) -> str:
-    """Return the plan of a result as HTML, both as a table and as JSON."""
+    """Format a result's plan as HTML, both as a table and as JSON."""
     if result.plan is None:
         return ""
     try:

@@ -113,7 +113,7 @@ def in_notebook(value: Any) -> str:
 
 
 def _facts_of(value: Any) -> Iterable[tuple[str, object]]:
-    """Return the numbers and texts of a value, as pairs of a name and a value."""
+    """Return the numbers and texts in a value, as pairs of name and content."""
     if isinstance(value, Report):
         return [
             ("feasible", value.feasible),
@@ -126,7 +126,7 @@ def _facts_of(value: Any) -> Iterable[tuple[str, object]]:
 
 
 def _tables_of(value: Any) -> Mapping[str, Sequence[Mapping[str, Any]]]:
-    """Return the tables of a value, by caption."""
+    """Return the tables in a value, by caption."""
     if isinstance(value, Comparison):
         return tables_of(value)
     if isinstance(value, Front):
@@ -149,7 +149,7 @@ def _tables_of(value: Any) -> Mapping[str, Sequence[Mapping[str, Any]]]:
 
 
 def picture(value: Problem | Front | Comparison, plan: Plan | Result | None = None) -> Picture:
-    """Return charts of a plan for a problem, of a front, or of the profiles of a comparison.
+    """Return charts of a problem's plan, of a front, or of a comparison's profiles.
 
     Raises
     ------

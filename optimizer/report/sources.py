@@ -1,5 +1,5 @@
-"""Sources of pages, recognised by their content: files written by `solve`, folders written by
-`compare`, and sweeps.
+"""Sources from which pages are made: files written by `solve`, folders written by `compare`, and
+sweeps. The type of a source is recognised by its content.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def page_of(sources: tuple[str, ...], problems: Sequence[Problem] = ()) -> Page:
     sources
         Paths of results, of folders of comparisons, or of sweeps as accepted by `tune`.
     problems
-        Problems of the results, matched by kind and digest. For other results, the problem files
-        to which they refer are read.
+        Problems of the results, matched by kind and digest. For a result without a match, the
+        problem file to which the result refers is read.
 
     Raises
     ------
@@ -85,8 +85,10 @@ def _result(source: str) -> Result:
 
 
 def _page(source: str, result: Result, problems: Sequence[Problem]) -> Page:
-    """Return the page for a result, judged using a given problem or the problem file to
-    which the result refers.
+    """Return the page for a result.
+
+    The plan is judged on one of the given problems, or on the problem file to which the result
+    refers.
     """
     noted = result.problem_file or ""
     file = Path(source).resolve().parent / noted

@@ -1,4 +1,6 @@
-"""Pages for sweeps: draft lengths by batch size, their gains with bands, and the measurements."""
+"""Pages for sweeps, which show draft lengths by batch size, gains with uncertainty bands, and the
+measurements.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,7 @@ def _ranges(tuning: Tuning) -> list[Row]:
 
 
 def _by_size(tuning: Tuning) -> tuple[Chart, Chart]:
-    """Return a chart of the chosen draft length by batch size, and a chart of its speed-up."""
+    """Return a chart of the chosen draft length by batch size, and a chart of the speed-up."""
     grid = tuning.grid
     rows = []
     for row, size in enumerate(grid.sizes):

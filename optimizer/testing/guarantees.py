@@ -41,7 +41,7 @@ LIMIT_SECONDS = 1.0
 def check_method(method: Method, problems: Iterable[Problem] | None = None) -> None:
     """Check that a method satisfies the guarantees of `solve`.
 
-    The guarantees concern bounds, seeds, limits, callbacks, files and warm starts.
+    The checks cover bounds, seeds, limits, callbacks, files and warm starts.
 
     Parameters
     ----------
@@ -88,7 +88,7 @@ def check_method(method: Method, problems: Iterable[Problem] | None = None) -> N
 
 
 def problems_of_library(method: Method, *sizes: str) -> list[Problem]:
-    """Return some library problems of each size that a method can solve."""
+    """Return, for each size class, some library problems that a method can solve."""
     found: list[Problem] = []
     for size in sizes:
         problems = (
@@ -99,7 +99,7 @@ def problems_of_library(method: Method, *sizes: str) -> list[Problem]:
 
 
 class Case:
-    """A method applied to a problem, with the result.
+    """A method applied to a problem, together with the result.
 
     Parameters
     ----------
@@ -175,7 +175,7 @@ def check_declaration(method: Method) -> None:
 
 
 def check_status(case: Case) -> None:
-    """Check that status, termination, judge and bound agree, and that the problem is not changed.
+    """Check that status, termination, judge and bound agree, and that the problem is unchanged.
 
     Exact methods must also prove optimality. If the method reports that no plan exists, the default
     method of specopt must agree.
@@ -196,9 +196,10 @@ def check_status(case: Case) -> None:
 
 
 def check_pair(case: Case, other: Case) -> None:
-    """Check that no other method is better than an exact method.
+    """Check that two methods do not contradict each other.
 
-    The bound of each method must also be valid for the plans of both.
+    An exact method must not be beaten by the other method, and neither method's plan may be better
+    than the other method's bound.
     """
     result, found = case.answer, other.answer
     if result.objective is None or other.gave_up(found):
@@ -260,7 +261,7 @@ def check_limit(case: Case) -> None:
 
 
 def check_gap(case: Case) -> None:
-    """Check that with a wide gap, plans with a bound are optimal and end by the gap."""
+    """Check that a plan with a bound counts as optimal if a very wide gap is allowed."""
     result = case.checked(gap=1e9)
     if result.bound is not None:
         by = Termination.GAP if result.gap else Termination.CONVERGED
@@ -286,7 +287,7 @@ def check_callback(case: Case) -> None:
 
 
 def check_stop(case: Case) -> None:
-    """Check that a callback that returns True stops the solve with the current plan, if any."""
+    """Check that the solve stops with its current plan, if any, when a callback returns True."""
     result = case.checked(callback=lambda progress: True)
     if result.status is not Status.INFEASIBLE:
         case.expect(result.plan is not None, "has no plan when it is stopped: offer one first")
@@ -307,7 +308,7 @@ def check_interrupt(case: Case) -> None:
 
 
 def check_files(case: Case) -> None:
-    """Check that a saved result is unchanged after reading, and that the judge agrees with it."""
+    """Check that a result is unchanged after saving and reading, and that the judge confirms it."""
     result = case.answer
     with tempfile.TemporaryDirectory() as folder:
         save(result, Path(folder, "result.json"))
@@ -326,7 +327,7 @@ def check_files(case: Case) -> None:
 
 
 def check_warm_start(case: Case) -> None:
-    """Check that a method that supports warm starts does not lose the initial plan."""
+    """Check that a method with warm starts returns a plan as good as the initial plan."""
     earlier = solve(case.problem)
     if earlier.objective is None or not case.method.supports_warm_start:
         return

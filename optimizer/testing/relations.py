@@ -1,5 +1,4 @@
-"""Relations between optima: how the optimum changes when a problem is changed, as data that can be
-checked.
+"""Relations that the optimal values of related problems must satisfy, as data that can be checked.
 
 >>> from specopt import generate, solve
 >>> from specopt.testing import relation
@@ -20,7 +19,7 @@ from specopt.models.errors import InvalidInput
 
 
 def relations(kind: str | None = None) -> tuple[Relation, ...]:
-    """Return the relations of one kind of problem, or of all kinds.
+    """Return the relations for one kind of problem, or for all kinds.
 
     Raises
     ------
@@ -34,7 +33,7 @@ def relations(kind: str | None = None) -> tuple[Relation, ...]:
 
 
 def relation(kind: str, name: str) -> Relation:
-    """Return the relation with a given name for a kind of problem.
+    """Return the relation that has a given name, for a kind of problem.
 
     Raises
     ------

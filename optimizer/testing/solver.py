@@ -1,5 +1,5 @@
-"""Checks of any function that maps a problem to a plan, using random problems, the instance
-library, and relations between optima.
+"""Checks for any function that maps a problem to a plan. They use random problems, the instance
+library, and relations that optimal values must satisfy.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ def check_solver(
     folder: str | Path | None = ".",
     **shape: Any,
 ) -> None:
-    """Check a function that plans problems of a kind; requires the extra `testing`.
+    """Check a function that solves problems of the given kind; requires the extra `testing`.
 
-    On every problem, the plan must belong to the problem and be feasible, the problem must remain
-    unchanged, and solving the problem again must give the same answer. No plan may be better than
-    the proven bound, and a plan must be found if one exists. The plan of an exact solver must also
+    For every problem, the answer must be a feasible plan for that problem, the problem must remain
+    unchanged, and solving it again must give the same answer. No plan may be better than the proven
+    bound, and a plan must be found if a feasible plan exists. The plan of an exact solver must also
     be optimal, and its answers must satisfy all `relations`.
 
     Parameters
@@ -50,7 +50,7 @@ def check_solver(
     exact
         Whether the solver claims that its plans are optimal.
     examples
-        Number of random problems. A problem on which the check fails is reduced to a small one.
+        Number of random problems. A problem for which the check fails is shrunk to a small problem.
     sizes
         Size classes of library instances to check: "small", "paper", "large", "adversarial".
     tolerance
@@ -58,9 +58,9 @@ def check_solver(
     seed
         Seed of the random problems.
     folder
-        Folder in which the problem of a failure is saved; None to save nothing.
+        Folder in which the problem of a failed check is saved; None to save nothing.
     shape
-        Parameters of the kind's strategy for problems, such as `requests=(0, 5)`.
+        Parameters for the kind's Hypothesis strategy for problems, such as `requests=(0, 5)`.
 
     Raises
     ------
@@ -136,7 +136,7 @@ def _attempt(
     seed: int,
     shape: dict[str, Any],
 ) -> None:
-    """Check random problems. A failing problem is reduced, and the smallest failure is raised."""
+    """Check random problems. A failing problem is shrunk, and its smallest failure is raised."""
     try:
         import hypothesis
         from hypothesis import strategies as st
@@ -165,7 +165,7 @@ def _attempt(
 
 
 def _kept(broken: NotConformant, solver: str, folder: str | Path | None) -> NotConformant:
-    """Save the problem of a failure, and return the failure with the name of the solver."""
+    """Save the problem of a failed check, and return the exception with the solver's name added."""
     problem = broken.problem
     if problem is None:
         return broken

@@ -7,8 +7,8 @@ the extra `testing`).
 ... def test_mine(problem): ...
 
 The module of each kind, such as `specopt.kinds.serving_latency.strategies`, contains the same two
-strategies with additional parameters. Ties, zeros, limits that hold with equality and scarce
-resources are common. Every example shrinks to a small example.
+strategies with additional parameters. Ties, zeros, scarce resources, and limits that hold with
+equality are common. Hypothesis can shrink every example.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ __all__ = ["plans", "problems"]
 
 
 def problems(kind: str, **shape: Any) -> st.SearchStrategy[Problem]:
-    """Return a strategy for small valid problems of a kind.
+    """Return a strategy that draws small valid problems of a kind.
 
     Parameters
     ----------
     kind
         Name of the kind, such as "serving-latency".
     shape
-        Parameters of the strategy of the kind, such as sizes.
+        Parameters for the kind's strategy, such as sizes.
 
     Raises
     ------
@@ -50,10 +50,10 @@ def problems(kind: str, **shape: Any) -> st.SearchStrategy[Problem]:
 
 @st.composite
 def plans(draw: st.DrawFn, problem: Problem) -> Plan:
-    """Return a strategy for feasible plans of a problem.
+    """Return a strategy that draws feasible plans for a problem.
 
-    Examples are random plans, or the best known plan if a random plan is infeasible. A problem
-    without feasible plans has no examples.
+    Each example is a random plan, or the best known plan if the random plan is infeasible. A
+    problem without feasible plans has no examples.
     """
     plan: Plan = draw(_module(problem.kind).plans(problem))
     if not problem.violations(plan):

@@ -1,1 +1,1 @@
-"""Printing and drawing of values, for the terminal and as pictures."""
+"""Views of values, printed on the terminal or drawn as pictures."""

@@ -1,5 +1,6 @@
-"""Display of fitted runtimes as text and pictures (coefficients with limits, errors, residuals and
-warnings), and of fitted rejection predictors with their stopping rules as text.
+"""Display of fitted runtimes and of fitted rejection predictors. Runtimes are shown as text and as
+pictures, with coefficients and their limits, errors, residuals and warnings. Predictors are shown
+as text, with their stopping rules.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ MARKS = 13
 
 
 def print_fit(name: str, fit: RuntimeFit, out: Console) -> None:
-    """Print a fit. `name` is the label of the fit, or empty for a single fit."""
+    """Print a fit. `name` is the label of the fit, and is empty for a single fit."""
     title(out, f"{name}: " if name else "", fit.form.formula(_work(fit)))
     view = table("  coefficient", "fitted", f"{fit.level:.0%} limits", left=1, gap=3)
     columns = (fit.coefficients.ravel(), fit.lower.ravel(), fit.upper.ravel())
@@ -60,7 +61,7 @@ def print_fit(name: str, fit: RuntimeFit, out: Console) -> None:
 
 
 def print_measured(name: str, found: MeasuredRuntime, out: Console) -> None:
-    """Print a table of measured passes, and the accuracy of interpolation between its points."""
+    """Print a table of measured passes, and the accuracy of interpolation between the points."""
     title(out, f"{name}: " if name else "", "table, interpolated linearly, never decreasing")
     passes, origin = found.interpolation, found.source
     line(
@@ -86,7 +87,7 @@ def print_measured(name: str, found: MeasuredRuntime, out: Console) -> None:
 
 
 def _print_residuals(fit: RuntimeFit, out: Console) -> None:
-    """Print the errors of groups of rows. The groups are sorted by work and have equal sizes."""
+    """Print the errors for groups of rows. The groups are equally large and sorted by work."""
     x = fit.inputs[:, 0]
     order = np.argsort(x, kind="stable")
     groups = [part for part in np.array_split(order, min(BINS, len(np.unique(x)))) if len(part)]
@@ -107,7 +108,7 @@ def _print_residuals(fit: RuntimeFit, out: Console) -> None:
 
 
 def _work(fit: RuntimeFit) -> str:
-    """Return the name of the quantity in the first column of the inputs."""
+    """Return the name of the quantity in the first input column."""
     if fit.inputs.shape[1] > 1:
         return "new tokens"
     return "tokens" if fit.slope == "seconds_per_token" else "FLOPs"
@@ -166,7 +167,7 @@ def _charts(name: str, fit: RuntimeFit) -> tuple[Chart, Chart]:
 
 
 def print_fitted(found: dict[str, Any], out: Console) -> None:
-    """Print the predictor, the rules and a verdict, given the JSON output of the command."""
+    """Print the predictor, the stopping rules and a verdict, given the command's JSON output."""
     title(out, "rejection predictor: ", found["predictor"])
     line(
         out,

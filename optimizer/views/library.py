@@ -1,4 +1,4 @@
-"""Entries of the instance library, for the terminal and as JSON-compatible data."""
+"""Display of entries in the instance library, on the terminal and as JSON-compatible data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from specopt.models.problem import problem_type
 
 
 def entry(instance: SavedInstance) -> dict[str, Any]:
-    """Return the library entry of an instance as JSON-compatible data."""
+    """Return the library entry for an instance as JSON-compatible data."""
     best = instance.best
     return {
         "name": instance.name,
@@ -52,7 +52,7 @@ def print_instances(entries: Sequence[Mapping[str, Any]]) -> None:
 
 
 def print_instance(found: Mapping[str, Any]) -> None:
-    """Print the library entry of an instance."""
+    """Print the library entry for an instance."""
     out, kind = console(), problem_type(found["kind"])
     for label, text in (
         ("instance", found["name"]),

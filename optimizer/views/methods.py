@@ -21,8 +21,8 @@ from specopt.solvers.method import Method
 def method_entry(method: type[Method], problem: Problem | None = None) -> dict[str, Any]:
     """Return the properties of a method as JSON-compatible data.
 
-    For a portfolio, the properties include its member methods, restricted to those that run on
-    `problem` if a problem is given.
+    For a portfolio, the properties include its member methods. If `problem` is given, only those
+    members that run on the problem are included.
     """
     hints = get_type_hints(method)
     return {
@@ -54,7 +54,7 @@ def _members(method: type[Method], problem: Problem | None) -> Sequence[Method |
 
 
 def print_methods(entries: Sequence[dict[str, Any]], out: Console) -> None:
-    """Print the entries of methods, grouped by kind of problem."""
+    """Print the properties of methods, grouped by kind of problem."""
     kind = None
     for entry in entries:
         if entry["kind"] != kind:

@@ -1,5 +1,5 @@
-"""Both cost models of a model config side by side, as JSON-compatible data and as a table for the
-terminal.
+"""The costs of a model under both cost models side by side, as JSON-compatible data and as a table
+for the terminal.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LABELS = {
 
 
 def model_costs(config: ModelConfig) -> dict[str, Any]:
-    """Return the costs of a decoder by both cost models, or of a draft head by the exact model.
+    """Return a decoder's costs under both cost models, or a draft head's under the exact model.
 
     A forward pass of m new tokens over t tokens in total costs flops_per_token m +
     flops_per_token_pair m t + flops_per_logit p operations, where p is the number of positions
@@ -32,7 +32,8 @@ def model_costs(config: ModelConfig) -> dict[str, Any]:
     experts, the experts to which its tokens are routed. Both models use the same number of bytes
     per value, except that the exact model counts quantised weights as they are stored. The entry
     `model` is the cost model in the form that `serving-latency` accepts. Like `paper`, it is null
-    if the cost model cannot describe the decoder. FLOPs are null if the embeddings are projected.
+    if the cost model cannot describe the decoder. The FLOPs entries are null if the embeddings are
+    projected.
     """
     size = config.storage.value_bytes
     return {
@@ -89,7 +90,7 @@ NAMES = {"window_kv_bytes": "window_kv_bytes_per_token", "window": "sliding_wind
 
 
 def _exact_costs(part: Part, *, flops: bool = True) -> dict[str, Any]:
-    """Return the quantities of a part of a model; unknown quantities are None."""
+    """Return the costs of a part of a model; unknown costs are None."""
     shown = [
         name
         for name in QUANTITIES
@@ -107,8 +108,8 @@ def _exact_costs(part: Part, *, flops: bool = True) -> dict[str, Any]:
 def print_model_costs(config: ModelConfig, dtype: str | None, out: Console) -> None:
     """Print the costs of a model.
 
-    For a dense decoder, both cost models are shown, with the difference between the model of the
-    papers and the exact model.
+    For a dense decoder, the costs under both cost models are shown, with the differences between
+    the papers' model and the exact model.
     """
     costs = model_costs(config)
     title(

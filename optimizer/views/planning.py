@@ -1,4 +1,4 @@
-"""Display of the values on which a plan is based: their sources, unused inputs, and advice on
+"""Display of the values on which a plan is based, with their sources, unused inputs, and advice on
 further measurements.
 """
 
@@ -35,7 +35,7 @@ def print_values(target: str, values: Sequence[Value], unused: Sequence[str], ou
 
 
 def print_next(advice: Sequence[str], out: Console) -> None:
-    """Print advice on the next measurements."""
+    """Print advice on what to measure next."""
     out.print()
     sentence(
         out,

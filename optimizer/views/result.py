@@ -1,6 +1,4 @@
-"""Display of results as text: a single result, the report of the judge, and a table of several
-results.
-"""
+"""Text display of a single result, of the judge's report, and of a table with several results."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ def print_result(problem: Problem, result: Result, out: Console) -> None:
 
 
 def print_outcome(result: Result, out: Console, known: Problem | None = None) -> None:
-    """Print status, objective with its terms, bound, gap and solution time of a result.
+    """Print a result's status, objective with its terms, bound, gap and solution time.
 
     Parameters
     ----------
@@ -40,7 +38,7 @@ def print_outcome(result: Result, out: Console, known: Problem | None = None) ->
     out
         Console to print to.
     known
-        Problem of the result; None for the problem that is still in memory, if any.
+        Problem of the result; None to use the problem if it is still in memory.
     """
     problem = known or result.problem or problem_type(result.kind)
     status, ended = result.status, f" ({result.termination.value})"
@@ -83,7 +81,7 @@ def print_outcome(result: Result, out: Console, known: Problem | None = None) ->
 
 
 def print_report(problem: Problem, claimed: Result, report: Report, out: Console) -> None:
-    """Print the report of the judge on a result."""
+    """Print the judge's report on a result."""
     word, colour = ("feasible", "green") if report.feasible else ("violated", "red")
     title(out, f"{problem.kind} plan by {claimed.method}: ", word, colour)
     if report.objective is not None:
@@ -96,7 +94,7 @@ def print_report(problem: Problem, claimed: Result, report: Report, out: Console
 
 
 def _print_terms(terms: Mapping[str, Any], out: Console) -> None:
-    """Print the numeric terms. Other terms are shown with the plan."""
+    """Print the numeric terms of the objective. Other terms are shown with the plan."""
     terms = {name: value for name, value in terms.items() if isinstance(value, float)}
     labels = {name: f"  {name.removesuffix('_seconds').replace('_', ' ')}" for name in terms}
     width = max((LABEL, *map(len, labels.values())))
@@ -118,8 +116,8 @@ class Entry:
     result
         Result whose objective was computed by the judge.
     certificate
-        Whether status, bound and gap of the result apply to this row. They do not apply if the
-        plan was made for another problem than the problem on which it is judged.
+        Whether the result's status, bound and gap apply to this row. They do not if the plan is
+        judged on a problem other than the problem for which it was made.
     """
 
     label: str

@@ -1,4 +1,4 @@
-"""The fields of a kind of problem, as a table in plain text."""
+"""A plain-text table of the fields of a kind of problem."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ WIDTH = 100
 
 
 def table_text(schema: Mapping[str, Any]) -> str:
-    """Return one paragraph per field.
+    """Return a text with one paragraph per field.
 
-    The first line contains name, unit, default and range of the field; the description follows.
+    The first line of a paragraph contains the field's name, unit, default and range. The
+    description follows.
     """
     parts = []
     for row in rows(dict(schema)):

@@ -9,10 +9,11 @@ from specopt.solvers.simulation import QUANTILES, Estimate, Simulation
 
 
 def print_simulation(simulation: Simulation, played: str, out: Console, name: str = "") -> None:
-    """Print all estimates with intervals and quantiles.
+    """Print all estimates, with intervals and quantiles.
 
-    The value of the model is printed for the main quantity. `played` describes the plan or policy,
-    such as "plan by exact" or "policy hat on specbench"; `name` is the name of the problem, if any.
+    For the main quantity, the value predicted by the model is printed as well. `played` describes
+    the plan or policy, such as "plan by exact" or "policy hat on specbench"; `name` is the name of
+    the problem, if any.
     """
     mean = f"{_words(simulation.quantity)} {simulation.mean:.6g} on average"
     title(out, f"{simulation.kind} {played}, simulated {simulation.replications} times: ", mean)

@@ -1,4 +1,4 @@
-"""Display of speculation tables, computed or tuned, and of validated predictions, as text."""
+"""Text display of speculation tables, whether computed or tuned, and of validated predictions."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def print_speculation_table(
 
 
 def range_cells(low: int, high: int, drafts: int | None) -> tuple[str, str]:
-    """Return the texts for the batch sizes and the draft length of a range."""
+    """Return the texts for a range of batch sizes and for its draft length."""
     sizes = f"{low}-{high}" if low < high else str(low)
     return sizes, "none" if drafts is None else str(drafts)
 
@@ -81,7 +81,7 @@ def range_cells(low: int, high: int, drafts: int | None) -> tuple[str, str]:
 def print_configuration(
     config: Mapping[str, Any] | None, notes: Sequence[str], out: Console
 ) -> None:
-    """Print notes and the configuration of an engine.
+    """Print notes and an engine's configuration.
 
     The configuration is None if the engine should not speculate.
     """
@@ -94,8 +94,9 @@ def print_configuration(
 
 
 def print_tuning(options: Options, data: Mapping[str, Any], unit: str, out: Console) -> None:
-    """Print the draft lengths with their speed-ups, the throughput by option, notes and the engine
-    configuration.
+    """Print the draft lengths and their speed-ups.
+
+    The throughput by option, notes and the engine configuration are printed as well.
     """
     tuning = options.best
     if data["option"]:
@@ -198,12 +199,12 @@ def _shown(setup: Mapping[str, Any]) -> str:
 
 
 def name_of(column: int) -> str:
-    """Return the draft length that corresponds to a column of throughputs, in words."""
+    """Return in words the draft length to which a column of throughputs corresponds."""
     return "none" if column == 0 else str(column - 1)
 
 
 def print_validation(data: Mapping[str, Any], out: Console) -> None:
-    """Print the predicted and measured throughput, the ranking of options, and the corrections."""
+    """Print predicted and measured throughput, the ranking of the options, and the corrections."""
     out.print(table_of(data["loads"]))
     order = data["order"]
     rest = (

@@ -1,5 +1,5 @@
-"""Display of the robustness and sensitivity of plans as text, and of fronts, which are optima for
-several values of a field, as text and as charts.
+"""Display of robustness and sensitivity as text, and of fronts as text and as charts. A front
+contains the optima for several values of a field.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def print_front(found: Front, out: Console) -> None:
 
 
 def front_picture(found: Front) -> Picture:
-    """Return a chart of objective and bound against the field, and charts of other plan terms."""
+    """Return charts that plot objective, bound and other terms of the plans against the field."""
     label = found.problem.objective_label
     rows = [
         {found.field: value, label: figure, "line": name}
@@ -154,7 +154,7 @@ def front_picture(found: Front) -> Picture:
 
 
 def _other_terms(found: Front) -> dict[str, list[float | None]]:
-    """Return the numeric terms of the plans, as one list of values per term.
+    """Return the numeric terms of the plans as one list of values per term.
 
     Terms that are always 0 or equal the objective are omitted.
     """

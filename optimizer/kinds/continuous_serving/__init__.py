@@ -1,5 +1,5 @@
-"""`continuous-serving`: batches that change between steps, and tasks that arrive over time (beyond
-paper 1).
+"""`continuous-serving`: batches that change between steps, and tasks that arrive over time (an
+extension of paper 1).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Relations between optima of `continuous-serving`."""
+"""Relations that the optimal values of related `continuous-serving` problems must satisfy."""
 
 from __future__ import annotations
 

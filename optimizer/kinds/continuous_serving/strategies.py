@@ -1,5 +1,5 @@
-"""Hypothesis strategies for `continuous-serving`: tasks as in `serving-latency`, with arrivals,
-regrouping and both objectives.
+"""Hypothesis strategies for `continuous-serving`. Tasks are drawn as for `serving-latency`, with
+arrivals, regrouping and either of the two objectives in addition.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from specopt.models.continuous_serving.steps import Stretch
 def stretches(problem: ContinuousServingProblem, plan: ContinuousServingPlan) -> list[Stretch]:
     """Return the periods between events, or an empty list if there are too many periods.
 
-    For predicted lengths, the first sample is used.
+    If output lengths are predicted, the first sample of the lengths is used.
     """
     return problem.played(plan)[0].stretches
 
@@ -25,7 +25,10 @@ def stretches(problem: ContinuousServingProblem, plan: ContinuousServingPlan) ->
 def print_plan(
     problem: ContinuousServingProblem, plan: ContinuousServingPlan, out: Console
 ) -> None:
-    """Print the batches over time and, for mean latency, when 95 % of the tasks have finished."""
+    """Print the batches over time.
+
+    If the objective is mean latency, also print the time at which 95 % of the tasks have finished.
+    """
     if problem.objective == "mean_latency":
         line(out, "95 % of tasks", f"within {np.quantile(problem.latencies(plan), 0.95):.6g} s")
     found = stretches(problem, plan)

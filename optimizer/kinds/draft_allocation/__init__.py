@@ -1,4 +1,4 @@
-"""`draft-allocation`: how many tokens each client drafts in this round (paper 5)."""
+"""`draft-allocation`: how many tokens each client drafts in a round (paper 5)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Relations between optima of `draft-allocation`."""
+"""Relations that the optimal values of related `draft-allocation` problems must satisfy."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Hypothesis strategies for draft allocation, with ties, zeros, rates close to 1, and caps below
-and above the budget.
+"""Hypothesis strategies for `draft-allocation` problems and plans. They include ties, zeros, rates
+close to 1, and caps both below and above the budget.
 """
 
 from __future__ import annotations

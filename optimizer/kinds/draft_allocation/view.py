@@ -8,7 +8,7 @@ from specopt.models.draft_allocation.problem import DraftAllocationPlan, DraftAl
 
 
 def charts(problem: DraftAllocationProblem, plan: DraftAllocationPlan) -> tuple[Chart, ...]:
-    """Return a chart of the clients' draft tokens against their acceptance rates."""
+    """Return a chart that plots each client's draft tokens against its acceptance rate."""
     columns = {
         "acceptance rate": problem.acceptance_rates,
         "weight": problem.weights,

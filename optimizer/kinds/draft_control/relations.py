@@ -1,4 +1,4 @@
-"""Relations between optima of `draft-control`."""
+"""Relations that the optimal values of related `draft-control` problems must satisfy."""
 
 from __future__ import annotations
 

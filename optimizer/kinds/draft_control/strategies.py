@@ -1,5 +1,5 @@
-"""Hypothesis strategies for draft control: Markov chains with one recurrent class, including
-periodic chains and transient states.
+"""Hypothesis strategies for `draft-control` problems and plans. Channels are Markov chains with one
+recurrent class, possibly periodic or with transient states.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def transitions(draw: st.DrawFn, size: int) -> list[list[float]]:
 def problems(
     draw: st.DrawFn, states: tuple[int, int] = (1, 3), longest: int = 3, resolutions: int = 2
 ) -> DraftControlProblem:
-    """Draw a valid problem with few policies."""
+    """Draw a valid problem that has only a few policies."""
     size = draw(st.integers(*states))
     values = draw(st.lists(st.integers(1, 12), min_size=1, max_size=resolutions, unique=True))
     count = len(values)

@@ -9,7 +9,7 @@ from specopt.models.draft_control.problem import DraftControlPlan, DraftControlP
 
 
 def print_plan(problem: DraftControlProblem, plan: DraftControlPlan, out: Console) -> None:
-    """Print the draft length and the resolution chosen in each state."""
+    """Print the draft length and the resolution that the plan chooses in each state."""
     shares = problem.stationary_distribution.tolist()
     resolutions = problem.resolutions.tolist()
     view = table("  state", "share", "uplink bit/s", "acceptance", "draft length", "resolution")

@@ -1,4 +1,4 @@
-"""Relations between optima of `draft-stopping`."""
+"""Relations that the optimal values of related `draft-stopping` problems must satisfy."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Hypothesis strategies for draft stopping: few classes, bins and tokens, and probabilities that
-include zero and one.
+"""Hypothesis strategies for `draft-stopping` problems and plans, with few classes, bins and tokens,
+and with probabilities that may be zero or one.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def problems(draw: st.DrawFn, max_tokens: int = 4, max_bins: int = 3) -> DraftSt
 def plans(draw: st.DrawFn, problem: DraftStoppingProblem) -> DraftStoppingPlan:
     """Draw a random automaton with at most three nodes per drafted token.
 
-    Each score leads from a node to a node for the next token, or stops drafting.
+    At each node, each score either leads to a node for the next token or stops drafting.
     """
     bins = len(problem.scores.after)
     widths = draw(st.lists(st.integers(1, 3), max_size=problem.max_draft_tokens))

@@ -15,7 +15,7 @@ DRAFTING, STOPPING = "draft another token", "stop and verify"
 
 
 def print_plan(problem: DraftStoppingProblem, plan: DraftStoppingPlan, out: Console) -> None:
-    """Print the successor of each node for each score."""
+    """Print, for each node, the next node after each score."""
     if plan.start == STOP:
         line(out, "drafts", "none")
         return
@@ -30,7 +30,7 @@ def print_plan(problem: DraftStoppingProblem, plan: DraftStoppingPlan, out: Cons
 
 
 def charts(problem: DraftStoppingProblem, plan: DraftStoppingPlan) -> tuple[Chart, ...]:
-    """Return a chart of the action at each node for each score."""
+    """Return a chart that shows the action at each node for each score."""
     goes = plan.next.rows if plan.start != STOP else plan.next.rows[:0]
     rows = [
         {

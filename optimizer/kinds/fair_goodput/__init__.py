@@ -28,9 +28,9 @@ def _rows(plan: FairGoodputPlan) -> Iterator[Row]:
 def _vary(
     problem: FairGoodputProblem, plan: FairGoodputPlan, rates: Any, scale: float
 ) -> tuple[FairGoodputProblem, FairGoodputPlan]:
-    """Return the problem and the plan with other rates.
+    """Return the problem and the plan for different acceptance rates.
 
-    The declared goodput of the plan is updated, so that only real violations are reported.
+    The plan's declared goodput is updated, so that only real violations are reported.
     """
     variant = dataclasses.replace(problem, acceptance_rates=rates)
     goodput, tokens = variant.realised(plan.schedule)

@@ -1,4 +1,4 @@
-"""Relations between optima of `fair-goodput`."""
+"""Relations that the optimal values of related `fair-goodput` problems must satisfy."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _slower(data: Data, random: Random) -> Data | None:
 
 
 def _halved(problem: FairGoodputProblem, objective: float) -> float:
-    """Return the utility when all rates are halved."""
+    """Return the utility that results when all rates are halved."""
     if problem.fairness == 1.0:
         return objective - fsum(problem.weight) * log(2.0)
     return float(objective * 2.0 ** (problem.fairness - 1.0))

@@ -1,5 +1,5 @@
-"""Hypothesis strategies for fair goodput, with ties, zeros, rates close to 1, caps, minimum rates,
-and rounds measured in real time.
+"""Hypothesis strategies for `fair-goodput` problems and plans. They include ties, zeros, rates
+close to 1, caps, minimum rates, and goodput per second.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def problems(
 ) -> FairGoodputProblem:
     """Draw a valid problem; about half of the problems have caps.
 
-    With `minimum`, the problem has minimum rates close to the rates of a random schedule.
+    If `minimum` is set, the problem has minimum rates close to the rates of a random schedule.
     """
     size = draw(st.integers(*clients))
 
@@ -67,9 +67,9 @@ def problems(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: FairGoodputProblem) -> FairGoodputPlan:
-    """Draw a plan with the correct declared goodput.
+    """Draw a plan that declares its goodput correctly.
 
-    The first entry of its schedule is complete; later entries are either complete or list only
+    The first entry of the schedule is complete; each later entry is either complete or lists only
     changes.
     """
     count = draw(st.integers(1, 4))

@@ -40,7 +40,7 @@ def print_plan(problem: FairGoodputProblem, plan: FairGoodputPlan, out: Console)
 
 
 def charts(problem: FairGoodputProblem, plan: FairGoodputPlan) -> tuple[Chart, ...]:
-    """Return a chart of the clients' goodput against their acceptance rates."""
+    """Return a chart that plots each client's goodput against its acceptance rate."""
     unit = f"tokens per {problem.per}"
     columns = {
         "acceptance rate": problem.acceptance_rates,

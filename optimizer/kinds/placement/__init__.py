@@ -1,4 +1,4 @@
-"""`placement`: where and with which drafter the drafts of clients are made, and how many units are
+"""`placement`: where each client's drafts are made, with which drafter, and how many units are
 needed.
 """
 

@@ -1,4 +1,4 @@
-"""Relations between optima of `placement`."""
+"""Relations that the optimal values of related `placement` problems must satisfy."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from specopt.models.placement.problem import PlacementProblem
 
 
 def _each(field: str, **changed: Any) -> Change:
-    """Return a change of columns of every object in a list.
+    """Return a change that modifies the given entries of every object in a list.
 
-    The change yields None if nothing changes.
+    The change returns None if it would alter nothing.
     """
 
     def change(data: Data, random: Random) -> Data | None:
@@ -38,7 +38,7 @@ def _each(field: str, **changed: Any) -> Change:
 
 
 def _drafter(data: Data, random: Random) -> Data | None:
-    """Add a copy of the first drafter with the same acceptance and places."""
+    """Add a copy of the first drafter that has the same acceptance and runs in the same places."""
     if not data["drafters"]:
         return None
     first = data["drafters"][0]["name"]
@@ -68,7 +68,7 @@ def _places(data: Data, random: Random) -> Data | None:
 
 
 def _halved(problem: PlacementProblem, objective: float) -> float:
-    """Return the objective when all rates are halved."""
+    """Return the objective that results when all rates are halved."""
     shift = fsum(one.weight * one.clients for one in problem.classes) * log(2.0)
     return {"goodput": objective / 2.0, "fair": objective - shift}.get(problem.objective, objective)
 

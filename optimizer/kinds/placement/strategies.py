@@ -1,5 +1,5 @@
-"""Hypothesis strategies for placement: tiny problems in which times, limits and minimum rates often
-hold with equality.
+"""Hypothesis strategies for `placement`, which draw tiny problems. Ties are common, and limits and
+minimum rates often hold with equality.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ TRIPS = st.just(0.0) | WAYS | st.lists(WAYS, min_size=1, max_size=3)
 
 
 def _passes(*units: float) -> st.SearchStrategy[list[dict[str, float]]]:
-    """Return a strategy for one or two pieces of a pass time, in a given unit of ticks."""
+    """Return a strategy for pass times, which are the maximum of one or two linear pieces.
+
+    Each piece is scaled by one of the given numbers of ticks.
+    """
     row = st.tuples(st.sampled_from(units), st.sampled_from(PIECES)).map(
         lambda drawn: {
             name: drawn[0] * x * TICK / (16 if name == PIECE[3] else 1)
@@ -37,7 +40,7 @@ def _passes(*units: float) -> st.SearchStrategy[list[dict[str, float]]]:
 
 
 def _some(names: list[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
-    """Return a strategy for mappings that assign values to all names or to some of them."""
+    """Return a strategy for mappings that assign values to all or some of the names."""
     return st.fixed_dictionaries(dict.fromkeys(names, values)) | st.fixed_dictionaries(
         {}, optional=dict.fromkeys(names, values)
     )
@@ -49,7 +52,7 @@ def problems(
 ) -> PlacementProblem:
     """Draw a problem with at most three classes and two draft tokens.
 
-    The memory often fits a whole number of clients exactly.
+    Often, a whole number of clients fills the memory exactly.
     """
     sought = objective or draw(st.sampled_from(OBJECTIVES))
     longest = draw(st.integers(1, 2))
@@ -153,9 +156,9 @@ def problems(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: PlacementProblem) -> PlacementPlan:
-    """Draw a plan that assigns clients to the units of all verifiers in turn, within the memory.
+    """Draw a plan that assigns clients in turn to the units of all verifiers, within the memory.
 
-    Minimum rates and numbers of clients may be violated.
+    The plan may violate minimum rates and the numbers of clients.
     """
     data = problem.to_dict()
     length = st.integers(1, data["max_draft_tokens"])

@@ -10,7 +10,7 @@ from specopt.models.placement.problem import PlacementProblem
 
 
 def print_plan(problem: PlacementProblem, plan: PlacementPlan, out: Console) -> None:
-    """Print where each class drafts, the rates of its clients, and the load of the units."""
+    """Print where each class drafts, the rates of the clients, and the load on the units."""
     terms = problem.evaluate(plan).terms
     view = table("class", "place", "verifier", "drafter", "tokens", "clients", "tokens/s")
     rows = [(name, row) for name, served in terms["classes"].items() for row in served]

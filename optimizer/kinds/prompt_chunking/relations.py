@@ -1,4 +1,4 @@
-"""Relations between optima of `prompt-chunking`."""
+"""Relations that the optimal values of related `prompt-chunking` problems must satisfy."""
 
 from __future__ import annotations
 

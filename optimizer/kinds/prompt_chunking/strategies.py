@@ -1,5 +1,5 @@
-"""Hypothesis strategies for prompt chunking: all modes, caps, grids, steep and flat cloud delays,
-and free resources.
+"""Hypothesis strategies for `prompt-chunking` problems and plans. They cover all modes, caps,
+grids, steep and flat cloud delays, and resources that are free.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ def problems(
 ) -> PromptChunkingProblem:
     """Draw a valid problem whose times are multiples of 2^-10 s, so that ties are common.
 
-    With `restricted`, the problem may have caps and grids. With `plain`, all optional fields have
-    their default values.
+    If `restricted` is set, the problem may have caps and grids. If `plain` is set, all optional
+    fields have their default values.
     """
     data = {
         "format": "specopt/1",
@@ -72,7 +72,10 @@ def problems(
 def plans(
     draw: st.DrawFn, problem: PromptChunkingProblem, restricted: bool = True
 ) -> PromptChunkingPlan:
-    """Draw chunks that sum to the prompt; with `restricted`, they respect the grid and the cap."""
+    """Draw chunks that add up to the prompt.
+
+    If `restricted` is set, the chunks respect the grid and the cap.
+    """
     N = problem.prompt_tokens
     grid = problem.grid_tokens or 1 if restricted else 1
     most = min(9, problem.max_chunks or 9) if restricted else 9

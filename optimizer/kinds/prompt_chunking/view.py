@@ -1,5 +1,5 @@
-"""Display of prompt-chunking plans: times of computation, upload, processing and download for each
-chunk.
+"""Display of prompt-chunking plans, with the times of computation, upload, processing and download
+for each chunk.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ BAR_WIDTH = 40
 
 
 def print_plan(problem: PromptChunkingProblem, plan: PromptChunkingPlan, out: Console) -> None:
-    """Print the chunks and their times on uplink, in the cloud and on downlink, to scale."""
+    """Print the chunks, with their times on uplink, in the cloud and on downlink drawn to scale."""
     times = problem.timeline(plan)
     scale = BAR_WIDTH / (times[-1].download[1] or 1.0)
     line(
@@ -50,7 +50,7 @@ def print_plan(problem: PromptChunkingProblem, plan: PromptChunkingPlan, out: Co
 
 
 def timeline_bars(times: list[ChunkTimes]) -> list[list[Bar]]:
-    """Return the bars of each chunk: device (unless it takes no time), upload, GPUs, download."""
+    """Return the bars of each chunk: device (if it takes any time), upload, GPUs and download."""
     bars = []
     for chunk in times:
         own = [("device", *chunk.local)] if chunk.local[1] > chunk.local[0] else []
@@ -101,7 +101,7 @@ def chunk_timeline(
 
 
 def charts(problem: PromptChunkingProblem, plan: PromptChunkingPlan) -> tuple[Chart, ...]:
-    """Return the timeline of the chunks for a report."""
+    """Return a timeline of the chunks, for a report."""
     return (
         timeline(
             "Times of each chunk on each resource",

@@ -58,7 +58,7 @@ def _worst(
     candidates.
 
     A higher acceptance rate may lengthen a plan as long as no step is saved, because Eq. 8 rounds
-    up. The worst rate is therefore one of the candidates, unless there are too many breakpoints to
+    up. The worst rate is therefore among the candidates, unless there are too many breakpoints to
     try.
     """
     low, high = acceptance

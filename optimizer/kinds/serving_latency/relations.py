@@ -1,4 +1,4 @@
-"""Relations between optima of `serving-latency`."""
+"""Relations that the optimal values of related `serving-latency` problems must satisfy."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Hypothesis strategies for valid serving-latency problems and plans, with a much wider range than
-the settings of the paper.
+"""Hypothesis strategies for valid serving-latency problems and plans, which cover a much wider
+range than the settings in the paper.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ALL_MECHANISMS = ("pipelined", "sequential", "autoregressive", "any")
 
 @st.composite
 def magnitudes(draw: st.DrawFn, low: int, high: int) -> float:
-    """Draw a number d x 10^e with few digits, where low <= e < high."""
+    """Draw a number d x 10^e, where d has few digits and low <= e < high."""
     return draw(st.integers(10, 99)) / 10 * 10.0 ** draw(st.integers(low, high - 1))
 
 
@@ -33,7 +33,7 @@ paper_decoders = st.builds(
 
 @st.composite
 def exact_decoders(draw: st.DrawFn) -> ExactDecoder:
-    """Draw a decoder with the exact cost model, including decoders with grouped heads."""
+    """Draw a decoder with the exact cost model, possibly with grouped heads."""
     kv_heads = draw(st.integers(1, 4))
     return ExactDecoder(
         layers=draw(st.integers(1, 4)),
@@ -63,7 +63,10 @@ def linear_runtimes(draw: st.DrawFn) -> LinearRuntime:
 
 @st.composite
 def piecewise_runtimes(draw: st.DrawFn) -> PiecewiseRuntime:
-    """Draw the maximum of two or three linear runtimes, some of which may never be the largest."""
+    """Draw a runtime that is the maximum of two or three linear runtimes.
+
+    Some of the linear runtimes may never be the largest.
+    """
     return PiecewiseRuntime(pieces=tuple(draw(st.lists(linear_runtimes(), min_size=2, max_size=3))))
 
 
@@ -86,7 +89,8 @@ def problems(
 ) -> ServingLatencyProblem:
     """Draw a serving-latency problem.
 
-    With `feasible`, every task fits into memory alone; otherwise, the memory may have any size.
+    If `feasible` is set, every task on its own fits in memory; otherwise, the memory may have any
+    size.
     """
     K = draw(st.integers(*tasks))
     inputs = draw(lists_of(st.integers(1, max_input), K))
@@ -128,7 +132,7 @@ def memory(
 ) -> float:
     """Draw a memory size for up to K tasks of the largest size, or slightly more.
 
-    Without `feasible`, the memory may be too small for a single task.
+    If `feasible` is not set, the memory may be too small even for a single task.
     """
     quarters = draw(st.integers(4 if feasible else 0, 4 * K + 4))
     return float(model.parameter_bytes + quarters * model.kv_bytes_per_token * tokens / 4)
@@ -136,7 +140,10 @@ def memory(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: ServingData[Any]) -> ServingLatencyPlan:
-    """Draw a plan with every task once and shares of at most 1 in total; memory may not suffice."""
+    """Draw a plan that contains every task once, with shares that sum to at most 1.
+
+    The plan may exceed the memory.
+    """
     K = problem.tasks
     order = draw(st.permutations(range(K)))
     cuts = [0, *(k for k in range(1, K) if draw(st.booleans())), K]

@@ -50,7 +50,7 @@ def print_plan(problem: ServingLatencyProblem, plan: ServingLatencyPlan, out: Co
 
 
 def default_steps(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> tuple[int, ...]:
-    """Return two representative steps: the prefill and a decoding step in the middle."""
+    """Return two representative steps, namely the prefill and a decoding step in the middle."""
     last = max(steps_per_batch(problem, plan))
     return (1,) if last == 1 else (1, (last + 2) // 2)
 
@@ -58,7 +58,7 @@ def default_steps(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> t
 def text_gantt(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int, width: int = 96
 ) -> str:
-    """Return a text with the timeline of one decoding step.
+    """Return the timeline of one decoding step as text.
 
     The text has one row per stage, batches numbered from 1, and a time axis.
 
@@ -156,7 +156,7 @@ def _rows(slots: Sequence[Slot], step: int, began: float = 0.0) -> list[Row]:
 def _drawn(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int
 ) -> tuple[str, list[Row], float]:
-    """Return the title of a step, the rows of its bars, and its end time."""
+    """Return the title of a step, the rows that describe its bars, and the end time of the step."""
     slots = step_schedule(problem, plan, step)
     end = max(slot.verify[1] for slot in slots)
     last = max(steps_per_batch(problem, plan))
@@ -174,7 +174,7 @@ def _drawn(
 
 
 def _bar(rows: Sequence[Row], end: float, columns: int) -> str:
-    """Return a row of character cells that shows the batches of a stage.
+    """Return a row of characters that shows the batches of a stage over time.
 
     Shades alternate between batches. Each batch is labelled with its number if there is room.
     """
@@ -192,7 +192,7 @@ def _bar(rows: Sequence[Row], end: float, columns: int) -> str:
 
 
 def _axis(end: float, columns: int) -> str:
-    """Return the time axis, with round times at their columns and the unit at the end."""
+    """Return the time axis as text, with round times at their columns and the unit at the end."""
     scale, unit = time_unit(end)
     step = _round_step(end * scale / 6)
     cells = [" "] * (columns + 1)

@@ -1,4 +1,4 @@
-"""Relations between optima of `verification-batch`."""
+"""Relations that the optimal values of related `verification-batch` problems must satisfy."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Hypothesis strategies for verification batching. Numbers add up exactly, so that limits can hold
-with equality.
+"""Hypothesis strategies for `verification-batch` problems and plans. Sums of the numbers are exact,
+so that limits can hold with equality.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def problems(
 
 @st.composite
 def plans(draw: st.DrawFn, problem: VerificationBatchProblem) -> VerificationBatchPlan:
-    """Draw a random batch, from which the last requests are removed until the batch is feasible."""
+    """Draw a random batch, and remove requests from its end until the batch is feasible."""
     batch = draw(st.permutations(range(problem.requests)))[: draw(st.integers(0, problem.requests))]
     while batch and problem.violations(VerificationBatchPlan.from_dict({"batch": batch})):
         batch = batch[:-1]

@@ -13,7 +13,7 @@ from specopt.models.verification_batch.problem import (
 
 
 def charts(problem: VerificationBatchProblem, plan: VerificationBatchPlan) -> tuple[Chart, ...]:
-    """Return a chart of the requests by expected tokens and deadline.
+    """Return a chart that plots the requests by expected tokens and deadline.
 
     The colour shows whether a request is in the batch.
     """
