@@ -1,5 +1,5 @@
-"""The result of a solve: a plan, the judge's objective, a bound, and the reason why the method
-stopped.
+"""The result of a solve: a plan, the objective computed by the judge, a bound, and the reason why
+the method stopped.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Conflict:
     has
         Amount that is available, in the field's unit.
     least_change
-        Closest values that make the problem feasible, by field, if only this field is changed;
-        empty if no such value is known.
+        Mapping from a field to the closest value that makes the problem feasible if only this field
+        is changed; empty if no such value is known.
     """
 
     constraint: str
