@@ -1,4 +1,4 @@
-"""Families: named generators of problems or workloads."""
+"""Families, which are named generators of problems or workloads."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Family:
 
     @property
     def plain(self) -> dict[str, type[Any]]:
-        """Types of the parameters that can be given as text, without the seed."""
+        """Type of each parameter that can be given as text, except the seed."""
         return {
             name: type(value)
             for name, value in self.defaults.items()
@@ -60,8 +60,8 @@ class Family:
     def generate(self, *, seed: int = 0, **parameters: Any) -> Any:
         """Return a problem or workload that depends only on the parameters and the seed.
 
-        If `build` does not name the problem, its name consists of the family's label and all
-        parameters.
+        If `build` does not name the problem, the problem's name consists of the family's label and
+        all parameters.
 
         Raises
         ------
@@ -79,13 +79,13 @@ class Family:
         found = self.build(**parameters)
         if isinstance(found, Problem) and found.name is None:
             words = (f"{name}={value}" for name, value in (known | parameters).items())
-            # set in place, because the problem is new and a copy would be checked again
+            # set in place: the problem is new, and a copy would be checked again
             object.__setattr__(found, "name", " ".join((self.label, *words)))
         return found
 
 
 def families(problem: type[Problem], *builds: Callable[..., Any]) -> tuple[Family, ...]:
-    """Return the families of a kind of problem, named after their functions."""
+    """Return a family for each function, named after the function and the kind of problem."""
     return tuple(
         Family(f"{problem.kind}/{build.__name__.replace('_', '-')}", build) for build in builds
     )

@@ -1,4 +1,5 @@
-"""The link between the drafting and the verifying machine, as operators describe it."""
+"""The link between the drafting and the verifying machine, in the form in which users specify it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Family with the configurations of paper 5, Table I.
+"""A family with the configurations of paper 5, Table I.
 
 The table has four or eight draft servers and the budgets of one H100. The paper draws prompts from
 eight data sets and does not report the acceptance rates of its clients. This family uses four sets
@@ -12,7 +12,7 @@ import numpy as np
 from specopt.models.arguments import one_of
 from specopt.models.draft_allocation.problem import DraftAllocationProblem
 
-# Table I: C by the number of draft servers; the {6, 20} in the text is a misprint
+# Table I: budgets C for each number of draft servers; the {6, 20} in the text is a misprint
 BUDGETS = {4: (24, 28), 8: (16, 20)}
 RATES = {"equal": (0.75, 0.75), "mild": (0.6, 0.9), "wide": (0.3, 0.95), "extreme": (0.05, 0.98)}
 

@@ -13,8 +13,8 @@ captured batches    `staircase`            another form at the next larger captu
 ==================  =====================  =======================================================
 
 A *piece* is a linear function; a form with several pieces is the maximum of the pieces. A *knot* is
-a point where the slope of a piecewise-linear function changes. The *limits* of a pass time are lower and
-upper estimates of the duration, and the *misfit* is the relative error of a fitted form.
+a point where the slope of a piecewise-linear function changes. The *limits* of a pass time are
+lower and upper estimates of the duration, and the *misfit* is the relative error of a fitted form.
 
 `pass_time` reads all forms; `specopt.instances.runtimes` reads tables and fits. `weight_reads`
 computes the number of bytes of weights that a pass reads.
