@@ -165,7 +165,9 @@ class ServingData(Problem[S]):
         self._check_range()
 
     def _check_samples(self) -> None:
-        """Reject missing samples, and samples whose length differs from the number of tasks."""
+        """Reject missing samples, and lists of rates or lengths that do not have one entry per
+        task.
+        """
         if self.output_lengths == "predicted" and self.output_samples is None:
             raise InvalidInput(
                 "output_samples: required field is missing (output_lengths 'predicted')"

@@ -1,4 +1,4 @@
-"""Families that generate `fair-goodput` problems, or workloads for `fair-goodput` policies."""
+"""Families that generate `fair-goodput` problems, or workloads for their policies."""
 
 from __future__ import annotations
 

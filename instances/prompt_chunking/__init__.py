@@ -1,4 +1,4 @@
-"""Families that generate `prompt-chunking` problems, or workloads for prompt-chunking policies."""
+"""Families that generate `prompt-chunking` problems, or workloads for their policies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Numbered lines of a UTF-8 text file; characters that never occur in tables are rejected."""
+"""Reader for the numbered lines of a UTF-8 text file. Characters that never occur in tables are
+rejected.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ class Lines:
 
     def __init__(self, stream: TextIO, where: str) -> None:
         self.where = where
-        self.number = 0  # of the most recently returned line, from 1
+        self.number = 0  # number of the most recently returned line, from 1
         self._stream = stream
         self._ahead: list[str] = []
         self._characters = 0
@@ -72,7 +74,7 @@ class Lines:
     def refuse(
         self, line: int, expected: str, got: object, column: str | None = None
     ) -> InvalidInput:
-        """Return an exception that states the position, the expected and the actual value."""
+        """Return an exception that states the position and the expected and actual values."""
         place = f"line {line}" if column is None else f"line {line}, {printable(column)}"
         return InvalidInput(f"{self.where}: {place}: expected {expected}, got {describe(got)}")
 
