@@ -139,8 +139,8 @@ the arrays of `round_tails`.
 @lru_cache(maxsize=1024)
 def round_tails(output_tokens: int, acceptance_rate: float, speculation_length: int) -> Floats:
     """Return the probabilities that a response takes more than 0, 1, ... rounds, assuming that
-        draft tokens are accepted independently.
-        """
+    draft tokens are accepted independently.
+    """
     accepted = acceptance_rate ** np.arange(speculation_length + 1.0)
     gains = np.append(0.0, -np.diff(accepted, append=0.0))  # probabilities of 0, ..., l + 1 tokens
     left, tails = np.ones(1), [1.0]

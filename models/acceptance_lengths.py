@@ -73,8 +73,8 @@ class AcceptanceLengths(Immutable):
     @classmethod
     def exactly(cls, tokens: dict[int, float], notes: tuple[str, ...] = ()) -> Self:
         """Build the object from the mean at each draft length, without confidence limits. If a
-                longer draft has a lower mean, add a note.
-                """
+        longer draft has a lower mean, add a note.
+        """
         lengths = tuple(sorted(tokens))
         means = np.array([tokens[length] for length in lengths])
         found = cls(lengths=lengths, tokens=means, lower=means, upper=means)

@@ -137,7 +137,7 @@ their number and a similar name.
 
 
 def one_of(name: str, value: object, choices: Iterable[T]) -> T:
-    """Return the choice that equals the value and has its type."""
+    """Return the choice that equals the value and has the same type."""
     known = tuple(choices)
     for choice in known:
         if type(choice) is type(value) and choice == value:

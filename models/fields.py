@@ -112,7 +112,7 @@ def frozen(value: T) -> T:
 
 
 class Custom(Immutable, ABC):
-    """Base class of field values with their own JSON form, for data that columns and objects cannot
+    """Base class of field values that define a JSON form, for data that columns and objects cannot
     represent compactly.
     """
 
@@ -164,7 +164,7 @@ if TYPE_CHECKING:
     Accepted = TypeVar("Accepted")
 
     class Given(Generic[Held, Accepted]):
-        """Type of a field that holds one type while the constructor accepts another type."""
+        """Type of a field that stores one type while the constructor also accepts another."""
 
         def __get__(self, owner: object, kind: type | None = None) -> Held: ...
         def __set__(self, owner: object, value: Accepted) -> None: ...
@@ -172,7 +172,7 @@ if TYPE_CHECKING:
 else:
 
     class Given:
-        """Type of a field that holds one type while the constructor accepts another type."""
+        """Type of a field that stores one type while the constructor also accepts another."""
 
         def __class_getitem__(cls, types: tuple[Any, Any]) -> Any:
             return types[0]

@@ -208,8 +208,8 @@ def json_text(data: Any, indent: int | None = None) -> str:
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """Return rows as CSV. A leading apostrophe is added to cells that a spreadsheet would run as a
-    formula, because names are text.
+    """Return rows as CSV. Cells that a spreadsheet would run as formulas receive a leading
+    apostrophe, which marks them as text.
 
     Examples
     --------

@@ -199,8 +199,7 @@ class Problem(Filed, Shown, ABC, Generic[P]):
             )
 
     def expect_fit(self, plan: object) -> None:
-        """Raise `InvalidInput` if an object is not a plan to which this problem's equations apply.
-        """
+        """Raise `InvalidInput` if an object is not a plan to which this problem's equations apply."""
         self.expect_plan(plan)
         for defect in self._defects(plan):
             raise InvalidInput(defect)

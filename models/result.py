@@ -123,11 +123,11 @@ class Result(Shown, Generic[P]):
         Whether the plan is proven optimal ("optimal"), feasible ("feasible") or absent. The plan is
         absent if the problem is proven infeasible ("infeasible") or no plan was found ("none").
     termination
-        Reason why the method stopped. Either the method proved that the plan is optimal
-        (`converged`) or within the requested gap (`gap`), or that the problem is infeasible
-        (`infeasible`). Or it stopped without a proof: it reached a limit (`time_limit`,
-        `work_limit`), or more time would not help (`exhausted`). The caller, a solver failure or a
-        lack of memory may also stop a method (`interrupted`).
+        Reason why the method stopped. With a proof, the plan is optimal (`converged`) or within the
+        requested gap (`gap`), or the problem is infeasible (`infeasible`). Without a proof, the
+        method reached a limit (`time_limit`, `work_limit`), or more time would not have helped
+        (`exhausted`). The caller, a solver failure or a lack of memory may also stop a method
+        (`interrupted`).
     plan
         Plan; None if there is no plan.
     objective

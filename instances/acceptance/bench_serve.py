@@ -2,7 +2,8 @@
 
 ``spec_decode_per_position_acceptance_rates`` contains, for each position, the fraction of drafts
 that were accepted up to and including that position. ``spec_decode_acceptance_rate`` is not used,
-because it is the fraction of drafted tokens that were accepted, not an acceptance rate alpha.
+because that key contains the fraction of drafted tokens that were accepted, which is not an
+acceptance rate alpha.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""The table of field names, `fields.toml`, and functions that evaluate its formulas for a config.
-"""
+"""The table of field names, `fields.toml`, and functions that evaluate its formulas for a config."""
 
 from __future__ import annotations
 

@@ -194,8 +194,7 @@ class Part:
 
     @property
     def reads(self) -> WeightReads:
-        """Number of weight bytes that a pass reads, as a function of the pass's number of tokens.
-        """
+        """Number of weight bytes that a pass reads, as a function of the pass's number of tokens."""
         dense, experts = 0, Counter[tuple[str, int, int]]()
         for weight in (*self.weights, *self.borrowed):
             size = self.storage.bytes(weight)

@@ -1,5 +1,4 @@
-"""The link between the drafting and the verifying machine, in the form in which users specify it.
-"""
+"""The link between the drafting and the verifying machine, in the form in which users specify it."""
 
 from __future__ import annotations
 

@@ -122,7 +122,8 @@ class Passes:
         return cls(path=f"--peak {text}", models=models, data=data)
 
     def runtimes(self, form: str) -> Mapping[str, Any]:
-        """Return the runtimes of both models in the format of `fit`, fitting `form` to a table.
+        """Return the runtimes of both models in the format that `fit` writes. If the passes come
+        from a table, `form` is fitted to them.
 
         Parameters
         ----------

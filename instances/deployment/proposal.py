@@ -151,7 +151,7 @@ class Proposal:
 
     @property
     def next(self) -> list[str]:
-        """Assumed fields, each with instructions for measuring it."""
+        """Instructions for measuring each assumed field, most important field first."""
         assumed = {value.name for value in self.values if value.assumed}
         return [f"{name}: {how}" for name, how in self.measure.items() if name in assumed]
 

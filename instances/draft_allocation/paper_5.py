@@ -22,8 +22,8 @@ def paper_5(
 ) -> DraftAllocationProblem:
     """One round of a configuration in Table I of paper 5 under proportional fairness.
 
-    The weights are the gradient of the sum of logarithms at the goodput of the even split
-    floor(C / N).
+    The weights are the gradient of the sum of the logarithms of the clients' goodput. The gradient
+    is evaluated at the goodput that the even split floor(C / N) attains.
 
     Parameters
     ----------

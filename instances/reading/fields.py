@@ -159,7 +159,7 @@ class Row(Fields):
 
 
 class CsvFile:
-    """A CSV file with a header, which is parsed strictly. Iterating over the object yields the rows.
+    """A CSV file with a header, parsed strictly. Iterating over the object yields the rows.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ MAX_CHARACTERS = 2**30
 def open_lines(path: StrPath) -> Iterator[TextIO]:
     """Open a file for `Lines`.
 
-    Bytes that are not UTF-8 become lone surrogates, so that a message can state their line.
+    Bytes that are not UTF-8 become lone surrogates, so that an error message can state the line.
     """
     with opened(path) as stream:
         yield io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")

@@ -140,8 +140,7 @@ class RuntimeFit:
 
     @property
     def ranges(self) -> dict[str, list[float]]:
-        """Minimum and maximum of each input, and of the batch size if the table has such a column.
-        """
+        """Minimum and maximum of each input, and of the batch size if the table has such a column."""
         inputs = dict(zip(self.form.input_names(self.slope), self.inputs.T, strict=True))
         if self.table.columns.batch is not None:
             inputs["batch"] = self.table.batch
@@ -294,8 +293,7 @@ def fit_runtime(
 
 
 def _some(values: Floats) -> list[float]:
-    """Return at most `MAX_CONTEXTS` distinct values, in increasing order and evenly spaced by rank.
-    """
+    """Return at most `MAX_CONTEXTS` distinct values, in increasing order and evenly spaced by rank."""
     distinct = np.unique(values)
     places = (
         np.linspace(0, len(distinct) - 1, min(len(distinct), MAX_CONTEXTS)).round().astype(np.int64)

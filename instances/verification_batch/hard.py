@@ -1,5 +1,4 @@
-"""Families of pending requests that are hard to batch. Each family is hard for a different reason.
-"""
+"""Families of pending requests that are hard to batch. Each family is hard for a different reason."""
 
 from __future__ import annotations
 

@@ -4,8 +4,8 @@ region (2)).
 N clients draft for one verifier. In a round with allocation S, client i drafts S_i tokens and gains
 mu_i(S_i) = (1 - a_i^(S_i+1)) / (1 - a_i) tokens, including the server's token. All clients together
 draft at most C tokens per round. A plan mixes rounds with several allocations. The objective is a
-fair utility of the long-run goodput, per round or per second. If goodput is per second, a round
-lasts as long as its slowest client plus the verification of all drafts.
+fair utility of the long-run goodput, per round or per second. If goodput is per second, the
+duration of a round is the time of its slowest client plus the time to verify all drafts.
 
 The judge processes the schedule one entry at a time and updates only the clients that change.
 Schedules of a million clients with few changes per entry are therefore judged in seconds.
@@ -91,7 +91,7 @@ class Schedule(Custom):
     Parameters
     ----------
     share
-        Share of rounds or of time of each entry, depending on the problem.
+        Share of the rounds, or of the time, for which each entry is used, depending on the problem.
     starts
         Index in `clients` and `tokens` at which each entry starts, followed by the end of the last
         entry.
@@ -206,13 +206,12 @@ class Schedule(Custom):
 
     @cached_property
     def entries(self) -> Ints:
-        """Index of the entry to which each item of `clients` and `tokens` belongs."""
+        """Index of the entry that contains each item of `clients` and `tokens`."""
         return frozen(np.repeat(np.arange(len(self.share)), np.diff(self.starts)))
 
     @cached_property
     def before(self) -> Ints:
-        """Number of draft tokens that each item's client had before the item; 0 in the first entry.
-        """
+        """Number of draft tokens that each item's client had before the item; 0 in the first entry."""
         order = np.argsort(self.clients, kind="stable")
         earlier = np.zeros(len(order), np.int64)
         same = self.clients[order[1:]] == self.clients[order[:-1]]
@@ -343,7 +342,7 @@ class FairGoodputPlan(Plan):
     mean_draft_tokens
         Mean number of draft tokens per round of each client.
     schedule
-        Allocations and their shares of rounds or of time.
+        Allocations, each with its share of the rounds or of the time.
     """
 
     goodput: NonNegatives = required()

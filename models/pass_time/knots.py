@@ -31,7 +31,7 @@ class CloudDelay(Checked):
     """The delay g(m), in seconds, of a batch of m tokens on one of the cloud's GPUs.
 
     The delay is linear between the knots. Before the first knot, the delay is constant; after the
-    last knot, it continues with the last slope.
+    last knot, the delay continues with the last slope.
 
     Parameters
     ----------

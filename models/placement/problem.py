@@ -134,9 +134,9 @@ class Drafter(Checked):
     kv_bytes_per_token
         Size of the drafter's KV cache per token.
     beside
-        Duration of a pass on a verifier's units, by verifier.
-    server
-        Duration of a pass on the units of a draft pool, by pool.
+        Duration of a pass on each verifier's units.
+        server
+        Duration of a pass on each draft pool's units.
     """
 
     name: Name
@@ -165,7 +165,7 @@ class DraftPool:
     memory_bytes
         Memory of each unit.
     round_trip_seconds
-        Round-trip time between the pool and each verifier, by verifier.
+        Round-trip time between the pool and each verifier.
     price_per_second
         Price of each used unit per second.
     busy_watts
@@ -204,15 +204,16 @@ class ClientClass:
     min_tokens_per_second
         Minimum rate of every client.
     acceptance
-        Probability that the token at each position is accepted, given that all its predecessors
-        were accepted, by drafter. An optional additional entry applies to the token after the
-        draft.
+        Acceptance probabilities for each drafter: the probability that the token at each position
+        is accepted, given that all its predecessors were accepted. An optional additional entry
+        applies to the token after the draft.
     device_seconds_per_token
-        Drafting time per token on the device, by drafter; per pass if the drafter is parallel.
+        Drafting time on the device with each drafter, per token, or per pass if the drafter is
+        parallel.
     device_watts
         Power of the device while it drafts.
     round_trip_seconds
-        Round-trip time between a client and each verifier, by verifier.
+        Round-trip time between a client and each verifier.
     uplink_bits_per_second
         Uplink rate of each client; unlimited by default.
     """
@@ -261,7 +262,7 @@ def _check_trips(trips: NamedTrips) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlacementProblem(Problem):
-    """Choose the units that serve all clients and the places where their drafts are made.
+    """Choose the units that serve all clients and the places where the clients' drafts are made.
 
     Parameters
     ----------

@@ -170,7 +170,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
     local_seconds_per_token
         Slope b of the device's computation time a + b x for a chunk of x tokens.
     message_overhead_seconds
-        Upload time of each chunk that does not depend on its size.
+        Part of each chunk's upload time that does not depend on the chunk's size.
     link_latency_seconds
         One-way latency of the link, in each direction.
     head_seconds
@@ -181,7 +181,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         begins at the chunk's arrival, while the previous chunk is processed. With "none", chunks do
         not wait.
     download
-        Deep hidden states that are downloaded: those of every token ("all") or of the last token
+        Tokens whose deep hidden states are downloaded: every token ("all") or only the last token
         ("last").
     max_chunks
         Maximum number of chunks; None means no limit.

@@ -10,9 +10,9 @@ The judge (`evaluate`, `violations`) implements the equations with arrays over t
 The only code that the judge shares with the solvers is the primitives of Eq. 7-17.
 
 A batch stays together until its slowest task has finished. Tasks with different acceptance rates
-gain different numbers L_k of tokens per step. The batch then takes max_k ceil(Q_k / L_k) steps, or
-the mean number of steps of its slowest task. Before step n, the batch has reached a length of max_k
-(I_k + (n - 1) L_k) tokens.
+gain different numbers L_k of tokens per step. The batch then takes max_k ceil(Q_k / L_k) steps or,
+if `rounds` is "slowest", the expected number of steps of its slowest task, rounded up. Before step
+n, the batch has reached a length of max_k (I_k + (n - 1) L_k) tokens.
 """
 
 from __future__ import annotations
@@ -278,8 +278,7 @@ class StaticBatch:
 def static_batches(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints
 ) -> list[StaticBatch]:
-    """Return the batches of a plan, given the tasks' output lengths Q_k in `outputs`, shape (S, K).
-    """
+    """Return the batches of a plan, given the tasks' output lengths Q_k in `outputs`, shape (S, K)."""
     length = plan.speculation_length
     tokens = problem.tokens_per_step(length)
     found = [StaticBatch(batch, problem.input_tokens, outputs, tokens) for batch in plan.batches]

@@ -52,7 +52,7 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
     """Maximise the expected number of verified tokens in the next batch (paper 2, Eq. 13-15 at one
     epoch).
 
-    Requests are in the order of their arrival; the list may be empty.
+    Requests are listed in order of arrival; the list may be empty.
 
     Parameters
     ----------

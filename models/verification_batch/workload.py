@@ -67,8 +67,8 @@ class VerificationWorkload(Workload):
     estimator
         Estimator of a batch's duration (Eq. 18-19).
     acceptance_rates
-        Probability that a token is accepted, given that all its predecessors were accepted, by
-        position in the window. The number of entries is the window length K.
+        Probability, for each position in the window, that a token is accepted, given that all its
+        predecessors were accepted. The number of entries is the window length K.
     prompt_median_tokens
         Median of the lognormal prompt lengths.
     prompt_sigma
@@ -103,8 +103,8 @@ class VerificationWorkload(Workload):
     guard_seconds
         Guard time delta of Eq. 17.
     time_noise
-        Relative standard deviation of the lognormal noise in a batch's actual duration compared
-        with its estimate.
+        Relative standard deviation of a batch's actual duration around the estimated duration; the
+        noise is lognormal.
     predictor
         Predictor whose first predicted rejection stops drafting; None means that the whole window
         is drafted and sent.
