@@ -1,4 +1,5 @@
 """Digests of source code, and a text that describes classes.
+
 The text covers the code of the classes, the code that the classes call, and the constants that
 they read.
 """

@@ -74,7 +74,7 @@ class PaperDecoder(Checked):
 
     @property
     def flops_per_logit(self) -> int:
-        """Operations of the output head per position; 0, because the paper ignores the output head."""
+        """Operations of the output head per position; always 0, because the paper ignores them."""
         return 0
 
 

@@ -127,7 +127,7 @@ class PositionAcceptance(Immutable):
         ----------
         reached
             Number of drafts that reached each position with all earlier tokens accepted.
-            accepted
+        accepted
             Number of these drafts in which the token at the position was accepted.
         level
             Confidence level of each interval.

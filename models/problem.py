@@ -149,7 +149,7 @@ class Problem(Filed, Shown, ABC, Generic[P]):
     ----------
     name
         Free-text name; not part of the problem's identity.
-        notes
+    notes
         Free-text notes; not part of the problem's identity.
     """
 
@@ -199,7 +199,7 @@ class Problem(Filed, Shown, ABC, Generic[P]):
             )
 
     def expect_fit(self, plan: object) -> None:
-        """Raise `InvalidInput` if an object is not a plan to which this problem's equations apply."""
+        """Raise `InvalidInput` if this problem's equations do not apply to an object."""
         self.expect_plan(plan)
         for defect in self._defects(plan):
             raise InvalidInput(defect)

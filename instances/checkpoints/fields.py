@@ -1,4 +1,4 @@
-"""The table of field names, `fields.toml`, and functions that evaluate its formulas for a config."""
+"""The table of field names, `fields.toml`, and the evaluation of the table's formulas."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Part:
         embeddings for a draft head.
     storage
         Storage formats of weights and cached values.
-        layers
+    layers
         Number of layers of a decoder, or number of additional layers for a draft head.
     kind
         Kind of a draft head; None for a decoder.
@@ -194,7 +194,7 @@ class Part:
 
     @property
     def reads(self) -> WeightReads:
-        """Number of weight bytes that a pass reads, as a function of the pass's number of tokens."""
+        """Number of weight bytes that a pass reads, as a function of the number of tokens."""
         dense, experts = 0, Counter[tuple[str, int, int]]()
         for weight in (*self.weights, *self.borrowed):
             size = self.storage.bytes(weight)

@@ -54,7 +54,7 @@ class RuntimeFit:
         Form of the runtime.
     errors
         Kind of errors whose squares the fit minimised: "absolute" or "relative".
-        slope
+    slope
         Name of the coefficient per unit of work.
     coefficients
         Fitted coefficients, in the shape that the form defines.
@@ -66,7 +66,7 @@ class RuntimeFit:
         Confidence level.
     seed
         Seed for the random folds.
-        table
+    table
         Measured passes.
     inputs
         Inputs of the form for each pass.
@@ -140,7 +140,7 @@ class RuntimeFit:
 
     @property
     def ranges(self) -> dict[str, list[float]]:
-        """Minimum and maximum of each input, and of the batch size if the table has such a column."""
+        """Minimum and maximum of each input, and of the batch size if the table contains it."""
         inputs = dict(zip(self.form.input_names(self.slope), self.inputs.T, strict=True))
         if self.table.columns.batch is not None:
             inputs["batch"] = self.table.batch
@@ -232,11 +232,11 @@ def fit_runtime(
     decoder
         Decoder that is written to the file of the fit, so that users of the file can count
         operations.
-        level
+    level
         Confidence level of the limits.
-        folds
+    folds
         Number of folds in the cross-validation; all rows with the same input are in the same fold.
-        seed
+    seed
         Seed for the random folds.
 
     Raises
@@ -293,7 +293,7 @@ def fit_runtime(
 
 
 def _some(values: Floats) -> list[float]:
-    """Return at most `MAX_CONTEXTS` distinct values, in increasing order and evenly spaced by rank."""
+    """Return up to `MAX_CONTEXTS` distinct values in increasing order, evenly spaced by rank."""
     distinct = np.unique(values)
     places = (
         np.linspace(0, len(distinct) - 1, min(len(distinct), MAX_CONTEXTS)).round().astype(np.int64)

@@ -23,7 +23,7 @@ class MeasuredRuntime:
     ----------
     passes
         Table of measured passes.
-        interpolation
+    interpolation
         Interpolant of the table.
     source
         Table from which the passes were read.

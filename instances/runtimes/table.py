@@ -56,7 +56,7 @@ class TableColumns:
         Mapping from column names to required values; rows with other values are omitted.
     repeat
         Number of times that each duration is counted in a sum, such as the number of layers.
-        repeats
+    repeats
         Mapping from particular values of `sum_over`, or particular columns of `y`, to the number of
         times that they are counted; overrides `repeat`.
     y_unit

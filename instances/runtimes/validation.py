@@ -83,7 +83,7 @@ class CrossValidation:
     mape
         Mapping from each form to its mean relative error on each fold, if fitted to all other
         folds.
-        misfit
+    misfit
         Mapping from each form to the minimum and maximum difference between measured and predicted
         times of held-out rows, relative to the predicted time.
     reason

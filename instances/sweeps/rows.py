@@ -293,7 +293,7 @@ class Rows:
 
 
 def _of_one(kind: str, wanted: str | None, found: list[_Found]) -> list[_Found]:
-    """Return the runs of one model or drafter, including runs that do not name a model or drafter."""
+    """Return the runs of one model or drafter, including runs for which no name is known."""
     names = {getattr(one, kind) for one in found} - {""}
     if len(names) > 1 if wanted is None else wanted not in names:
         raise _unknown(kind, names, wanted)

@@ -1,4 +1,4 @@
-"""Conversion of the times in a trace into seconds. Times are either numbers with a unit, or dates."""
+"""Conversion of the times in a trace into seconds. Times are numbers with a unit, or dates."""
 
 from __future__ import annotations
 

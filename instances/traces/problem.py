@@ -26,9 +26,9 @@ class FromTrace:
     families
         Families of this kind, which supply the values that traces do not contain; the first family
         is the default.
-        of_the_trace
+    of_the_trace
         Names of the family parameters that the trace determines.
-        unused
+    unused
         Description of the values in a trace that are not used, and of their replacements.
     """
 

@@ -44,9 +44,9 @@ def read_trace(
     format
         Name of the format: "azure", "burstgpt", "mooncake", "bailian", "vidur" or "csv". None means
         that the format is determined from the first line.
-        columns
+    columns
         Names of the columns "arrival", "input" and "output"; used only with the format "csv".
-        time_unit
+    time_unit
         Unit of the times, "s", "ms", "us", "ns" or "date"; used only with the format "csv".
     start
         Index of the first row to return, counted from 0.

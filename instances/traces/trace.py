@@ -27,7 +27,7 @@ class Trace:
         Arrival time of each request, in seconds since the first arrival; nondecreasing.
     input_tokens
         Number of tokens in each prompt.
-        output_tokens
+    output_tokens
         Number of tokens in each response.
     source
         Name of the file.

@@ -1,4 +1,4 @@
-"""Families of pending requests that are hard to batch. Each family is hard for a different reason."""
+"""Families of pending requests that are hard to batch, for a different reason in each family."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def correlated(
     time_share
         Ratio of the time until the earliest deadline to the total verification time of all
         requests. The other deadlines are up to 10 % later.
-        memory_share
+    memory_share
         Ratio of the free memory to the total memory that all requests need.
     """
     problem = mixed(requests=requests, cold_share=0.5, seed=seed)

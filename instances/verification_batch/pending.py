@@ -173,7 +173,7 @@ def drafted_tokens(seed: int, requests: int) -> Ints:
 
 
 def _drafted(rng: np.random.Generator, requests: int) -> Ints:
-    """Draw each request's number of draft tokens. This must be the first draw from the generator."""
+    """Draw each request's number of draft tokens. This must be the generator's first draw."""
     return rng.integers(1, 8, size=requests, endpoint=True)
 
 

@@ -1,4 +1,4 @@
-"""Workloads for simulations of a verifier, with the four speed classes and the settings of paper 2."""
+"""Workloads for simulations of a verifier, with the speed classes and settings of paper 2."""
 
 from __future__ import annotations
 

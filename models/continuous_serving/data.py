@@ -1,4 +1,4 @@
-"""The fields and the plan class of `continuous-serving` problems; `problem.py` contains the judge."""
+"""The fields and the plan class of `continuous-serving`. `problem.py` contains the judge."""
 
 from __future__ import annotations
 

@@ -211,7 +211,7 @@ class Schedule(Custom):
 
     @cached_property
     def before(self) -> Ints:
-        """Number of draft tokens that each item's client had before the item; 0 in the first entry."""
+        """Number of draft tokens that each item replaces; 0 for items in the first entry."""
         order = np.argsort(self.clients, kind="stable")
         earlier = np.zeros(len(order), np.int64)
         same = self.clients[order[1:]] == self.clients[order[:-1]]

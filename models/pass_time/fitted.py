@@ -29,7 +29,7 @@ class Work(ABC):
 
     @abstractmethod
     def features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
-        """Return the features of passes along the last axis. The features in `ranged` come first."""
+        """Return the features of passes along the last axis, with those in `ranged` first."""
 
     def upper_features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
         """Return upper bounds on the features, for fits that may have counted more work."""

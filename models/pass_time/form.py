@@ -35,7 +35,7 @@ class Coefficients:
     reading
         Name of the field that contains the time to read the cache, or None if there is no such
         field.
-        seconds
+    seconds
         Value of the field named by `reading`.
     """
 

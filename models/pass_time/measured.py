@@ -62,7 +62,7 @@ class PassTable(Checked):
 
     @property
     def points(self) -> Floats:
-        """Batch size, number of new tokens and number of cached tokens in each row, shape (n, 3)."""
+        """Batch size, new tokens per request and cached tokens per request, shape (n, 3)."""
         cached = np.zeros(len(self.seconds)) if self.cached_tokens is None else self.cached_tokens
         return np.column_stack([self.batch, self.new_tokens, cached]).astype(np.float64)
 

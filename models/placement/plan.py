@@ -55,7 +55,7 @@ class Served:
         Place where drafts are made: "none", "beside" the verifier, "device" or "pool".
     drafter
         Name of the drafter; used only if the place is "device".
-        draft_tokens
+    draft_tokens
         Draft length; used only if the place is "device" or "pool".
     overlap
         Whether the device drafts ahead while the verifier works.

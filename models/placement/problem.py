@@ -135,7 +135,7 @@ class Drafter(Checked):
         Size of the drafter's KV cache per token.
     beside
         Duration of a pass on each verifier's units.
-        server
+    server
         Duration of a pass on each draft pool's units.
     """
 

@@ -93,7 +93,7 @@ class Cycles:
     ----------
     seconds
         Duration of a client's cycle, for every entry.
-        periods
+    periods
         Duration of a pass, for every entry. If the unit is lightly loaded, this is the duration of
         a pass that serves a single client of the entry.
     batch

@@ -278,7 +278,7 @@ class StaticBatch:
 def static_batches(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints
 ) -> list[StaticBatch]:
-    """Return the batches of a plan, given the tasks' output lengths Q_k in `outputs`, shape (S, K)."""
+    """Return the batches of a plan. `outputs` contains the output lengths Q_k, shape (S, K)."""
     length = plan.speculation_length
     tokens = problem.tokens_per_step(length)
     found = [StaticBatch(batch, problem.input_tokens, outputs, tokens) for batch in plan.batches]

@@ -73,7 +73,7 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         `now_seconds`.
     estimator
         Estimator of a batch's duration (Eq. 18-19).
-        guard_seconds
+    guard_seconds
         Guard time delta of Eq. 17. Algorithm 1 uses the guard time; feasibility does not depend on
         the guard time.
 

@@ -26,7 +26,7 @@ class Additive(Form):
         return "new_tokens", "interactions", "cached_tokens"
 
     def inputs(self, work: Work) -> Floats | None:
-        """Return the features of the measured batches, or None if the table does not contain them."""
+        """Return the features of the measured batches, or None if the table lacks features."""
         return work.features
 
     def lacks(self, inputs: Floats) -> str | None:
