@@ -152,7 +152,7 @@ def round_tails(output_tokens: int, acceptance_rate: float, speculation_length: 
 
 def slowest_rounds(responses: Iterable[tuple[int, float]], speculation_length: int) -> int:
     """Return the expected number of rounds until the slowest of several responses finishes,
-        rounded up as in `decoding_steps`.
+    rounded up as in `decoding_steps`.
 
     Parameters
     ----------

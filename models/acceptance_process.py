@@ -88,7 +88,7 @@ class AcceptanceProcess(Immutable):
     @classmethod
     def switching(cls, regimes: Sequence[ArrayLike], mean_rounds: float) -> Self:
         """Return a process in which each client switches between regimes independently. The number
-                of rounds between two switches is geometrically distributed.
+        of rounds between two switches is geometrically distributed.
 
         Parameters
         ----------

@@ -99,7 +99,7 @@ def positive(name: str, value: object) -> float:
 
 def key_of(name: str, value: object) -> Key:
     """Return the value if it can identify a client, request or task: a string, or an integer of at
-        most 128 bits.
+    most 128 bits.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def array(
     items: str = "finite numbers",
 ) -> Floats:
     """Return values as a read-only, nonempty array if all of them are finite numbers from `low` to
-        `high`. Error messages refer to the values as `items`.
+    `high`. Error messages refer to the values as `items`.
 
     Examples
     --------
