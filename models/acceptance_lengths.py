@@ -3,7 +3,7 @@
 A drafter that fills a whole block in one pass may have lower acceptance at every position of a
 longer block. Rates by position then cannot describe all lengths, and the mean acceptance length
 AL(K) may even decrease from one K to the next. The measurement is a table of AL(K), including the
-engine's own token. It does not determine the means for other lengths.
+engine's own token. The table does not determine the means for other lengths.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ class AcceptanceProcess(Immutable):
     def regime_shares(self) -> Floats:
         """Long-run share of rounds that a client spends in each regime.
 
-        If there are several recurrent classes, the client is equally likely to be in each of them.
+        If there are several recurrent classes, the client is equally likely to be in each class.
         """
         classes = recurrent_classes(self.transition)
         shares: Floats = np.mean(

@@ -15,7 +15,7 @@ T / D in the box under two conditions. First, f is at most T / D if all other sh
 lower bounds. Second, f is at least T / D if all other shares are 1. The intermediate value theorem
 proves that these conditions are sufficient, because the box is connected. The first condition
 limits q_j from above, and the second limits q_j from below. Because f is linear in each q_j, both
-bounds are quotients. They are sharp.
+bounds are quotients. The bounds are sharp.
 
 *Bounds on yields.* A_j / D measures P_j = x_j S_j with x_j = n_j / D and S_j = h_1 ... h_j. A step
 with K draft tokens yields 1 + S_1 + ... + S_K = 1 + P_1 / x_1 + ... + P_K / x_K tokens. This yield
@@ -79,7 +79,7 @@ def even_hazards(tokens_per_draft: float, measured: Floats) -> Floats:
     """Return hazards that are consistent with the totals and equal from position 2 on, except
     where p_j requires a larger value.
 
-    This is one of many solutions, and it is the correct solution if acceptance does not depend on
+    The result is one of many solutions. It is the correct solution if acceptance does not depend on
     the position. With h_j = max(c, p_j), the shares p_j / h_j decrease from 1 at c = 0 to p_j at c
     = 1. Bisection finds the c for which the shares fit T / D.
 

@@ -658,8 +658,8 @@ _STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<index>\d+)\]")
 
 
 def _explain(message: str, data: object, where: str, hint: Any, hints: Mapping[str, Any]) -> str:
-    """Convert a msgspec message into a message of specopt with the path, the expected value and the
-    actual value.
+    """Convert a msgspec message into a specopt message that states the path, the expected value and
+    the actual value.
 
     `hints` contains the annotations of the object that was read. If a field has a fixed set of
     choices, the message lists them.

@@ -253,8 +253,9 @@ def write_text(path: StrPath, text: str) -> None:
 def write_bytes(path: StrPath, content: bytes) -> None:
     """Write a file atomically: write a temporary file in the same folder and rename it.
 
-    A symbolic link is kept, and its target is replaced. Files that are not regular, such as devices
-    and pipes, and the file to which standard output is redirected are opened and written directly.
+    A symbolic link is kept, and its target is replaced. Two kinds of files are instead opened and
+    written directly: files that are not regular, such as devices and pipes, and the file to which
+    standard output is redirected.
 
     Raises
     ------

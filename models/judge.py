@@ -23,9 +23,9 @@ class Report(Shown):
     Parameters
     ----------
     objective
-        Recomputed objective; None if the plan is not a plan for the problem.
+        Recomputed objective; None if the plan does not match the problem.
     terms
-        Parts of the recomputed objective; empty if the plan is not a plan for the problem.
+        Parts of the recomputed objective; empty if the plan does not match the problem.
     violations
         Violations of constraints, one sentence each.
     feasible
@@ -37,7 +37,7 @@ class Report(Shown):
         Sum of the absolute terms of the objective.
     """
 
-    objective: float | Any  # None if the plan is not a plan for the problem
+    objective: float | Any  # None if the plan does not match the problem
     violations: list[str]
     terms: dict[str, Any] = field(default_factory=dict)
     matches: bool = True

@@ -23,7 +23,7 @@ def late(name: str) -> Callable[..., Any]:
 
 
 class Picture(Protocol):
-    """A picture. Notebooks display the picture, and `save` writes it to a file."""
+    """A picture, which notebooks display and the `save` method writes to a file."""
 
     def save(self, path: StrPath, *, dark: bool = False) -> None:
         """Write a PNG, PDF or SVG file, depending on the extension of the path."""

@@ -59,8 +59,8 @@ class Load:
 
 @dataclass(frozen=True)
 class Seen:
-    """Measurements of a server for a number of concurrent requests and a configured draft length,
-    which may be None.
+    """Measurements of a server at a given number of concurrent requests and with a given configured
+    draft length, which may be None.
     """
 
     concurrency: int

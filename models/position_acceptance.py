@@ -327,7 +327,7 @@ def _counts(reached: ArrayLike, accepted: ArrayLike, level: float) -> tuple[Floa
 
 
 def _clopper_pearson(n: Floats, k: Floats, tail: float) -> tuple[Floats, Floats]:
-    """Return exact confidence limits of the probabilities of events that occurred k times in n
+    """Return exact confidence limits for the probabilities of events that occurred k times in n
     trials. Each limit is wrong with probability at most `tail`.
     """
     from scipy.stats import beta

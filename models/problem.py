@@ -1,4 +1,4 @@
-"""Base classes of problems and plans, with declared fields, a JSON form and a judge."""
+"""Base classes of problems and plans, which have declared fields, a JSON form and a judge."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class Problem(Filed, Shown, ABC, Generic[P]):
         Raises
         ------
         InvalidInput
-            If the plan is not a plan for this problem, so that the equations do not apply.
+            If the plan does not match this problem, so that the equations do not apply.
         """
 
     @abstractmethod
@@ -284,7 +284,7 @@ class Problem(Filed, Shown, ABC, Generic[P]):
 
     @cached_property
     def numbers(self) -> int:
-        """Total number of numbers in all fields."""
+        """Count of all numbers in the problem's fields."""
         return count_numbers(tuple(getattr(self, one.name) for one in fields(self)))
 
     @cached_property

@@ -261,7 +261,7 @@ class ServingData(Problem[S]):
 
     @property
     def common_rate(self) -> float:
-        """Common acceptance rate of all tasks.
+        """Acceptance rate that all tasks have in common.
 
         Raises
         ------
@@ -327,8 +327,8 @@ class ServingData(Problem[S]):
         return MECHANISMS if self.mechanism == "any" else (self.mechanism,)
 
     def bits_per_token(self, mechanism: Mechanism) -> float:
-        """Return the number lambda of bits sent per input token. The default is 16 times the sum of
-        the hidden sizes of the models in use.
+        """Return the number lambda of bits sent per input token. By default, this is 16 times the
+        total hidden size of the models in use.
         """
         if self.embedding_bits_per_token is not None:
             return self.embedding_bits_per_token
@@ -380,7 +380,7 @@ class ServingData(Problem[S]):
         """Return the reasons why the batches are not valid for this problem."""
 
     def _defects(self, plan: ServingPlan) -> list[str]:
-        """Return the reasons why the plan is not a plan for this problem: violations of (24c)-(24e)
+        """Return the reasons why the plan does not match this problem: violations of (24c)-(24e)
         and wrong shapes.
         """
         try:

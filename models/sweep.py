@@ -73,8 +73,8 @@ class Setup:
 
     @property
     def is_sequential(self) -> bool:
-        """Whether tokens are drafted one at a time, with the same draft length at every step.
-        Drafters of trees or of whole blocks are not sequential.
+        """Whether tokens are drafted one at a time, with the same draft length at every step. Tree
+        drafters and block drafters are not sequential.
         """
         blocks = any(name in self.drafter.lower() for name in BLOCKS)
         return self.topk == 1 and self.mode == "fixed" and not blocks

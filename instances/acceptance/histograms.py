@@ -1,10 +1,10 @@
 """Reader for per-request acceptance histograms, as in vLLM's ``metrics.speculative_decoding``.
 
 A JSON or JSON Lines file contains one or more histograms.
-``acceptance_histogram[j]`` counts the steps in which exactly j drafts were accepted. If draft
-lengths vary, additional data are needed to determine the acceptance at every position.
-``acceptance_histogram_by_draft_length`` contains, for each draft length K, the K + 1 counts of
-steps in which 0, 1, ..., K drafts were accepted (an object keyed by K, or a list of such lists).
+``acceptance_histogram[j]`` counts the steps in which exactly j draft tokens were accepted. If draft
+lengths vary, additional data is needed to determine the acceptance at every position.
+``acceptance_histogram_by_draft_length`` contains, for each draft length K, the numbers of steps in
+which 0, 1, ..., K draft tokens were accepted. It is an object keyed by K, or a list of lists.
 Alternatively, ``per_step_drafted`` and ``per_step_accepted`` contain the counts of every step. In
 either case, a position is counted only in the steps in which it was drafted and all earlier tokens
 were accepted.

@@ -34,7 +34,7 @@ def room(memory_bytes: float, tokens: float, *models: ModelConfig) -> int:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fleet:
-    """Clients, their devices, and the prices of machines; None means unknown.
+    """A fleet of clients, with their devices and the prices of machines; None means unknown.
 
     Parameters
     ----------

@@ -57,7 +57,7 @@ MEASURE = {
 
 
 def placement(known: Deployment, seed: int = 0) -> Proposal:
-    """Return the problem of placing all clients.
+    """Return the problem of choosing units and drafters for all clients.
 
     With a minimum rate, the problem is to minimise the number of units, the cost or the energy.
     Without a minimum rate, the problem is to maximise the goodput.

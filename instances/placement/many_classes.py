@@ -110,7 +110,7 @@ def capacity(
     least_rate: float = 30.0,
     seed: int = 0,
 ) -> PlacementProblem:
-    """Random client classes, of which as many clients as possible are to be served.
+    """Random client classes; the objective is to serve as many clients as possible.
 
     Every client that is served must reach a minimum rate.
 

@@ -30,7 +30,7 @@ def spread(seconds: float) -> Any:
 
 
 def passes(weights: float, arithmetic: float, sequence: float, cached: float) -> PassPieces:
-    """Return the time model of a pass.
+    """Return a model for the duration of a pass.
 
     The duration is the maximum of the time to read the weights and the time to compute the tokens,
     plus terms that grow with the batch.

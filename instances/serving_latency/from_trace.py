@@ -18,7 +18,7 @@ from specopt.models.serving_latency.problem import ServingLatencyProblem
 def serving_latency(
     trace: Trace, family: Family, *, seed: int = 0, **parameters: Any
 ) -> ServingLatencyProblem:
-    """Return the problem of serving the requests of a trace together.
+    """Return the problem of serving all requests in a trace together.
 
     Parameters
     ----------

@@ -126,8 +126,8 @@ class Rows:
     def _add(self, run: Run, concurrency: int, draft_length: int | None) -> None:
         """Add a run whose load and draft length are known.
 
-        The run is omitted if its throughput is zero, or if both its throughput and the acceptance
-        of its drafts are unknown.
+        The run is omitted if its throughput is zero, or if neither its throughput nor the
+        acceptance of its drafts is known.
 
         Raises
         ------

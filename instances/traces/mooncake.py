@@ -43,7 +43,7 @@ class JsonLines:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Fields by which a file is recognised."""
+        """Names of the fields by which files in this format are recognised."""
         return (*FIELDS, self.mark)
 
     @property

@@ -91,7 +91,7 @@ class Trace:
 
     @property
     def guess(self) -> str:
-        """Note which states that the unit of the times is a guess; empty if the unit is known."""
+        """Note stating that the unit of the times is a guess; empty if the unit is known."""
         if not self.guessed_unit:
             return ""
         return (

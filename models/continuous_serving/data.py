@@ -38,7 +38,7 @@ from specopt.models.serving_data import (
 
 @dataclass(frozen=True, kw_only=True)
 class Phase(Checked):
-    """Batches used from one decoding step until the next phase begins.
+    """A phase of a plan: the batches used from one decoding step until the next phase begins.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
     budget_tokens
         Maximum number C of draft tokens that the server verifies in one round.
     max_draft_tokens
-        Maximum number of draft tokens of each client in one round; None means that the budget is
+        Maximum number of draft tokens for each client in one round; None means that the budget is
         the only limit.
 
     Examples
@@ -95,7 +95,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
 
     @property
     def caps(self) -> Ints:
-        """Maximum number of draft tokens of each client: the client's own limit or the budget,
+        """Maximum number of draft tokens for each client: the client's own limit or the budget,
         whichever is smaller.
         """
         if self.max_draft_tokens is None:
@@ -136,7 +136,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
         return found
 
     def _defects(self, plan: DraftAllocationPlan) -> list[str]:
-        """Return the reasons why the plan is not a plan for this problem."""
+        """Return the reasons why the plan does not match this problem."""
         if len(plan.draft_tokens) != self.clients:
             return [f"draft_tokens: expected {self.clients} entries, got {len(plan.draft_tokens)}"]
         return []

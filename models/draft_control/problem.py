@@ -319,8 +319,8 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         return math.fsum(a**n for n in range(choice.draft_length + 1))
 
     def evaluate(self, plan: DraftControlPlan) -> Evaluation:
-        """Return the long-run number of tokens per second of a policy: E[N] / E[T] under the
-        stationary distribution of the chain.
+        """Return a policy's long-run number of tokens per second: E[N] / E[T] under the chain's
+        stationary distribution.
 
         The terms of the evaluation separate the server's own tokens, one per iteration, from the
         accepted draft tokens.
@@ -354,7 +354,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         ]
 
     def _defects(self, plan: DraftControlPlan) -> list[str]:
-        """Return the reasons why the plan is not a plan for this problem."""
+        """Return the reasons why the plan does not match this problem."""
         if len(plan.policy) != len(self.states):
             return [
                 f"policy: expected {len(self.states)} entries, one for each of the states, got"

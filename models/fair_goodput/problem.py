@@ -199,8 +199,8 @@ class Schedule(Custom):
 
     @property
     def changes(self) -> int:
-        """Number of changes of individual clients after the first entry. For an entry given in
-        full, only the clients that change are counted.
+        """Total number of changes to individual clients after the first entry. For an entry given
+        in full, only the clients that change are counted.
         """
         return int(np.count_nonzero(self.steps[self.starts[1] :]))
 
@@ -469,7 +469,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     @property
     def max_tokens(self) -> Ints:
-        """Maximum number of draft tokens of each client in a round: the client's cap or the budget,
+        """Maximum number of draft tokens per round for each client: the client's cap or the budget,
         whichever is smaller.
         """
         if self.max_draft_tokens is None:
@@ -478,7 +478,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     @property
     def scale(self) -> tuple[float, float]:
-        """Total weight of the clients and fairness exponent."""
+        """Total weight of all clients, and the fairness exponent."""
         return float(self.weight.sum()), self.fairness
 
     @classmethod
@@ -635,9 +635,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         return found
 
     def realised(self, schedule: Schedule) -> tuple[Floats, Floats]:
-        """Return the goodput and the mean number of draft tokens per round of each client under a
-        schedule.
-        """
+        """Return each client's goodput and mean number of draft tokens per round under a schedule."""
         rounds = schedule.share
         if self.per == "second":
             rounds = schedule.share / [
@@ -656,7 +654,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         return frozen((np.asarray(goodput, np.float64), np.asarray(mean, np.float64)))
 
     def _defects(self, plan: FairGoodputPlan) -> list[str]:
-        """Return the reasons why the plan is not a plan for this problem."""
+        """Return the reasons why the plan does not match this problem."""
         sizes = {
             "goodput": len(plan.goodput),
             "mean_draft_tokens": len(plan.mean_draft_tokens),

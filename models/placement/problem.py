@@ -113,7 +113,7 @@ class Verifier:
 
     @property
     def watts(self) -> tuple[float, float]:
-        """Idle and busy power in watts."""
+        """Power of a unit when idle and when busy, in watts."""
         return self.idle_watts, self.idle_watts if self.busy_watts is None else self.busy_watts
 
 
@@ -470,7 +470,7 @@ class PlacementProblem(Problem):
     # ------------------------------------------------------------------ the judge
 
     def unit(self, plan: PlacementPlan, group: UnitGroup) -> Cycles:
-        """Return the cycles of the clients on one unit of a group.
+        """Return the cycles of the clients on one of a group's units.
 
         Raises
         ------
@@ -584,7 +584,7 @@ class PlacementProblem(Problem):
 
     def violations(self, plan: PlacementPlan) -> list[str]:
         """Return the violations of minimum rates, memory limits, and numbers of units and clients.
-        If the plan is not a plan for this problem, return only the reasons.
+        If the plan does not match this problem, return only the reasons.
         """
         self.expect_plan(plan)
         return self._defects(plan) or [*self._slow(plan), *self._memory(plan), *self._counts(plan)]
@@ -596,7 +596,7 @@ class PlacementProblem(Problem):
         return not (self._defects(plan) or self._slow(plan) or self._memory(plan))
 
     def _defects(self, plan: PlacementPlan) -> list[str]:
-        """Return the reasons why the plan is not a plan for this problem."""
+        """Return the reasons why the plan does not match this problem."""
         found = []
         for g, draft in enumerate(plan.draft_groups):
             where = f"draft_groups[{g}]"

@@ -343,7 +343,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         return found
 
     def _defects(self, plan: PromptChunkingPlan) -> list[str]:
-        """Return the reasons why the plan is not a plan for this problem."""
+        """Return the reasons why the plan does not match this problem."""
         total = int(plan.chunks.sum())
         if total != self.prompt_tokens:
             return [f"chunks: sum to {total}, the prompt has {self.prompt_tokens} tokens"]

@@ -42,7 +42,7 @@ class Slot:
 
 
 def steps_per_batch(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[int]:
-    """Return the number of decoding steps of each batch (Eq. 8)."""
+    """Return the number of decoding steps that each batch takes (Eq. 8)."""
     return [
         int(batch.steps[0])
         for batch in static_batches(problem, plan, problem.planned_output_tokens[None])

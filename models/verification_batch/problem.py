@@ -135,7 +135,7 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
 
     @property
     def requests(self) -> int:
-        """Number of pending requests n."""
+        """Number n of pending requests."""
         return len(self.expected_tokens)
 
     # ------------------------------------------------------------------ the judge
@@ -194,7 +194,7 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         return found
 
     def _defects(self, plan: VerificationBatchPlan) -> list[str]:
-        """Return the reasons why the plan is not a plan for this problem."""
+        """Return the reasons why the plan does not match this problem."""
         seen: set[int] = set()
         for position, request in enumerate(plan.batch.tolist()):
             if request >= self.requests:

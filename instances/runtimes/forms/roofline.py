@@ -66,8 +66,8 @@ class Roofline(Form):
         return min(found, key=lambda one: one[1])[0]
 
     def design(self, coefficients: Floats, inputs: Floats) -> Floats:
-        """Return a matrix with x and 1, in each row, in the columns of the line that is larger
-        there; see `Form.design`.
+        """Return a matrix that contains, in each row, x and 1 in the columns of the larger line and
+        0 elsewhere; see `Form.design`.
         """
         x = inputs[:, 0]
         times = np.multiply.outer(x, coefficients[:, 0]) + coefficients[:, 1]
