@@ -40,7 +40,7 @@ class Rates(Custom):
 
     @classmethod
     def parse(cls, data: object, where: str) -> float | Self:  # type: ignore[override]  # a number remains a number
-        """Return a number unchanged, or build the rates from a list or an array."""
+        """Return a number unchanged; build the rates from a list or an array."""
         given = data.tolist() if isinstance(data, (np.ndarray, np.generic)) else data
         if not isinstance(given, (list, tuple)):
             return cls._rate(given, where)
@@ -64,7 +64,7 @@ class Rates(Custom):
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
-        """Return the JSON Schema of both forms, number and list."""
+        """Return the JSON Schema, which accepts a number or a list."""
         ends = ("minimum", "maximum") if cls.closed else ("exclusiveMinimum", "exclusiveMaximum")
         number = {"type": "number", ends[0]: 0} | ({ends[1]: 1} if cls.below == 1.0 else {})
         return {"anyOf": [number, {"type": "array", "items": number, "minItems": 1}]}

@@ -635,7 +635,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         return found
 
     def realised(self, schedule: Schedule) -> tuple[Floats, Floats]:
-        """Return each client's goodput and mean number of draft tokens per round under a schedule."""
+        """Return each client's goodput and mean draft tokens per round under a schedule."""
         rounds = schedule.share
         if self.per == "second":
             rounds = schedule.share / [

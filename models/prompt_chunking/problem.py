@@ -244,7 +244,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
 
     @property
     def chunk_limit(self) -> int:
-        """Maximum number of chunks of any plan, given `max_chunks`, `grid_tokens` and the prompt
+        """Maximum number of chunks in any plan, given `max_chunks`, `grid_tokens` and the prompt
         length.
         """
         grid = self.grid_tokens or 1
@@ -253,7 +253,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
     # ------------------------------------------------------------------ the judge
 
     def evaluate(self, plan: PromptChunkingPlan) -> Evaluation:
-        """Return the time to first token of a plan, in seconds.
+        """Return a plan's time to first token, in seconds.
 
         The terms of the evaluation follow the last chunk: the end of its upload, its time in the
         cloud (including latency and waiting), its download (including latency), and the head.

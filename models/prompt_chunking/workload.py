@@ -216,7 +216,7 @@ class Rounds:
 
     @classmethod
     def one_by_one(cls) -> Rounds:
-        """Return the rounds of the scheme U-shape, with one token per round and without drafts."""
+        """Return the rounds of the U-shape scheme, which gain one token each and have no drafts."""
         return cls(
             drafted=np.zeros(1, int),
             sent=np.ones(1, int),
