@@ -1,1 +1,1 @@
-"""Sources of problems: problem generators (families), traces, measurements and checkpoints."""
+"""Sources of problems: families (problem generators), traces, measurements and checkpoints."""

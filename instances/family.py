@@ -1,4 +1,4 @@
-"""Families: named generators of problems or workloads."""
+"""Families, which are named generators of problems or workloads."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Family:
 
     @property
     def plain(self) -> dict[str, type[Any]]:
-        """Types of the parameters that can be given as text, without the seed."""
+        """Type of each parameter that can be given as text, except the seed."""
         return {
             name: type(value)
             for name, value in self.defaults.items()
@@ -61,8 +61,8 @@ class Family:
     def generate(self, *, seed: int = 0, **parameters: Any) -> Any:
         """Return a problem or workload that depends only on the parameters and the seed.
 
-        If `build` does not name the problem, its name consists of the family's label and all
-        parameters.
+        If `build` does not name the problem, the problem's name consists of the family's label and
+        all parameters.
 
         Raises
         ------
@@ -89,7 +89,7 @@ class Family:
 
 
 def families(problem: type[Problem], *builds: Callable[..., Any]) -> tuple[Family, ...]:
-    """Return the families of a kind of problem, named after their functions."""
+    """Return a family for each function, named after the function and the kind of problem."""
     return tuple(
         Family(f"{problem.kind}/{build.__name__.replace('_', '-')}", build) for build in builds
     )

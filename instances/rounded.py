@@ -1,4 +1,6 @@
-"""Rounding of the numbers in problems, which makes instances short and equal on every machine."""
+"""Rounding of the numbers in problems, which makes instance files short and identical on every
+machine.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +43,7 @@ def _rounded(value: Any) -> Any:
 
 
 def _row(row: list[float]) -> list[float]:
-    """Round a row to six decimals; its largest entry absorbs the error of the sum."""
+    """Round a row to six decimals. The largest entry absorbs the rounding error of the sum."""
     whole = np.round(np.array(row) * 10**DIGITS).astype(np.int64)
     whole[int(np.argmax(whole))] += 10**DIGITS - int(whole.sum())
     return [int(part) / 10**DIGITS for part in whole]

@@ -1,1 +1,1 @@
-"""Typed models, problems, plans, results and the judge."""
+"""Data types for models, problems, plans and results, and the judge that evaluates plans."""

@@ -1,4 +1,4 @@
-"""Tokens per round of speculation, and rounds per response (paper 1, Eq. 7-8)."""
+"""Expected number of tokens per speculation round and of rounds per response (paper 1, Eq. 7-8)."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def expected_tokens_per_step(acceptance_rate: float, speculation_length: int) ->
 def bisected(
     is_below: Callable[[float], bool], low: float = 0.0, high: float = 1.0, halvings: int = 60
 ) -> float:
-    """Return the argument at which a monotone condition changes from true to false, rounded up.
+    """Return, rounded up, the argument at which a monotone condition changes from true to false.
 
     If the condition does not change between `low` and `high`, return the nearer end of the
     interval.
@@ -121,7 +121,7 @@ def decoding_steps(output_tokens: float, tokens_per_step: float) -> int:
 
 
 def all_decoding_steps(output_tokens: Ints | Floats, tokens_per_step: Floats | float) -> Ints:
-    """Return the number of decoding steps of each response: `decoding_steps` for arrays."""
+    """Return the number of decoding steps for each response, like `decoding_steps` for arrays."""
     quotient = output_tokens / tokens_per_step
     nearest = np.rint(quotient)
     found = np.where(
@@ -138,8 +138,8 @@ the arrays of `round_tails`.
 
 @lru_cache(maxsize=1024)
 def round_tails(output_tokens: int, acceptance_rate: float, speculation_length: int) -> Floats:
-    """Return the probabilities that a response takes more than 0, 1, ... rounds if draft tokens
-    are accepted independently.
+    """Return the probabilities that a response takes more than 0, 1, ... rounds, assuming that
+    draft tokens are accepted independently.
     """
     accepted = acceptance_rate ** np.arange(speculation_length + 1.0)
     gains = np.append(0.0, -np.diff(accepted, append=0.0))  # probabilities of 0, ..., l + 1 tokens
@@ -151,13 +151,14 @@ def round_tails(output_tokens: int, acceptance_rate: float, speculation_length: 
 
 
 def slowest_rounds(responses: Iterable[tuple[int, float]], speculation_length: int) -> int:
-    """Return the expected number of rounds of the slowest of several responses, rounded up as in
-    `decoding_steps`.
+    """Return the expected number of rounds until the slowest of several responses finishes,
+    rounded up as in `decoding_steps`.
 
     Parameters
     ----------
     responses
-        Number of output tokens and acceptance rate of each response. Responses are independent.
+        Number of output tokens and acceptance rate of each response. The responses are assumed to
+        be independent.
     speculation_length
         Number l >= 0 of draft tokens.
 

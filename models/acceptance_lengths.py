@@ -1,9 +1,9 @@
-"""Acceptance by draft length: the mean number of tokens per step for each draft length K.
+"""Acceptance as a function of draft length: the mean number of tokens per step at each length K.
 
 A drafter that fills a whole block in one pass may have lower acceptance at every position of a
 longer block. Rates by position then cannot describe all lengths, and the mean acceptance length
 AL(K) may even decrease from one K to the next. The measurement is a table of AL(K), including the
-engine's own token. It does not determine the means for other lengths.
+engine's own token. The table does not determine the means for other lengths.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ class AcceptanceLengths(Immutable):
     level
         Confidence level of the limits.
     extrapolate
-        Whether means are also computed for lengths between and beyond the measured ones.
+        Whether means are also computed for lengths between and beyond the measured lengths.
     notes
-        Notes for the reader, in the user's terms.
+        Notes that are shown to the user.
     """
 
     lengths: tuple[int, ...]
@@ -72,8 +72,8 @@ class AcceptanceLengths(Immutable):
 
     @classmethod
     def exactly(cls, tokens: dict[int, float], notes: tuple[str, ...] = ()) -> Self:
-        """Build the object from means by draft length, without confidence limits. If a longer
-        draft has a lower mean, add a note.
+        """Build the object from the mean at each draft length, without confidence limits. If a
+        longer draft has a lower mean, add a note.
         """
         lengths = tuple(sorted(tokens))
         means = np.array([tokens[length] for length in lengths])

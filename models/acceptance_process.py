@@ -1,5 +1,5 @@
-"""Processes of acceptance rates over rounds: fixed rates, drifting rates, and regimes that switch
-at random.
+"""Models of how acceptance rates change from round to round: fixed rates, drifting rates, and
+regimes that switch at random.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ MAX_MODES = 5000
 
 @dataclass(frozen=True, eq=False)
 class AcceptanceProcess(Immutable):
-    """The acceptance rates of N clients over the rounds. Use the constructors `fixed`, `drifting`
+    """The acceptance rates of N clients in every round. Use the constructors `fixed`, `drifting`
     and `switching`.
 
     Parameters
     ----------
     rates
         Acceptance rates in [0, 1), shape (P, R, N): entry (p, r, i) is the rate of client i in
-        regime r during round p. The path of P rounds repeats.
+        regime r during round p. After P rounds, the path starts again.
     transition
         Probabilities of a client's next regime (column) given its current regime (row), shape
         (R, R). Every client switches independently.
@@ -58,12 +58,12 @@ class AcceptanceProcess(Immutable):
 
     @classmethod
     def fixed(cls, rates: ArrayLike) -> Self:
-        """Return the process of clients whose rates never change."""
+        """Return a process in which the clients' rates never change."""
         return cls(array("rates", rates, 1)[None, None], np.ones((1, 1)))
 
     @classmethod
     def drifting(cls, low: ArrayLike, high: ArrayLike, period_rounds: int) -> Self:
-        """Return the process of clients whose rates follow sine waves with different phases.
+        """Return a process in which the clients' rates follow sine waves with different phases.
 
         Parameters
         ----------
@@ -87,8 +87,8 @@ class AcceptanceProcess(Immutable):
 
     @classmethod
     def switching(cls, regimes: Sequence[ArrayLike], mean_rounds: float) -> Self:
-        """Return the process of clients that switch between regimes independently. The number of
-        rounds between two switches is geometrically distributed.
+        """Return a process in which each client switches between regimes independently. The number
+        of rounds between two switches is geometrically distributed.
 
         Parameters
         ----------
@@ -121,7 +121,7 @@ class AcceptanceProcess(Immutable):
     def regime_shares(self) -> Floats:
         """Long-run share of rounds that a client spends in each regime.
 
-        If there are several recurrent classes, the client is equally likely to be in each of them.
+        If there are several recurrent classes, the client is equally likely to be in each class.
         """
         classes = recurrent_classes(self.transition)
         shares: Floats = np.mean(

@@ -1,4 +1,4 @@
-"""Checks of single arguments. Each check returns the value or raises `InvalidInput` with the
+"""Checks for single arguments. Each check returns the value or raises `InvalidInput` with the
 message "name: expected ..., got ...".
 
 NumPy scalars are accepted in the same way as Python numbers. Booleans and NaN are not accepted as
@@ -31,7 +31,7 @@ def integer(name: str, value: object, low: int, high: int | None = None) -> int:
     """Return the value if it is an integer from `low` to `high`; None means no upper limit.
 
     An upper limit of MAX_TOKENS or more only guards against typing errors. The message mentions
-    such a limit only if the value exceeds it.
+    such a limit only if the value exceeds the limit.
 
     Examples
     --------
@@ -61,8 +61,8 @@ def number(
     """Return the value if it is a finite number from `low` to `high`; `above` and `below` are
     exclusive limits.
 
-    An upper limit of LARGEST or more only guards the arithmetic. The message mentions such a limit
-    only if the value exceeds it.
+    An upper limit of LARGEST or more only guards against overflow. The message mentions such a
+    limit only if the value exceeds the limit.
 
     Examples
     --------
@@ -77,7 +77,7 @@ def number(
     if is_number(value):
         try:
             found = float(value)
-        except OverflowError:  # an integer beyond floating point
+        except OverflowError:  # an integer too large for floating point
             found = math.inf
         inside = (found > least if above is not None else found >= least) and (
             found < most if below is not None else found <= most
@@ -98,8 +98,8 @@ def positive(name: str, value: object) -> float:
 
 
 def key_of(name: str, value: object) -> Key:
-    """Return the name of a client, a request or a task if it is a string or an integer of at most
-    128 bits.
+    """Return the value if it can identify a client, request or task: a string, or an integer of at
+    most 128 bits.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def key_of(name: str, value: object) -> Key:
 
 
 def sequence(name: str, value: object, size: int | None = None) -> list[Any]:
-    """Return the entries of a list or an array if it has the given size; None means any size."""
+    """Return the entries of a list or an array that has the given size; None means any size."""
     listed = isinstance(value, Sequence) and not isinstance(value, (str, bytes))
     good = listed or getattr(value, "ndim", 0) > 0
     word = "a list" if size is None else f"{size} entries"
@@ -137,7 +137,7 @@ their number and a similar name.
 
 
 def one_of(name: str, value: object, choices: Iterable[T]) -> T:
-    """Return the choice that equals the value and has its type."""
+    """Return the choice that equals the value and has the same type."""
     known = tuple(choices)
     for choice in known:
         both_text = isinstance(choice, str) and isinstance(value, str)
@@ -157,8 +157,8 @@ def array(
     high: float = math.inf,
     items: str = "finite numbers",
 ) -> Floats:
-    """Return values as a read-only array that is not empty, if all are finite numbers from `low` to
-    `high`. The message calls them `items`.
+    """Return values as a read-only, nonempty array if all of them are finite numbers from `low` to
+    `high`. Error messages refer to the values as `items`.
 
     Examples
     --------
@@ -177,7 +177,7 @@ def array(
 
 
 def only_fields(data: Mapping[str, Any], known: Collection[str], where: str) -> None:
-    """Reject unknown fields of JSON-like data."""
+    """Reject unknown fields in JSON-like data."""
     unknown = sorted(str(key) for key in set(data) - set(known))
     if unknown:
         meant = did_you_mean(unknown[0], known)

@@ -1,6 +1,6 @@
-"""Digests of code, and a textual description of classes.
+"""Digests of source code, and a text that describes classes.
 
-The description covers the code of the classes, the code that they call, and the constants that
+The text covers the code of the classes, the code that the classes call, and the constants that
 they read.
 """
 
@@ -16,7 +16,7 @@ import msgspec
 
 
 def digest_of(sources: Mapping[str, bytes]) -> str:
-    """Return a short digest of named sources. The digest does not depend on their order."""
+    """Return a short digest of named sources. The order of the sources does not matter."""
     whole = hashlib.sha256()
     for name in sorted(sources):
         whole.update(f"{name} {len(sources[name])}\n".encode() + sources[name])

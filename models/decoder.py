@@ -1,5 +1,5 @@
-"""Decoder shapes and their costs: parameters, floating-point operations and KV cache (paper 1,
-Eq. 9-14).
+"""Decoder shapes and the resulting costs: parameters, floating-point operations and KV cache
+(paper 1, Eq. 9-14).
 
 A forward pass over m new tokens, with a total length of t cached and new tokens, costs
 ``flops_per_token * m + flops_per_token_pair * m * t + flops_per_logit * logits`` operations in both
@@ -21,7 +21,7 @@ from specopt.models.fields import Checked, PositiveInt, check
 
 @dataclass(frozen=True, kw_only=True)
 class PaperDecoder(Checked):
-    """A decoder in the cost model of paper 1 (Table I lists such shapes).
+    """A decoder in the cost model of paper 1, whose Table I lists examples.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class PaperDecoder(Checked):
 
     @property
     def flops_per_token(self) -> int:
-        """Operations per new token, without attention scores: 4 J h1 (2 h1 + h2) (Eq. 11-12)."""
+        """Operations per new token, excluding attention scores: 4 J h1 (2 h1 + h2) (Eq. 11-12)."""
         return 4 * self.layers * self.hidden * (2 * self.hidden + self.ffn)
 
     @property
@@ -74,18 +74,18 @@ class PaperDecoder(Checked):
 
     @property
     def flops_per_logit(self) -> int:
-        """Operations of the output head per position; 0, because the paper ignores them."""
+        """Operations of the output head per position; always 0, because the paper ignores them."""
         return 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExactDecoder:
-    """A dense decoder with its actual matrices: grouped heads, gate, embeddings and output head.
+    """A dense decoder whose costs include grouped heads, gate, embeddings and output head.
 
     Parameters
     ----------
     cost
-        Cost model; always "exact", which distinguishes this form from `PaperDecoder`.
+        Cost model; always "exact", which distinguishes the JSON form from that of `PaperDecoder`.
     layers
         Number of decoder blocks.
     hidden
@@ -134,7 +134,7 @@ class ExactDecoder:
 
     @property
     def weights_per_layer(self) -> int:
-        """Number of weights per layer: attention projections and feed-forward network."""
+        """Number of weights per layer, in attention projections and the feed-forward network."""
         attention = self.hidden * self.head_dim * (2 * self.heads + 2 * self.kv_heads)
         return attention + (3 if self.gated else 2) * self.hidden * self.ffn
 
@@ -160,7 +160,7 @@ class ExactDecoder:
 
     @property
     def flops_per_token(self) -> int:
-        """Operations per new token, without attention scores and output head."""
+        """Operations per new token, excluding attention scores and the output head."""
         return 2 * self.layers * self.weights_per_layer
 
     @property

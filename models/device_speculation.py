@@ -1,9 +1,9 @@
-"""Drafting on a device while the cloud verifies (paper 4).
+"""Speculative drafting on a device while the cloud verifies the previous draft (paper 4).
 
 While the cloud verifies, the device continues drafting from the top-k candidates for the token that
 may be corrected. Eq. 6 determines the number of drafting steps that the device can complete.
 
-mu_i of Eq. 6 is the number of draft tokens; mu^t of Eq. 1 is the number of tokens in a batch.
+In Eq. 6, mu_i is the number of draft tokens; in Eq. 1, mu^t is the number of tokens in a batch.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def parallel_steps(
     draft_tokens
         Number mu_i of tokens in the draft that is being verified.
     bytes_per_token
-        Number A of bytes per token.
+        Number A of bytes that are transferred per token.
     uplink_bytes_per_second
         Uplink rate beta_up.
     downlink_bytes_per_second

@@ -1,4 +1,4 @@
-"""Bounds on the share of drafts that reach each position, derived from totals alone.
+"""Bounds on the share of drafts that reach each position, derived only from an engine's totals.
 
 An engine that varies its draft length counts D drafts, T drafted tokens, and A_j tokens accepted at
 position j <= J. Let n_j be the number of drafts with at least j tokens (n_1 = D), and let q_j = n_j
@@ -15,7 +15,7 @@ T / D in the box under two conditions. First, f is at most T / D if all other sh
 lower bounds. Second, f is at least T / D if all other shares are 1. The intermediate value theorem
 proves that these conditions are sufficient, because the box is connected. The first condition
 limits q_j from above, and the second limits q_j from below. Because f is linear in each q_j, both
-bounds are quotients. They are sharp.
+bounds are quotients. The bounds are sharp.
 
 *Bounds on yields.* A_j / D measures P_j = x_j S_j with x_j = n_j / D and S_j = h_1 ... h_j. A step
 with K draft tokens yields 1 + S_1 + ... + S_K = 1 + P_1 / x_1 + ... + P_K / x_K tokens. This yield
@@ -56,8 +56,8 @@ def share_limits(tokens_per_draft: float, lowest: Floats) -> tuple[Floats, Float
     Returns
     -------
     tuple or None
-        Lower bounds and upper bounds, or None if no shares are consistent with the totals. More
-        tokens were then accepted than is possible if draft lengths are independent of the tokens.
+        Lower bounds and upper bounds, or None if no shares are consistent with the totals. In that
+        case, more tokens were accepted than draft lengths independent of the tokens allow.
     """
     count = len(lowest)
     lows, highs = np.ones(count), np.ones(count)
@@ -76,10 +76,10 @@ def share_limits(tokens_per_draft: float, lowest: Floats) -> tuple[Floats, Float
 
 
 def even_hazards(tokens_per_draft: float, measured: Floats) -> Floats:
-    """Return hazards that fit the totals and are equal from position 2 on, except where p_j
-    requires a larger value.
+    """Return hazards that are consistent with the totals and equal from position 2 on, except
+    where p_j requires a larger value.
 
-    This is one of many solutions, and it is the correct solution if acceptance does not depend on
+    The result is one of many solutions. It is the correct solution if acceptance does not depend on
     the position. With h_j = max(c, p_j), the shares p_j / h_j decrease from 1 at c = 0 to p_j at c
     = 1. Bisection finds the c for which the shares fit T / D.
 
@@ -116,7 +116,7 @@ def yield_limits(
     from scipy.optimize import linprog
 
     count = len(lowest)
-    step = np.eye(count, k=-1)[1:]  # picks x_(j-1)
+    step = np.eye(count, k=-1)[1:]  # selects x_(j-1)
     order = np.concatenate((np.eye(count)[1:] - step, lowest[1:, None] * step - np.eye(count)[1:]))
     fixed = np.array([np.ones(count), np.eye(count)[0]])
     ends = np.array([tokens_per_draft, 1.0])
@@ -149,7 +149,7 @@ def yield_limits(
 
 
 def _drafted(shares: Floats) -> float:
-    """Return f, the mean number of tokens per draft for given shares; the first share counts as
-    1.
+    """Return f, the mean number of tokens per draft for given shares; the first share is taken to
+    be 1.
     """
     return 1.0 + float(np.cumprod(shares[1:]).sum())

@@ -1,5 +1,5 @@
-"""Stopping rules for drafting: rejection predictors and the yield of a round (paper 2, Sec. 3.2 and
-4.1).
+"""Stopping rules for drafting: rejection predictors, and the expected yield of a round (paper 2,
+Sec. 3.2 and 4.1).
 
 A round drafts up to `max_tokens` tokens. Until the first rejection, each token is accepted
 independently with probability alpha; tokens drafted after the first rejection are wasted. After
@@ -48,12 +48,12 @@ class BinaryPredictor(Checked):
     Parameters
     ----------
     false_accept
-        Probability f of "accepted" at the first rejection (Table 4's FPR).
+        Probability f of answering "accepted" at the first rejection (Table 4's FPR).
     false_reject
-        Probability g of "rejected" at an accepted token (1 - Rec_1).
+        Probability g of answering "rejected" at an accepted token (1 - Rec_1).
     goes_on_after
-        Probability h of "accepted" after the first rejection, which the paper does not report; None
-        means f.
+        Probability h of answering "accepted" after the first rejection. The paper does not report
+        this probability; None means f.
     """
 
     false_accept: Unit
@@ -77,7 +77,7 @@ class BinaryPredictor(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class Scores(Checked):
-    """Distribution of a rejection predictor's score over B bins. More bins preserve more
+    """Distributions of a rejection predictor's score over B bins. More bins preserve more
     information.
 
     Parameters
@@ -117,7 +117,7 @@ class Scores(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectedRound:
-    """Mean numbers of tokens in one round.
+    """Expected numbers of accepted, wasted and drafted tokens in one round.
 
     Parameters
     ----------
@@ -291,7 +291,7 @@ class DraftLog(Immutable):
 
     def split(self, share: float = 0.7, *, seed: int = 0) -> tuple[DraftLog, DraftLog]:
         """Split the log into two logs at random. The first log contains the given share of the
-        rounds, and no round is in both logs.
+        rounds, and each round is in exactly one log.
         """
         if not 0.0 < share < 1.0:
             raise InvalidInput(f"share: expected a number > 0 and < 1, got {describe(share)}")
@@ -304,7 +304,7 @@ class DraftLog(Immutable):
         return self.select(mine), self.select(~mine)
 
     def select(self, rows: Truths | Ints) -> DraftLog:
-        """Return the log of the given tokens, by flags or by indices."""
+        """Return the log restricted to the tokens selected by a Boolean mask or by indices."""
         assert self.rounds is not None
         return replace(
             self,

@@ -1,5 +1,5 @@
-"""Exceptions of specopt. They report bad input and impossible requests; results of a solve are not
-exceptions.
+"""Exceptions raised by specopt. Exceptions report bad input and impossible requests. The outcome of
+a solve is reported as a result instead.
 """
 
 from __future__ import annotations
@@ -60,14 +60,14 @@ class MissingDependency(SpecoptError, ImportError):
 
 
 class BrokenPlugin(SpecoptError):
-    """A method or an instance family from another distribution cannot be used. The message contains
-    its name and the reason.
+    """A method or an instance family from another distribution cannot be used. The message states
+    the name of the method or family and the reason.
     """
 
 
 class InternalError(SpecoptError):
     """A method returned a plan that the judge rejects, because of a defect in specopt. The message
-    names the file that contains the case.
+    names the file in which the case has been saved.
     """
 
 
@@ -75,7 +75,7 @@ class RefutedProof(UserWarning):
     """A method's plan refutes a bound or a proof of infeasibility, because of a defect in specopt.
     The plan is valid.
 
-    The message names the file that contains the case.
+    The message names the file in which the case has been saved.
     """
 
 
@@ -86,9 +86,9 @@ class Infeasible(SpecoptError):
     Parameters
     ----------
     message
-        Reason in the user's terms.
+        Reason why there is no plan, worded for the user.
     conflicts
-        Reason as data, in the form of `Conflict` objects.
+        The same reason as data: a sequence of `Conflict` objects.
     """
 
     def __init__(self, message: str | None, conflicts: Iterable[Any] = ()) -> None:
@@ -103,8 +103,8 @@ class OutOfTime(SpecoptError):
 
 
 class OutOfWork(OutOfTime):
-    """Raised inside a method when its work limit, which replaces a time limit, is exhausted. Other
-    methods may continue.
+    """Raised inside a method when its work limit is exhausted; a work limit replaces a time limit.
+    Other methods may continue.
     """
 
 

@@ -1,4 +1,4 @@
-"""Imports of optional libraries."""
+"""Helpers that import optional libraries."""
 
 from __future__ import annotations
 

@@ -67,8 +67,8 @@ shortened.
 class Column:
     """Annotation of an array field: the type of its items and a label for its length.
 
-    Columns of an object that share a label must have the same length, and so must those without a
-    label.
+    Columns of an object that share a label must have the same length. All columns without a label
+    must have the same length, too.
     """
 
     item: Any
@@ -77,8 +77,8 @@ class Column:
 
 
 class Immutable:
-    """Base class of immutable values. Their arrays are read-only, and copying and unpickling call
-    the constructor.
+    """Base class of immutable values. Arrays in such a value are read-only, and copying and
+    unpickling call the constructor.
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]
@@ -97,8 +97,8 @@ class Immutable:
 
 
 def frozen(value: T) -> T:
-    """Return the value with read-only arrays. Writeable arrays are copied, because their owner may
-    change them.
+    """Return the value with read-only arrays. Writeable arrays are copied, because the caller may
+    change them later.
     """
     found: Any = value
     if isinstance(value, np.ndarray) and value.flags.writeable:
@@ -112,7 +112,7 @@ def frozen(value: T) -> T:
 
 
 class Custom(Immutable, ABC):
-    """Base class of field values with their own JSON form, for data that columns and objects cannot
+    """Base class of field values that define a JSON form, for data that columns and objects cannot
     represent compactly.
     """
 
@@ -126,7 +126,7 @@ class Custom(Immutable, ABC):
         data
             JSON-like data.
         where
-            Path of the data inside its file, for messages.
+            Path of the data inside its file, used in error messages.
 
         Raises
         ------
@@ -164,7 +164,7 @@ if TYPE_CHECKING:
     Accepted = TypeVar("Accepted")
 
     class Given(Generic[Held, Accepted]):
-        """Type of a field that holds one type while the constructor accepts another type."""
+        """Type of a field that stores one type while the constructor also accepts another."""
 
         def __get__(self, owner: object, kind: type | None = None) -> Held: ...
         def __set__(self, owner: object, value: Accepted) -> None: ...
@@ -172,7 +172,7 @@ if TYPE_CHECKING:
 else:
 
     class Given:
-        """Type of a field that holds one type while the constructor accepts another type."""
+        """Type of a field that stores one type while the constructor also accepts another."""
 
         def __class_getitem__(cls, types: tuple[Any, Any]) -> Any:
             return types[0]
@@ -228,7 +228,7 @@ def parse(cls: type[T], data: object, where: str = "") -> T:
     data
         JSON-like data: mappings, lists, strings, numbers, Booleans and None.
     where
-        Path of `data` inside its file, for messages; empty at the top level.
+        Path of `data` inside its file, used in error messages; empty at the top level.
 
     Raises
     ------
@@ -370,7 +370,7 @@ def read(hint: Any, data: object, where: str, hints: Mapping[str, Any] | None = 
 
 
 def without_numpy(value: object) -> object:
-    """Replace NumPy arrays and numbers in JSON-like data by lists and Python numbers."""
+    """Replace NumPy arrays and numbers in JSON-like data with lists and Python numbers."""
     if isinstance(value, (np.ndarray, np.generic)):
         return value.tolist()
     if isinstance(value, (list, tuple)):
@@ -381,7 +381,7 @@ def without_numpy(value: object) -> object:
 
 
 def describe(value: object) -> str:
-    """Return a short text that represents a value in messages."""
+    """Return a short description of a value for use in messages."""
     try:
         text = repr(value)
     except (
@@ -429,7 +429,7 @@ def is_unicode(text: str) -> bool:
 
 @cache
 def hints_of(cls: type) -> dict[str, Any]:
-    """Return the annotations of a declared dataclass, by field."""
+    """Return a mapping from each field of a declared dataclass to its annotation."""
     hints = get_type_hints(cls, include_extras=True)
     return {f.name: hints[f.name] for f in dataclasses.fields(cls)}
 
@@ -449,7 +449,7 @@ class Form:
     custom
         Subclass of `Custom`, or None.
     classes
-        Dataclasses: several for a union, and an empty tuple if there are none.
+        Dataclasses in the annotation: several for a union, and an empty tuple if there are none.
     item
         Type of the items if the annotation is a tuple of dataclasses, otherwise None.
     fewest
@@ -497,7 +497,7 @@ def form_of(hint: Any) -> Form:
 
 @cache
 def forms_of(cls: type) -> dict[str, Form]:
-    """Return the parsed annotations of a declared dataclass, by field."""
+    """Return a mapping from each field of a declared dataclass to its parsed annotation."""
     return {name: form_of(hint) for name, hint in hints_of(cls).items()}
 
 
@@ -533,8 +533,8 @@ def _wire(cls: type) -> type[msgspec.Struct]:
 
 
 def _choose(cls: Any, data: object) -> Any:
-    """Return the member of a union whose `mark` is a field of the data; the default is the first
-    member.
+    """Return the union member whose `mark` is a field of the data, or the first member if there is
+    none.
     """
     options = form_of(cls).classes
     if len(options) == 1:
@@ -658,8 +658,8 @@ _STEP = re.compile(r"\.(?P<key>[^.\[\]]+)|\[(?P<index>\d+)\]")
 
 
 def _explain(message: str, data: object, where: str, hint: Any, hints: Mapping[str, Any]) -> str:
-    """Convert a msgspec message into a message of specopt with the path, the expected value and the
-    actual value.
+    """Convert a msgspec message into a specopt message that states the path, the expected value and
+    the actual value.
 
     `hints` contains the annotations of the object that was read. If a field has a fixed set of
     choices, the message lists them.

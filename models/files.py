@@ -1,4 +1,4 @@
-"""Reading and writing of problems and results. Reading is strict, and writing is atomic."""
+"""Functions that read and write problems and results. Reading is strict, and writing is atomic."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def save(obj: Problem | Result | Workload, path: StrPath) -> None:
     Raises
     ------
     InvalidInput
-        If the file cannot be written, or if the problem is an instance of a subclass of its kind's
-        class.
+        If the file cannot be written, or if the problem's class is a subclass of the problem class
+        for its kind.
     """
     if not isinstance(obj, (Problem, Result, Workload)):
         raise InvalidInput(
@@ -208,8 +208,8 @@ def json_text(data: Any, indent: int | None = None) -> str:
 
 
 def csv_text(rows: Iterable[Iterable[Any]]) -> str:
-    """Return rows as CSV. A leading apostrophe is added to cells that a spreadsheet would run as a
-    formula, because names are text.
+    """Return rows as CSV. Cells that a spreadsheet would run as formulas receive a leading
+    apostrophe, which marks them as text.
 
     Examples
     --------
@@ -253,9 +253,9 @@ def write_text(path: StrPath, text: str) -> None:
 def write_bytes(path: StrPath, content: bytes) -> None:
     """Write a file atomically: write a temporary file in the same folder and rename it.
 
-    A symbolic link is kept, and its target is replaced. Files that are not regular, such as devices
-    and pipes, are opened and written directly, and so is the file to which standard output is
-    redirected.
+    A symbolic link is kept, and its target is replaced. Two kinds of files are instead opened and
+    written directly: files that are not regular, such as devices and pipes, and the file to which
+    standard output is redirected.
 
     Raises
     ------
@@ -311,7 +311,7 @@ def is_replaced(path: StrPath) -> bool:
 
 
 def is_stdout(path: StrPath) -> bool:
-    """Return whether a path leads to standard output: /dev/stdout, or the file to which standard
+    """Return whether a path refers to standard output: /dev/stdout, or the file to which standard
     output is redirected.
     """
     try:

@@ -1,5 +1,5 @@
-"""Tables of integers as fields: the common base class of samples of lengths and of the transitions
-of an automaton.
+"""The base class for fields that hold a table of integers, such as samples of output lengths or the
+transitions of an automaton.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from specopt.models.fields import Custom, Ints, describe, without_numpy
 
 @dataclass(frozen=True, eq=False)
 class IntegerTable(Custom):
-    """Rows of integers that all have the same length. The JSON form is the list of rows.
+    """A table of integers whose rows all have the same length. The JSON form is the list of rows.
 
     Attributes
     ----------
     size
-        Allowed number of rows, in words.
+        Description of the allowed numbers of rows, used in error messages.
     min_rows
         Minimum number of rows.
     max_rows
         Maximum number of rows.
     entry
-        Allowed entry, in words.
+        Description of the allowed entries, used in error messages.
     min_entry
         Minimum value of an entry.
     max_entry

@@ -1,5 +1,5 @@
-"""The judge, which computes the objective and the violations of a plan from the problem's data
-alone.
+"""The judge, which recomputes a plan's objective and violations from nothing but the problem's
+data.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from specopt.models.result import Result
 
 @dataclass(frozen=True)
 class Report(Shown):
-    """The judge's report on a result, computed from the problem's data alone.
+    """The judge's report on a result, computed from nothing but the problem's data and the plan.
 
     Parameters
     ----------
     objective
-        Recomputed objective; None if the plan does not fit the problem.
+        Recomputed objective; None if the plan does not match the problem.
     terms
-        Parts of the recomputed objective; empty if the plan does not fit the problem.
+        Parts of the recomputed objective; empty if the plan does not match the problem.
     violations
         Violations of constraints, one sentence each.
     feasible
@@ -37,7 +37,7 @@ class Report(Shown):
         Sum of the absolute terms of the objective.
     """
 
-    objective: float | Any  # None if the plan does not fit the problem
+    objective: float | Any  # None if the plan does not match the problem
     violations: list[str]
     terms: dict[str, Any] = field(default_factory=dict)
     matches: bool = True
@@ -50,7 +50,7 @@ class Report(Shown):
 
 
 class Proof(NamedTuple):
-    """The bound and the gap that a claimed bound proves for an objective.
+    """What a claimed bound proves about an objective.
 
     Parameters
     ----------
@@ -75,8 +75,7 @@ def proof_of(
     scale: Sequence[float] = (),
     size: float = 0.0,
 ) -> Proof:
-    """Return the bound and the gap that a claimed bound proves for the objective of a feasible
-    plan.
+    """Return what a claimed bound proves about the objective of a feasible plan.
 
     Parameters
     ----------
@@ -91,7 +90,7 @@ def proof_of(
     scale
         Scale of the distance; see `Problem.distance`.
     size
-        Size of the objective's terms; see `Problem.distance`.
+        Sum of the absolute values of the objective's terms; see `Problem.distance`.
     """
     if bound is None:
         return Proof()
@@ -105,13 +104,13 @@ def proof_of(
 
 
 def verify(problem: Problem, result: Result | Plan) -> Report:
-    """Judge a result's plan from the problem's data alone.
+    """Judge a result's plan using nothing but the problem's data.
 
     Raises
     ------
     InvalidInput
-        If the result belongs to another problem or has no plan, or if the problem is an instance of
-        a subclass of its kind's class.
+        If the result belongs to another problem or has no plan, or if the problem's class is a
+        subclass of the problem class for its kind.
     """
     if not isinstance(result, Result | Plan):
         raise InvalidInput(f"result: expected a result or a plan, got {describe(result)}")

@@ -1,6 +1,6 @@
-"""Functions of higher layers that models call.
+"""Late imports of functions that models call but that belong to higher layers.
 
-The package's top level registers the names of these functions. They are imported when they are
+The package's top level registers the names of these functions. Each function is imported when it is
 first called, because models must not import from higher layers.
 """
 
@@ -23,7 +23,7 @@ def late(name: str) -> Callable[..., Any]:
 
 
 class Picture(Protocol):
-    """A picture that notebooks display and that `save` writes to a file."""
+    """A picture, which notebooks display and the `save` method writes to a file."""
 
     def save(self, path: StrPath, *, dark: bool = False) -> None:
         """Write a PNG, PDF or SVG file, depending on the extension of the path."""

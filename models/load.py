@@ -28,7 +28,7 @@ class Load:
     Parameters
     ----------
     tokens_per_second
-        Output tokens per second of all requests together.
+        Output tokens per second, over all requests.
     first_token_seconds
         Mean time to the first token.
     acceptance_length
@@ -37,11 +37,11 @@ class Load:
         Standard error of the logarithm of `tokens_per_second`; 0 if there is only one measurement.
     counted
         Number of drafts, number of draft tokens, and number of accepted tokens at each position;
-        empty if the engine does not count them.
+        empty if the engine does not report these counts.
     requests
         Number of requests; 0 if another program counts requests.
     failed
-        Number of requests that failed even when repeated; 0 if another program counts requests.
+        Number of requests that failed even after retries; 0 if another program counts requests.
     """
 
     tokens_per_second: Annotated[float, Meta(gt=0.0, le=1e12)]
@@ -59,8 +59,8 @@ class Load:
 
 @dataclass(frozen=True)
 class Seen:
-    """Measurements of a server for a number of concurrent requests and a configured draft length,
-    which may be None.
+    """Measurements of a server at a given number of concurrent requests and with a given configured
+    draft length, which may be None.
     """
 
     concurrency: int
@@ -71,8 +71,8 @@ class Seen:
     def place(self) -> tuple[int, int | None]:
         """Number of concurrent requests and number of draft tokens per step.
 
-        The latter is the configured draft length. If the measured mean differs by more than `HALF`,
-        the rounded mean replaces it.
+        The number of draft tokens is the configured draft length. If the measured mean draft length
+        differs from the configured length by more than `HALF`, the rounded mean is used instead.
         """
         drafts, tokens, *_ = self.load.counted or (1.0, self.configured or 0.0)
         length = self.configured
@@ -81,5 +81,5 @@ class Seen:
 
 
 def name_of(length: int | None) -> int | str:
-    """Return the form of a draft length in files."""
+    """Return the form in which a draft length is written to files."""
     return "none" if length is None else length

@@ -1,5 +1,5 @@
-"""Finite Markov chains: the transition matrix as a field of a problem, recurrent classes and the
-stationary distribution.
+"""Finite Markov chains: transition matrices as fields of problems, and functions that compute
+recurrent classes and stationary distributions.
 
 Rows that sum to 1 up to rounding are scaled to sum to 1. The stationary distribution is computed
 from the entries off the diagonal; each diagonal entry is implied by the rest of its row. The result
@@ -136,8 +136,8 @@ def recurrent_classes(transition: Floats) -> list[list[int]]:
 
 
 def stationary_distribution(transition: Floats, recurrent: list[int]) -> Floats:
-    """Return the long-run share of steps in each state of a chain with one recurrent class, shape
-    (S,).
+    """Return the long-run share of steps that a chain with one recurrent class spends in each
+    state, shape (S,).
 
     States are eliminated one at a time (Grassmann, Taksar and Heyman, 1985). The algorithm does not
     subtract, so every share is accurate up to a few rounding errors, even for periodic chains and

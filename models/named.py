@@ -28,7 +28,7 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, eq=False)
 class Named(Custom, Generic[V]):
-    """Values by name. The JSON form is an object.
+    """A mapping from names to values. The JSON form is an object.
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class Named(Custom, Generic[V]):
     Parameters
     ----------
     values
-        Values by name, in the order of the file.
+        Mapping from each name to its value, in the order of the file.
     """
 
     item: ClassVar[type[Custom]] = Custom  # type: ignore[type-abstract]  # replaced
@@ -74,7 +74,7 @@ class Named(Custom, Generic[V]):
 
 
 class NamedPasses(Named[PassPieces]):
-    """Times of forward passes, by machine."""
+    """Durations of forward passes, by machine."""
 
     item = PassPieces
 

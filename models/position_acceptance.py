@@ -1,11 +1,11 @@
-"""Acceptance by draft position: the mean number of tokens per step for each draft length, with
-confidence limits.
+"""Acceptance by draft position, and the resulting mean number of tokens per step for each draft
+length, with confidence limits.
 
 The rate alpha_j is the probability that draft token j is accepted, given that all its predecessors
 were accepted. A step with K draft tokens yields 1 + alpha_1 + alpha_1 alpha_2 + ... tokens on
 average, including the server's own token. Engines report *cumulative* rates, r_j = alpha_1 ...
-alpha_j. The "draft acceptance rate", the share of draft tokens that are accepted, differs from
-both.
+alpha_j. The "draft acceptance rate", the share of draft tokens that are accepted, differs from both
+alpha_j and r_j.
 """
 
 from __future__ import annotations
@@ -39,20 +39,21 @@ class PositionAcceptance(Immutable):
     upper
         Upper confidence limits of the rates; the rates themselves if counts are unknown.
     reached
-        Number of drafts that reached each position with an accepted prefix; None if unknown.
+        Number of drafts that reached each position with all earlier tokens accepted; None if
+        unknown.
     level
         Confidence level of each interval.
     tokens_lower
         Lower limits of the mean number of tokens per step with 0, 1, ..., J draft tokens; None if
-        no tighter limits are known than those implied by `lower`.
+        only the limits implied by `lower` are known.
     tokens_upper
         Upper limits of the mean number of tokens per step with 0, 1, ..., J draft tokens; None if
-        no tighter limits are known than those implied by `upper`.
+        only the limits implied by `upper` are known.
     extends
         Whether the last rate applies to all later positions, for example if there is one rate for
         all positions.
     notes
-        Notes for the reader, in the user's terms.
+        Notes that are shown to the user.
     """
 
     rates: Floats
@@ -125,13 +126,13 @@ class PositionAcceptance(Immutable):
         Parameters
         ----------
         reached
-            Number of drafts that reached each position with an accepted prefix.
+            Number of drafts that reached each position with all earlier tokens accepted.
         accepted
-            Number of these drafts whose token at the position was accepted.
+            Number of these drafts in which the token at the position was accepted.
         level
             Confidence level of each interval.
         notes
-            Notes for the reader.
+            Notes that are shown to the user.
 
         Raises
         ------
@@ -154,11 +155,11 @@ class PositionAcceptance(Immutable):
     ) -> Self:
         """Build the object from totals over drafts of any lengths, with confidence intervals.
 
-        If all drafts have all positions, the totals identify every rate, as in `from_counts`.
-        Otherwise, a token that was not accepted may not have been drafted, and the totals identify
-        only the first rate. The intervals then account for all draft lengths that are independent
-        of the tokens and consistent with the totals (see `draft_shares`), and for the sampling
-        error. The estimated rates are equal from position 2 on.
+        If every draft has a token at every position, the totals determine every rate, as in
+        `from_counts`. Otherwise, a token that was not accepted may not have been drafted, and the
+        totals determine only the first rate. In this case, the intervals cover the sampling error
+        and all draft lengths that are independent of the tokens and consistent with the totals (see
+        `draft_shares`). The estimated rates are equal from position 2 on.
 
         Parameters
         ----------
@@ -171,7 +172,7 @@ class PositionAcceptance(Immutable):
         level
             Confidence level of each interval.
         name
-            Name of the totals, for messages.
+            Name of the totals, used in error messages.
 
         Raises
         ------
@@ -326,7 +327,7 @@ def _counts(reached: ArrayLike, accepted: ArrayLike, level: float) -> tuple[Floa
 
 
 def _clopper_pearson(n: Floats, k: Floats, tail: float) -> tuple[Floats, Floats]:
-    """Return exact confidence limits of the probabilities of events that occurred k times in n
+    """Return exact confidence limits for the probabilities of events that occurred k times in n
     trials. Each limit is wrong with probability at most `tail`.
     """
     from scipy.stats import beta

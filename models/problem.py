@@ -1,4 +1,4 @@
-"""Base classes of problems and plans, with declared fields, a JSON form and a judge."""
+"""Base classes of problems and plans, which have declared fields, a JSON form and a judge."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ separate margin.
 def exceeds(amount: float, limit: float, readings: float = 0.0) -> bool:
     """Return whether the constraint amount <= limit is violated, up to a relative tolerance.
 
-    The terms of an amount must all have the same sign, so that they cannot cancel. Counts are
-    compared exactly, without this function. If the limit is a difference of two clock readings,
-    `readings` is the spacing of floating-point numbers at these readings.
+    The terms of an amount must all have the same sign, so that they cannot cancel. Do not use this
+    function for counts, which are compared exactly. If the limit is a difference between two clock
+    readings, `readings` is the spacing of floating-point numbers at these readings.
     """
     return amount > limit + TOLERANCE * max(abs(limit), abs(amount)) + readings
 
@@ -75,7 +75,7 @@ class Evaluation:
         Value used to compare plans of the same problem. This is the objective, unless the objective
         has too few significant digits.
     tie_break
-        Values, in order of importance, that decide between plans whose keys are equal up to
+        Values, in order of importance, used to choose between plans whose keys are equal up to
         rounding; smaller values are better.
     """
 
@@ -92,7 +92,7 @@ class Evaluation:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Plan(Checked, Shown):
-    """Base class of plans. A plan is a decision for a problem; subclasses declare its fields."""
+    """Base class of plans. A plan is a decision for a problem; subclasses declare the fields."""
 
     @classmethod
     def from_dict(cls, data: object) -> Self:
@@ -121,7 +121,7 @@ else:
 
 
 class Filed(Immutable):
-    """Base class of values that are stored in files, together with their kind."""
+    """Base class of values that are stored in files. Each file records the value's kind."""
 
     kind: ClassVar[str]
 
@@ -148,9 +148,9 @@ class Problem(Filed, Shown, ABC, Generic[P]):
     Parameters
     ----------
     name
-        Name as free text; not part of the problem's identity.
+        Free-text name; not part of the problem's identity.
     notes
-        Notes as free text; not part of the problem's identity.
+        Free-text notes; not part of the problem's identity.
     """
 
     plan_type: ClassVar[type[Plan]]
@@ -181,7 +181,7 @@ class Problem(Filed, Shown, ABC, Generic[P]):
         Raises
         ------
         InvalidInput
-            If the plan does not fit this problem, so that the equations do not apply.
+            If the plan does not match this problem, so that the equations do not apply.
         """
 
     @abstractmethod
@@ -199,20 +199,18 @@ class Problem(Filed, Shown, ABC, Generic[P]):
             )
 
     def expect_fit(self, plan: object) -> None:
-        """Raise `InvalidInput` if an object is not a plan that fits this problem, so that the
-        equations apply.
-        """
+        """Raise `InvalidInput` if this problem's equations do not apply to an object."""
         self.expect_plan(plan)
         for defect in self._defects(plan):
             raise InvalidInput(defect)
 
     def _defects(self, plan: Any) -> list[str]:
-        """Return the reasons why a plan does not fit this problem."""
+        """Return the reasons why the problem's equations do not apply to a plan."""
         return []
 
     def plot(self, plan: Any) -> Picture:
-        """Return a picture of a plan or of a result's plan. Notebooks display the picture, and its
-        method `save` writes a file.
+        """Return a picture of a plan or of a result's plan. Notebooks display the picture, and the
+        picture's `save` method writes a file.
 
         Raises
         ------
@@ -229,22 +227,22 @@ class Problem(Filed, Shown, ABC, Generic[P]):
 
     @classmethod
     def sense_of(cls, scale: Sequence[float] = ()) -> Sense:
-        """Return whether the objective of problems with a given scale is minimised or maximised.
-        Only some kinds use the scale.
+        """Return whether the objective is minimised or maximised. For some kinds of problems, the
+        answer depends on the scale.
         """
         return cls.sense
 
     @classmethod
     def worth(cls, value: float, scale: Sequence[float] = ()) -> float:
-        """Return the value from which gaps are computed. This is the objective, unless the
-        objective has no natural zero. The result is NaN if `value` is out of range.
+        """Convert an objective to the value from which gaps are computed. The two are equal unless
+        the objective has no natural zero. The result is NaN if `value` is out of range.
         """
         return value
 
     @classmethod
     def widened(cls, bound: float, scale: Sequence[float] = ()) -> float:
-        """Return a bound widened by the relative amount `ROUNDING`, so that it remains valid after
-        the rounding of sums.
+        """Return a bound widened by the relative amount `ROUNDING`, so that the bound remains valid
+        when sums are rounded.
         """
         return bound * (
             1.0 + ROUNDING
@@ -286,13 +284,13 @@ class Problem(Filed, Shown, ABC, Generic[P]):
 
     @cached_property
     def numbers(self) -> int:
-        """Count of the numbers in all fields."""
+        """Count of all numbers in the problem's fields."""
         return count_numbers(tuple(getattr(self, one.name) for one in fields(self)))
 
     @cached_property
     def sha256(self) -> str:
-        """Digest of the canonical JSON form without `name` and `notes`, which identifies the
-        problem.
+        """Digest that identifies the problem: the hash of its canonical JSON form without `name`
+        and `notes`.
         """
         data = self.to_dict()
         data.pop("name", None)
@@ -335,7 +333,7 @@ _TYPES: dict[str, type[Problem]] = {}
 
 
 def problem_type(kind: object) -> type[Problem]:
-    """Return the problem class of a kind.
+    """Return the problem class for a kind.
 
     Raises
     ------
@@ -350,13 +348,13 @@ def problem_type(kind: object) -> type[Problem]:
 
 
 def refuse_subclass(problem: Problem) -> None:
-    """Reject a problem whose class is a subclass of the problem class of its kind.
+    """Reject a problem whose class is a subclass of the problem class for its kind.
 
     Raises
     ------
     InvalidInput
-        If the problem is an instance of a subclass, because methods, files and tables support only
-        the class itself.
+        If the problem is an instance of a subclass. Methods, files and tables support only the
+        class itself.
     """
     own, base = type(problem), problem_type(problem.kind)
     if own is not base:
@@ -368,8 +366,8 @@ def refuse_subclass(problem: Problem) -> None:
 
 
 def canonical_json(data: Mapping[str, Any]) -> bytes:
-    """Return the JSON text from which digests are computed, with sorted keys, without spaces, and
-    with numbers formatted as by Python.
+    """Return the JSON text from which digests are computed. Keys are sorted, there are no spaces,
+    and numbers are formatted as Python formats them.
 
     Long columns of numbers without exponents are encoded by msgspec, which is much faster and
     produces the same text.
@@ -386,7 +384,7 @@ def canonical_json(data: Mapping[str, Any]) -> bytes:
 
 
 def _needs_no_exponent(column: list[Any]) -> bool:
-    """Return whether all numbers of a column or a list of rows can be written without exponents."""
+    """Return whether all numbers in a column or a list of rows can be written without exponents."""
     if not isinstance(column[0], (int, float, list)):
         return False
     try:

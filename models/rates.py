@@ -1,5 +1,5 @@
-"""Fields for acceptance rates and for durations by draft length. Such a field is a number if all
-values are equal, otherwise a list.
+"""Fields for acceptance rates and for durations by draft length. Such a field holds one number if
+all values are equal, otherwise a list of values.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from specopt.models.fields import Custom, Floats, describe
 
 @dataclass(frozen=True, eq=False)
 class Rates(Custom):
-    """A list of probabilities in (0, 1). If all are equal, the field may be a number instead.
+    """A list of probabilities in (0, 1). If all values are equal, the field may hold one number
+    instead.
 
     Attributes
     ----------
@@ -39,7 +40,7 @@ class Rates(Custom):
 
     @classmethod
     def parse(cls, data: object, where: str) -> float | Self:  # type: ignore[override]  # a number remains a number
-        """Return a number unchanged, or build the rates from a list or an array."""
+        """Return a number unchanged; build the rates from a list or an array."""
         given = data.tolist() if isinstance(data, (np.ndarray, np.generic)) else data
         if not isinstance(given, (list, tuple)):
             return cls._rate(given, where)
@@ -53,7 +54,7 @@ class Rates(Custom):
         return cls(values)
 
     def __add__(self, amount: float) -> Self:
-        """Return the values with an amount added to each."""
+        """Return a copy in which an amount has been added to every value."""
         return type(self)(self.values + amount)
 
     def dump(self) -> list[float]:
@@ -63,7 +64,7 @@ class Rates(Custom):
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
-        """Return the JSON Schema of both forms, number and list."""
+        """Return the JSON Schema, which accepts a number or a list."""
         ends = ("minimum", "maximum") if cls.closed else ("exclusiveMinimum", "exclusiveMaximum")
         number = {"type": "number", ends[0]: 0} | ({ends[1]: 1} if cls.below == 1.0 else {})
         return {"anyOf": [number, {"type": "array", "items": number, "minItems": 1}]}
@@ -80,8 +81,8 @@ class Rates(Custom):
 
 @dataclass(frozen=True, eq=False)
 class SecondsByLength(Rates):
-    """Durations by the number of draft tokens, starting at 0, in seconds. If the duration is the
-    same for all numbers, the field may be a number instead.
+    """Durations, in seconds, for 0, 1, 2, ... draft tokens. If all durations are equal, the field
+    may hold one number instead.
     """
 
     closed: ClassVar[bool] = True
@@ -93,8 +94,8 @@ class SecondsByLength(Rates):
 
 
 def by_length(seconds: float | SecondsByLength, longest: int, where: str) -> Floats:
-    """Return the durations for 0 to `longest` draft tokens, in seconds. `where` is the name of the
-    field, for messages.
+    """Return the durations for 0 to `longest` draft tokens, in seconds. Error messages refer to the
+    field as `where`.
 
     Raises
     ------

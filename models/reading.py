@@ -1,5 +1,5 @@
-"""Reading of input files up to a maximum size, with clear messages for files that cannot be
-read.
+"""Functions that read input files up to a maximum size, with clear messages for files that cannot
+be read.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def read_bytes(path: StrPath, cap: int = MAX_BYTES) -> bytes:
 
 
 def read_text(path: StrPath) -> str:
-    """Return the content of a UTF-8 file, without the byte order mark if there is one.
+    """Return the content of a UTF-8 file. A byte order mark at the start is removed.
 
     Raises
     ------
@@ -83,7 +83,7 @@ def opened(path: StrPath) -> Iterator[BinaryIO]:
 
 
 def too_large(path: StrPath, limit: int) -> InvalidInput:
-    """Return the exception for a file with more than `limit` bytes."""
+    """Return the exception for a file that is larger than `limit` bytes."""
     return InvalidInput(
         f"{path}: the file is larger than {limit // 2**20} MiB; remove unneeded parts or split it"
     )

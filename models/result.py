@@ -1,5 +1,5 @@
-"""The result of a solve: a plan, the judge's objective, a bound, and the reason why the method
-stopped.
+"""The result of a solve: a plan, the objective computed by the judge, a bound, and the reason why
+the method stopped.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Conflict:
     has
         Amount that is available, in the field's unit.
     least_change
-        Closest values that make the problem feasible, by field, if only this field is changed;
-        empty if no such value is known.
+        Mapping from a field to the closest value that makes the problem feasible if only this field
+        is changed; empty if no such value is known.
     """
 
     constraint: str
@@ -90,9 +90,9 @@ class Progress:
     gap
         Gap between the objective and the bound; None if either is missing.
     plan
-        Best plan so far, accepted by the judge; None if there is no plan.
+        Best plan so far, which the judge has accepted; None if there is no plan.
     improvements
-        Number of plans so far that were the best when they were found.
+        Number of times so far that a new best plan was found.
     """
 
     seconds: float
@@ -120,14 +120,14 @@ class Result(Shown, Generic[P]):
     options
         Options of the method.
     status
-        Whether the plan is proven optimal ("optimal"), feasible ("feasible") or absent. A plan is
-        absent if the problem is proven infeasible ("infeasible"), or if none was found ("none").
+        Whether the plan is proven optimal ("optimal"), feasible ("feasible") or absent. The plan is
+        absent if the problem is proven infeasible ("infeasible") or no plan was found ("none").
     termination
         Reason why the method stopped. With a proof, the plan is optimal (`converged`) or within the
         requested gap (`gap`), or the problem is infeasible (`infeasible`). Without a proof, the
-        method reached a limit (`time_limit`, `work_limit`) or finished so that more time would not
-        help (`exhausted`). A method may also be stopped by the caller, a solver failure or a lack
-        of memory (`interrupted`).
+        method reached a limit (`time_limit`, `work_limit`), or more time would not have helped
+        (`exhausted`). The caller, a solver failure or a lack of memory may also stop a method
+        (`interrupted`).
     plan
         Plan; None if there is no plan.
     objective
@@ -139,12 +139,12 @@ class Result(Shown, Generic[P]):
     gap
         Relative distance between the objective and the bound; None if the method has no bound.
     seconds
-        Duration of the call of `solve`, including compilation.
+        Duration of the call to `solve`, including compilation.
     stats
-        Statistics of the method. A portfolio reports the methods that ran (`members`), and the
-        methods that found the plan (`plan_by`) and proved the bound (`bound_by`).
+        Statistics reported by the method. A portfolio reports the methods that ran (`members`), the
+        method that found the plan (`plan_by`) and the method that proved the bound (`bound_by`).
     explanation
-        Reason, in the user's terms, why there is no plan; None if there is a plan.
+        Reason why there is no plan, worded for the user; None if there is a plan.
     conflict
         Constraints that cannot be satisfied, if the problem is infeasible.
     versions
@@ -185,7 +185,7 @@ class Result(Shown, Generic[P]):
         return f"{self.method} ({plan if plan == bound else f'plan: {plan}, bound: {bound}'})"
 
     def row(self) -> dict[str, Any]:
-        """Return the result as a row of a table, by column."""
+        """Return the result as a row of a table: a mapping from column names to values."""
         names = (
             "kind",
             "method",
@@ -205,14 +205,14 @@ class Result(Shown, Generic[P]):
         return SOLVED.get(self.problem_sha256)
 
     def plot(self) -> Picture:
-        """Return a picture of the plan. Notebooks display the picture, and its method `save` writes
-        a file.
+        """Return a picture of the plan. Notebooks display the picture, and the picture's `save`
+        method writes a file.
 
         Raises
         ------
         InvalidInput
-            If there is no plan, or if the problem is no longer in memory. In the latter case, use
-            `problem.plot(result)`.
+            If there is no plan, or if the problem is no longer in memory. If only the problem is
+            missing, use `problem.plot(result)`.
         """
         if self.problem is None:
             raise InvalidInput(

@@ -1,5 +1,5 @@
-"""JSON Schemas of declared dataclasses. Types and ranges come from annotations, descriptions from
-docstrings, and units from the names of fields.
+"""JSON Schemas for declared dataclasses. Types and ranges come from annotations, descriptions from
+docstrings, and units from field names.
 
 Every field has a description (`description`), a unit (`unit`; "1" for numbers without a unit,
 "none" for other values) and a domain in words (`range`, in addition to the keywords of JSON
@@ -47,7 +47,7 @@ Schema = dict[str, Any]
 
 
 def schema(cls: Any) -> Schema:
-    """Return the JSON Schema of a declared dataclass or a union of declared dataclasses."""
+    """Return the JSON Schema for a declared dataclass or a union of declared dataclasses."""
     options = form_of(cls).classes
     if len(options) > 1:
         return {"anyOf": [schema(option) for option in options]}
@@ -70,7 +70,7 @@ def schema(cls: Any) -> Schema:
 def described(
     body: Schema, name: str, words: str, field: dataclasses.Field[Any] | None = None
 ) -> Schema:
-    """Return the schema of a field with its description, unit, range and default."""
+    """Return a field's schema, extended by its description, unit, range and default."""
     out = {
         "description": words,
         **body,
@@ -83,7 +83,7 @@ def described(
 
 
 def unit_of(name: str) -> str:
-    """Return the unit of a number, given the name of its field; "1" if there is no unit.
+    """Derive the unit of a number from the name of its field; "1" means no unit.
 
     Examples
     --------
@@ -130,8 +130,8 @@ def summary_of(documented: object) -> str:
 
 @cache
 def descriptions(cls: type) -> dict[str, str]:
-    """Return the descriptions of parameters, by name, from the docstrings of a class and its base
-    classes.
+    """Return a mapping from parameter names to their descriptions in the docstrings of a class and
+    its base classes.
     """
     found: dict[str, str] = {}
     for part in reversed(cls.__mro__):

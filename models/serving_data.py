@@ -81,10 +81,11 @@ of a frozen dataclass, mypy would infer the type that the constructor accepts.
 def stage_ends(
     mechanism: Mechanism, draft_done: Any, done: Any, T_d: Any, T_v: Any, larger: Any = np.maximum
 ) -> tuple[Any, Any]:
-    """Return the times at which the draft stage and the verify stage end after the next batch of a
-    step (Eq. 20).
+    """Return the times at which the draft stage and the verify stage finish a step's next batch
+    (Eq. 20).
 
-    The arguments are arrays. If they are numbers, `larger` must be a maximum of numbers.
+    The arguments may be arrays or numbers. For numbers, `larger` must be the maximum of two
+    numbers.
     """
     if mechanism == "pipelined":
         draft_done = draft_done + T_d
@@ -93,7 +94,7 @@ def stage_ends(
 
 
 def too_much(needed: float, which: str, limit: float) -> str:
-    """Return the end of a sentence about a batch that does not fit into memory."""
+    """Return the end of a sentence about a batch that does not fit in memory."""
     return (
         f"needs {needed / 1e9:.3f} GB of {which}-model memory, but only {limit / 1e9:.3f} GB"
         f" are available"
@@ -102,8 +103,8 @@ def too_much(needed: float, which: str, limit: float) -> str:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServingPlan(Plan):
-    """The fields that the plans of both kinds share. The plan classes of the kinds document these
-    fields.
+    """The fields shared by the plans of both kinds of serving problems. The plan class of each kind
+    documents these fields.
     """
 
     speculation_length: NonNegativeInt
@@ -116,7 +117,7 @@ S = TypeVar("S", bound=ServingPlan, covariant=True)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServingData(Problem[S]):
-    """The fields that the problems of both kinds share. The problem classes of the kinds document
+    """The fields shared by both kinds of serving problems. The problem class of each kind documents
     these fields.
     """
 
@@ -164,7 +165,9 @@ class ServingData(Problem[S]):
         self._check_range()
 
     def _check_samples(self) -> None:
-        """Reject missing samples, and lists whose length differs from the number of tasks."""
+        """Reject missing samples, and lists of rates or lengths that do not have one entry per
+        task.
+        """
         if self.output_lengths == "predicted" and self.output_samples is None:
             raise InvalidInput(
                 "output_samples: required field is missing (output_lengths 'predicted')"
@@ -181,9 +184,7 @@ class ServingData(Problem[S]):
                 )
 
     def _check_range(self) -> None:
-        """Reject runtimes and links for which durations could leave the range of floating-point
-        numbers.
-        """
+        """Reject runtimes and links whose durations could exceed the floating-point range."""
         with np.errstate(all="ignore"):
             alone = self.uploads("pipelined", np.ones(self.tasks))  # with the whole bandwidth
         if not (
@@ -218,17 +219,17 @@ class ServingData(Problem[S]):
                 )
 
     def shared_fields(self) -> dict[str, Any]:
-        """Return the values of the fields that both kinds share, by name."""
+        """Return a mapping from the names of the fields that both kinds share to their values."""
         return {field.name: getattr(self, field.name) for field in fields(ServingData)}
 
     @property
     def moving_seconds(self) -> float:
-        """Maximum time that moving sequences between batches adds to a step, in seconds."""
+        """Maximum time, in seconds, that moving sequences between batches adds to a step."""
         return 0.0
 
     @property
     def tables(self) -> list[str]:
-        """Names of the runtime fields that are tables of measured passes."""
+        """Names of the runtime fields that contain tables of measured passes."""
         return [
             name
             for name in ("draft_runtime", "verify_runtime")
@@ -242,8 +243,8 @@ class ServingData(Problem[S]):
 
     @property
     def longest_output(self) -> int:
-        """Maximum output length O_max. If lengths are predicted, this is the maximum over all
-        samples; otherwise, the given maximum or the largest output length.
+        """Maximum output length O_max: the maximum over all samples if lengths are predicted,
+        otherwise the given maximum or, if none is given, the largest output length.
         """
         if self.output_lengths == "predicted" and self.output_samples is not None:
             return int(self.output_samples.rows.max())
@@ -251,7 +252,7 @@ class ServingData(Problem[S]):
 
     @property
     def scenarios(self) -> tuple[Ints, ...]:
-        """Equally likely arrays of output lengths with which a plan is judged: all samples if
+        """Equally likely arrays of output lengths, over which a plan is evaluated: all samples if
         lengths are predicted, otherwise a single array.
         """
         if self.output_lengths == "predicted" and self.output_samples is not None:
@@ -260,7 +261,7 @@ class ServingData(Problem[S]):
 
     @property
     def common_rate(self) -> float:
-        """Common acceptance rate of all tasks.
+        """Acceptance rate that all tasks have in common.
 
         Raises
         ------
@@ -292,8 +293,8 @@ class ServingData(Problem[S]):
     def stage_seconds(
         self, size: Any, reached: Floats, length: int, prefill: Any, unseen: Any = 1.0
     ) -> tuple[Floats, Floats]:
-        """Return the durations T^d and T^v of the two stages of batches in one step, in seconds
-        (Eq. 13-14, 18-19).
+        """Return the durations T^d and T^v of a step's draft and verify stages for each batch, in
+        seconds (Eq. 13-14, 18-19).
 
         A verify pass processes the draft tokens and the last token, or the draft tokens and the
         prompt if `prefill` is set. The first draft pass processes the tokens that the draft model
@@ -326,8 +327,8 @@ class ServingData(Problem[S]):
         return MECHANISMS if self.mechanism == "any" else (self.mechanism,)
 
     def bits_per_token(self, mechanism: Mechanism) -> float:
-        """Return the number lambda of bits sent per input token. The default is 16 times the sum of
-        the hidden sizes of the models in use.
+        """Return the number lambda of bits sent per input token. By default, this is 16 times the
+        total hidden size of the models in use.
         """
         if self.embedding_bits_per_token is not None:
             return self.embedding_bits_per_token
@@ -343,7 +344,7 @@ class ServingData(Problem[S]):
         ------
         InvalidInput
             If the plan does not specify a mechanism although the problem leaves the choice open, or
-            if its mechanism differs from the problem's mechanism.
+            if the plan's mechanism differs from the problem's mechanism.
         """
         if self.mechanism == "any":
             if plan.mechanism is None:
@@ -358,8 +359,8 @@ class ServingData(Problem[S]):
         return self.mechanism
 
     def uploads(self, mechanism: Mechanism, shares: Floats) -> Floats:
-        """Return the upload time of each task's input for given bandwidth shares, in seconds (Eq.
-        15).
+        """Return how long each task's input takes to upload with the given bandwidth shares, in
+        seconds (Eq. 15).
         """
         bits = np.asarray(self.bits_per_token(mechanism) * self.input_tokens, np.float64)
         return upload_seconds(bits, shares, self.bandwidth_hz, self.snr)
@@ -376,11 +377,11 @@ class ServingData(Problem[S]):
 
     @abstractmethod
     def batch_defects(self, plan: Any) -> list[str]:
-        """Return the reasons why the batches do not fit this problem."""
+        """Return the reasons why the batches are not valid for this problem."""
 
     def _defects(self, plan: ServingPlan) -> list[str]:
-        """Return the reasons why the plan does not fit this problem: violations of (24c)-(24e) and
-        wrong shapes.
+        """Return the reasons why the plan does not match this problem: violations of (24c)-(24e)
+        and wrong shapes.
         """
         try:
             mechanism = self.mechanism_of(plan)
@@ -413,8 +414,8 @@ class ServingData(Problem[S]):
         return found + self.batch_defects(plan)
 
     def share_and_length_violations(self, plan: ServingPlan, total_share: float) -> list[str]:
-        """Return the violations of (24a) and (24f), where `total_share` is the maximum sum of the
-        shares that are in use at the same time.
+        """Return the violations of (24a) and (24f). `total_share` is the maximum total share that
+        is in use at any time.
         """
         found = []
         if exceeds(total_share, 1.0):

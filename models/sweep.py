@@ -1,4 +1,6 @@
-"""Measured throughput of an engine, by load and draft length: the input of `specopt tune`."""
+"""Sweeps: measurements of an engine's throughput at various loads and draft lengths. A sweep is the
+input to `specopt tune`.
+"""
 
 from __future__ import annotations
 
@@ -52,14 +54,14 @@ class Condition:
 
 @dataclass(frozen=True, order=True)
 class Setup:
-    """A configuration of drafting, apart from the draft length.
+    """A configuration of the engine's drafting, except for the draft length.
 
     Parameters
     ----------
     drafter
         Name of the drafter; empty if there is only one.
     mode
-        Mode "fixed", or a mode of the engine such as "adaptive". In the latter case, the draft
+        Mode "fixed", or a mode of the engine such as "adaptive". In the engine's modes, the draft
         length is a maximum.
     topk
         Number of candidates per position; drafts are trees if this number is larger than 1.
@@ -71,8 +73,8 @@ class Setup:
 
     @property
     def is_sequential(self) -> bool:
-        """Whether tokens are drafted one at a time, with the same draft length at every step.
-        Drafters of trees or of whole blocks are not sequential.
+        """Whether tokens are drafted one at a time, with the same draft length at every step. Tree
+        drafters and block drafters are not sequential.
         """
         blocks = any(name in self.drafter.lower() for name in BLOCKS)
         return self.topk == 1 and self.mode == "fixed" and not blocks
@@ -101,20 +103,20 @@ class Point:
 
 @dataclass(frozen=True)
 class Measurement:
-    """Measurements of a run of the engine.
+    """The values measured in one run of the engine.
 
     Parameters
     ----------
     point
         Load and draft length of the run.
     tokens_per_second
-        Output tokens per second of all requests together; None if only the acceptance is known.
+        Output tokens per second, over all requests; None if only the acceptance is known.
     acceptance_length
         Mean number of tokens per step, including the engine's own token; None if not reported.
     setup
         Setup of the run.
     also
-        Other measurements, by the names in `ALSO`.
+        Other measurements, keyed by the names in `ALSO`.
     """
 
     point: Point
@@ -160,7 +162,7 @@ class Sweep:
     measurements
         Runs of the engine, at least one.
     notes
-        Notes for the reader, for example about rows that were dropped.
+        Notes that are shown to the user, for example about dropped rows.
     zero_is_none
         Whether runs with draft length 0 are used as the baseline without speculation; see
         `with_none`.
@@ -188,23 +190,23 @@ class Sweep:
 
     @property
     def conditions(self) -> tuple[Condition, ...]:
-        """Sorted loads."""
+        """All loads in the sweep, sorted."""
         return tuple(sorted({m.point.condition for m in self.measurements}))
 
     @property
     def workloads(self) -> tuple[str, ...]:
-        """Sorted names of the workloads."""
+        """Names of all workloads in the sweep, sorted."""
         return tuple(sorted({m.point.condition.workload for m in self.measurements}))
 
     @property
     def draft_lengths(self) -> tuple[int, ...]:
-        """Sorted draft lengths measured with speculation."""
+        """All draft lengths that were measured with speculation, sorted."""
         lengths = {m.point.draft_length for m in self.measurements}
         return tuple(sorted(length for length in lengths if length is not None))
 
     @property
     def setups(self) -> tuple[Setup, ...]:
-        """Sorted setups measured with speculation."""
+        """All setups that were measured with speculation, sorted."""
         drafting = {m.setup for m in self.measurements if m.point.draft_length is not None}
         return tuple(sorted(drafting)) or (ONLY,)
 
@@ -243,7 +245,7 @@ class Sweep:
 
     @property
     def energy(self) -> str:
-        """Unit of the yield per joule: tokens, or requests if the number of tokens per request is
+        """What is counted per joule: tokens, or requests if the number of tokens per request is
         unknown.
         """
         known = all(
@@ -277,10 +279,11 @@ class Sweep:
         return rows
 
     def with_none(self) -> Sweep:
-        """Return a sweep with a baseline for comparisons: no speculation, or a substitute if all
-        runs use speculation.
+        """Return a sweep that has a baseline for comparisons: the runs without speculation, or a
+        substitute if all runs use speculation.
 
-        The substitute is draft length 0 if measured, otherwise the fastest constant length.
+        The substitute is draft length 0 if that length was measured, otherwise the fastest constant
+        draft length.
         """
         lengths = {m.point.draft_length for m in self.measurements}
         if None in lengths or self.relative is not None or not any(self.draft_lengths):

@@ -1,4 +1,4 @@
-"""Samples of token counts: a field with equally likely rows, each with one count per task."""
+"""A field that holds equally likely samples of token counts. Each sample has one count per task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wireless uplink shared by the tasks of one cell (paper 1, Eq. 15)."""
+"""Upload times over the wireless uplink that the tasks in a cell share (paper 1, Eq. 15)."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from specopt.models.fields import Floats
 
 
 def spectral_efficiency(snr: Floats) -> Floats:
-    """Return the spectral efficiency log2(1 + snr), in bit/s per hertz; `snr` is linear, not in
-    decibels.
+    """Return the spectral efficiency log2(1 + snr), in bit/s per hertz. `snr` is a linear ratio,
+    not in decibels.
     """
     return np.asarray(np.log1p(snr) / np.log(2.0))
 
 
 def upload_seconds(bits: Floats, share: Floats, bandwidth_hz: float, snr: Floats) -> Floats:
-    """Return the time that each task takes to upload its bits with its share of the bandwidth, in
+    """Return how long each task takes to upload its bits with its share of the bandwidth, in
     seconds (Eq. 15).
 
     Parameters
@@ -23,7 +23,7 @@ def upload_seconds(bits: Floats, share: Floats, bandwidth_hz: float, snr: Floats
     bits
         Number of bits that each task sends.
     share
-        Share of the bandwidth in (0, 1] of each task.
+        Share of the bandwidth that each task receives, in (0, 1].
     bandwidth_hz
         Total bandwidth of the cell.
     snr

@@ -1,6 +1,7 @@
-"""Readers of acceptance rates and lengths reported by serving engines.
+"""Readers for acceptance rates and lengths reported by serving engines.
 
-Each module reads the format of one source, by draft position or by draft length.
+Each module reads the format of one source. Acceptance is reported by draft position or by draft
+length.
 """
 
 from __future__ import annotations

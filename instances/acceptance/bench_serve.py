@@ -1,8 +1,9 @@
-"""Reader of the ``spec_decode_*`` keys in the JSON output of ``vllm bench serve``.
+"""Reader for the ``spec_decode_*`` keys in the JSON output of ``vllm bench serve``.
 
 ``spec_decode_per_position_acceptance_rates`` contains, for each position, the fraction of drafts
 that were accepted up to and including that position. ``spec_decode_acceptance_rate`` is not used,
-because it is the fraction of drafted tokens that were accepted, not an acceptance rate alpha.
+because that key contains the fraction of drafted tokens that were accepted, which is not an
+acceptance rate alpha.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ MOST = 1e18
 
 
 def is_bench(data: object) -> TypeGuard[Mapping[str, Any]]:
-    """Return whether data looks like the result of a benchmark run with speculation."""
+    """Return whether the data looks like the result of a benchmark run with speculation."""
     return isinstance(data, Mapping) and any(
         isinstance(key, str) and key.startswith(PREFIX) for key in data
     )
@@ -33,12 +34,12 @@ def is_bench(data: object) -> TypeGuard[Mapping[str, Any]]:
 def from_bench(data: Mapping[str, Any], where: str) -> PositionAcceptance:
     """Return the acceptance measured by a benchmark.
 
-    The result includes confidence limits if the data contain ``spec_decode_num_drafts``.
+    The result includes confidence limits if the data contains ``spec_decode_num_drafts``.
 
     Raises
     ------
     InvalidInput
-        If the rates per position are missing or malformed, or if the totals contradict them.
+        If the rates per position are missing or malformed, or if they contradict the totals.
     """
     rates = data.get(RATES)
     if not isinstance(rates, list) or not rates:

@@ -1,8 +1,8 @@
-"""Reader of golden acceptance lengths, that is, reference values of the mean tokens per step.
+"""Reader for golden acceptance lengths: reference values for the mean number of tokens per step.
 
-The YAML or JSON file has the form ``{model: {mode: {1: 1.84, 2: 2.51, ...}}}``, with modes such as
-``thinking_on`` and tables by draft length. Users specify their own lengths as
-``{"acceptance_lengths": {"1": 1.84, ...}}``, optionally with ``lower`` and ``upper``.
+The YAML or JSON file has the form ``{model: {mode: {1: 1.84, 2: 2.51, ...}}}``. Modes have names
+such as ``thinking_on``, and the innermost keys are draft lengths. Users specify their own lengths
+as ``{"acceptance_lengths": {"1": 1.84, ...}}``, optionally with ``lower`` and ``upper``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ OWN = {"acceptance_lengths", "lower", "upper", "level", "extrapolate", "notes"}
 
 
 def is_golden(data: object) -> TypeGuard[Mapping[Any, Any]]:
-    """Return whether data looks like tables by draft length for models and modes."""
+    """Return whether the data looks like a table of acceptance lengths for each model and mode."""
     return (
         isinstance(data, Mapping)
         and bool(data)
@@ -51,7 +51,7 @@ def from_golden(
 
 
 def from_own(data: Mapping[str, Any], where: str) -> AcceptanceLengths:
-    """Return the acceptance lengths that a user specified.
+    """Return the acceptance lengths specified by a user.
 
     Raises
     ------
@@ -100,7 +100,7 @@ def _is_table(table: object) -> bool:
 
 
 def _lengths(name: str, table: object) -> dict[int, float]:
-    """Return a table sorted by draft length; in JSON files the draft lengths are strings."""
+    """Return a table sorted by draft length. In JSON files, the draft lengths are strings."""
     if not isinstance(table, Mapping) or not _is_table(table):
         raise InvalidInput(f"{name}: expected mean tokens by draft length, got {describe(table)}")
     for key in table:

@@ -1,12 +1,13 @@
-"""Reader of acceptance histograms per request: vLLM's ``metrics.speculative_decoding``.
+"""Reader for per-request acceptance histograms, as in vLLM's ``metrics.speculative_decoding``.
 
 A JSON or JSON Lines file contains one or more histograms.
-``acceptance_histogram[j]`` counts the steps in which exactly j drafts were accepted. If draft
-lengths vary, additional data are needed to determine the acceptance at every position.
-``acceptance_histogram_by_draft_length`` contains, for each draft length K, the K + 1 counts of
-steps in which 0, 1, ..., K drafts were accepted (an object keyed by K, or a list of such lists).
-``per_step_drafted`` and ``per_step_accepted`` are an alternative. With both alternatives, a
-position is counted only in the steps in which it was drafted after an accepted prefix.
+``acceptance_histogram[j]`` counts the steps in which exactly j draft tokens were accepted. If draft
+lengths vary, additional data is needed to determine the acceptance at every position.
+``acceptance_histogram_by_draft_length`` contains, for each draft length K, the numbers of steps in
+which 0, 1, ..., K draft tokens were accepted. It is an object keyed by K, or a list of lists.
+Alternatively, ``per_step_drafted`` and ``per_step_accepted`` contain the counts of every step. In
+either case, a position is counted only in the steps in which it was drafted and all earlier tokens
+were accepted.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ def from_histograms(data: object, where: str) -> PositionAcceptance:
 def at_risk(known: ByLength) -> tuple[Floats, Floats]:
     """Return two counts for each position.
 
-    The first is how often the position was drafted after an accepted prefix, and the second is how
-    often its token was then accepted.
+    The first count is the number of steps in which the position was drafted and all earlier tokens
+    were accepted. The second count is how many of these steps also accepted the position's token.
     """
     reached, accepted = np.zeros((2, max(known, default=0)))
     for length, counts in known.items():
@@ -98,7 +99,7 @@ def at_risk(known: ByLength) -> tuple[Floats, Floats]:
 
 
 def length_notes(known: ByLength) -> tuple[str, ...]:
-    """Return a note if the acceptance of a position depends significantly on the draft length."""
+    """Return a note if the acceptance at any position depends significantly on the draft length."""
     rates = {
         length: PositionAcceptance.from_counts(*at_risk({length: counts}), level=APART_LEVEL)
         for length, counts in known.items()
@@ -160,7 +161,9 @@ def _by_length(path: str, request: Mapping[str, Any]) -> ByLength | None:
 
 
 def _totals(path: str, request: Mapping[str, Any]) -> tuple[float, float, Floats]:
-    """Return the numbers of drafts and drafted tokens, and the accepted tokens by position."""
+    """Return the number of drafts, the number of drafted tokens, and the number of accepted tokens
+    at each position.
+    """
     histogram = _column(f"{path}.{KEY}", request.get(KEY))
     if not 2 <= len(histogram) <= MAX_POSITIONS:
         raise InvalidInput(

@@ -1,4 +1,4 @@
-"""Reader of ModelOpt's ``speculation_profile.json``.
+"""Reader for ModelOpt's ``speculation_profile.json``.
 
 The file contains rates by position and a histogram of acceptance lengths.
 """
@@ -19,15 +19,15 @@ COUNTS = "acceptance_length_histogram"
 
 
 def is_profile(data: object) -> TypeGuard[Mapping[str, Any]]:
-    """Return whether data looks like a ModelOpt profile."""
+    """Return whether the data looks like a ModelOpt profile."""
     return isinstance(data, Mapping) and RATES in data and "schema_version" in data
 
 
 def from_profile(data: Mapping[str, Any], where: str) -> PositionAcceptance:
     """Return the measured acceptance, with its uncertainty if the profile contains counts.
 
-    The histogram counts the tokens that a step yields: 1, 2, ... tokens mean that 0, 1, ... drafts
-    were accepted.
+    The histogram counts steps by the number of tokens that they yield: 1, 2, ... tokens mean that
+    0, 1, ... draft tokens were accepted.
 
     Raises
     ------

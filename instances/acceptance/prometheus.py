@@ -1,4 +1,4 @@
-"""Reader of vLLM's Prometheus counters of speculative decoding.
+"""Reader for vLLM's Prometheus counters for speculative decoding.
 
 The acceptance comes from one scrape of ``/metrics``, or from the difference between two scrapes.
 The counters are ``vllm:spec_decode_num_drafts_total``, ``..._num_draft_tokens_total``,
@@ -29,7 +29,7 @@ _LABEL = re.compile(r"([A-Za-z_]\w*)\s*=\s*\"((?:[^\"\\]|\\.)*)\"", re.ASCII)
 
 
 class Counters(NamedTuple):
-    """Counters of one model.
+    """The counters for one model.
 
     The fields are the numbers of drafts, of drafted tokens, of accepted tokens, and of accepted
     tokens at each position.

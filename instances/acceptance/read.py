@@ -1,4 +1,4 @@
-"""Reader of acceptance, by position or by draft length, from files in any known format."""
+"""Reader for files that report acceptance by position or by draft length, in any known format."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def read_acceptance(
         - the JSON output of ``vllm bench serve``;
         - golden acceptance lengths (YAML or JSON);
         - the user's own values, optionally with ``lower`` and ``upper``: conditional rates,
-          ``{"acceptance_rates": [alpha_1, ...]}``, a common rate of all positions,
+          ``{"acceptance_rates": [alpha_1, ...]}``, one rate for all positions,
           ``{"acceptance_rate": alpha}``, or mean tokens by draft length,
           ``{"acceptance_lengths": {"1": tokens, ...}}``.
     before
@@ -86,7 +86,7 @@ def read_acceptance(
     Raises
     ------
     InvalidInput
-        If a file cannot be read or has another format. The message contains the expected and the
+        If a file cannot be read or has another format. The message states the expected and the
         actual content.
     """
     found = _read(path, before, model, mode)

@@ -1,4 +1,4 @@
-"""Reader of SGLang's gauges ``sglang:spec_accept_length`` and ``sglang:spec_accept_rate``.
+"""Reader for SGLang's gauges ``sglang:spec_accept_length`` and ``sglang:spec_accept_rate``.
 
 The gauges report the mean number of tokens per step and the fraction of drafted tokens that were
 accepted. Together they determine the draft length K, since length = 1 + rate K. They do not show

@@ -1,4 +1,4 @@
-"""Reader of the acceptance CSV that the evaluation of speculators writes.
+"""Reader for the acceptance CSV files that the evaluation tool of speculators writes.
 
 The file contains counts and cumulative acceptance rates for each subset.
 """

@@ -1,1 +1,1 @@
-"""Models of decoders, read from the config files of checkpoints."""
+"""Parameter counts and cost models of decoders, read from the config files of checkpoints."""

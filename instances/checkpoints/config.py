@@ -1,4 +1,4 @@
-"""The decoder described by a `config.json`, with the entry of its model type.
+"""The decoder section of a `config.json`, together with the table entry for its model type.
 
 Fields that do not belong to the model type are rejected.
 """
@@ -38,16 +38,16 @@ class Config(Section):
     whole
         Content of the whole file.
     notes
-        Notes for the reader, for example on defaults and on parts that are not counted.
+        Notes that are shown to the user, for example about defaults and parts that are not counted.
     model_type
         Name of the decoder's model type.
     type
-        Entry of the model type in the table `fields.toml`.
+        Entry for the model type in the table `fields.toml`.
     is_listed
         Whether the table contains this model type. If not, only the fields common to all types
         are known.
     formulas
-        Formulas of the model type, evaluated for this config.
+        Formulas for the model type, evaluated for this config.
     """
 
     def __init__(self, data: object) -> None:
@@ -72,7 +72,7 @@ class Config(Section):
         self.formulas = Formulas(self, self.type["formulas"])
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return a field of the decoder, or the default of its type, or else the given default."""
+        """Return a field of the decoder, or the model type's default, or else the given default."""
         value = super().get(name)
         around = self.whole.data.get(name)
         if value is None and name == "tie_word_embeddings":
@@ -107,10 +107,11 @@ class Config(Section):
         Parameters
         ----------
         expected
-            Formulas for the only value that a field may have, by field.
+            Mapping from fields to formulas. Each formula computes the only value that the field may
+            have.
         further
             Names of groups of fields (``marks`` in `fields.toml`) that are allowed in addition to
-            those of the type.
+            the groups of the model type.
         """
         for name, mark in TABLE["marks"].items():
             if name not in (*self.type["understands"], *further):

@@ -1,7 +1,7 @@
-"""Draft heads that use the hidden states of a target model.
+"""Readers for draft heads, which use the hidden states of a target model.
 
 A head is either a group of layers in the target's config that predict further tokens (MTP), or a
-model with a config of its own. Every head uses the target's embedding table, and most heads also
+model with a separate config. Every head uses the target's embedding table, and most heads also
 use its output matrix. These tensors are borrowed: every pass reads them, but they are stored only
 once. `fields.toml` lists the other tensors of each kind of head.
 """
@@ -28,8 +28,9 @@ def predicting_layers(config: Config, target: Part) -> list[Part]:
     """Return the MTP head in a config, as a list with at most one entry.
 
     Each layer of the head uses a matrix to combine the normalised embedding with the normalised
-    hidden state. Apart from this matrix and a final norm, the layer equals the last layer of the
-    target that caches values of every token. In Qwen models, the layers share the matrix and norms.
+    hidden state. Apart from this matrix and a final norm, the layer has the same shape as the
+    target's last layer that caches values for every token. In Qwen models, all layers of the head
+    share the matrix and the norms.
     """
     kind = config.type
     if not kind["drafts"] or config.given("dspark_block_size"):

@@ -1,4 +1,4 @@
-"""The table of field names, `fields.toml`, and the evaluation of its formulas for a config."""
+"""The table of field names, `fields.toml`, and the evaluation of the table's formulas."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Section:
         self.where = name and f"{name}."
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Return a field, or the default if it is absent or null."""
+        """Return a field, or the default if the field is absent or null."""
         for path in name.split("|"):
             value: Any = self.data
             for key in path.split("."):
@@ -57,11 +57,11 @@ class Section:
         return self.get(name) is not None
 
     def path(self, name: str) -> str:
-        """Return the path of a field, for messages."""
+        """Return the path of a field, used in error messages."""
         return self.where + name.partition("|")[0]
 
     def size(self, name: str, default: int | None = None, low: int = 1) -> int:
-        """Return an integer field >= `low`, which is required if there is no default."""
+        """Return an integer field >= `low`. Without a default, the field is required."""
         value = self.get(name, default)
         if value is None:
             raise InvalidInput(f"{self.path(name)}: required field is missing")
@@ -111,7 +111,9 @@ class Section:
         return value if self.data.get(name, value) is None else self.size(name)
 
     def patterns(self, name: str) -> list[str]:
-        """Return a list of names and of regular expressions, which begin with ``re:``."""
+        """Return a list whose entries are names or regular expressions; the latter begin with
+        ``re:``.
+        """
         found = sequence(self.path(name), self.get(name) or [])
         for item in found:
             try:
@@ -123,7 +125,7 @@ class Section:
         return found
 
     def sections(self, name: str) -> dict[str, Section]:
-        """Return the objects inside a field, by key."""
+        """Return the objects inside a field as a mapping from keys to sections."""
         inside = Section(self.get(name), self.path(name))
         return {
             str(key): Section(item, f"{inside.where}{key}") for key, item in inside.data.items()
@@ -144,7 +146,7 @@ MERGED = ("attention", "names", "fixed", "formulas")
 def _entries(name: str) -> dict[str, Entry]:
     """Return the entries in a section of the table.
 
-    Each entry inherits values from the entry that its key ``like`` refers to.
+    An entry with the key ``like`` inherits the values of the entry named by that key.
     """
     found = dict[str, Entry]()
     for key, entry in TABLE[name].items():
@@ -197,12 +199,12 @@ class Weight:
 
     @property
     def values(self) -> int:
-        """Number of entries of all copies together."""
+        """Total number of entries in all copies."""
         return self.copies * prod(self.shape)
 
     @property
     def active_values(self) -> int:
-        """Number of entries of the copies that are used for each token."""
+        """Total number of entries in the copies that are used for each token."""
         return self.active * prod(self.shape)
 
     @property
@@ -216,14 +218,14 @@ READERS = ("get", "given", "size", "flag", "listed", "count", "quotient", "null_
 
 
 class Formulas(dict[str, Any]):
-    """Values of named formulas for one config, computed on first use.
+    """The values of named formulas for one config, computed on first use.
 
     Parameters
     ----------
     section
         Object of the config that contains the fields.
     table
-        Formulas by name; values that are not strings are constants.
+        Mapping from names to formulas; values that are not strings are constants.
     """
 
     def __init__(self, section: Section, table: Entry) -> None:
@@ -243,11 +245,11 @@ class Formulas(dict[str, Any]):
         )
 
     def having(self, table: Entry) -> Formulas:
-        """Return these formulas combined with those of a table, which take precedence."""
+        """Return these formulas combined with a table of formulas that take precedence."""
         return Formulas(self.section, {**self.table, **table})
 
     def tensors(self, lines: Iterable[str], prefix: str = "", **names: str) -> Iterator[Weight]:
-        """Yield the tensors that are not empty and whose conditions hold.
+        """Yield the tensors described by `lines` that are not empty and whose conditions hold.
 
         The prefix is added to the name of each tensor.
         """

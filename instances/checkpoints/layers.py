@@ -1,4 +1,6 @@
-"""The layers of a decoder, read from its config, and the counts of decoders and draft heads."""
+"""The layers of a decoder, read from its config, and the parameter counts and costs of decoders and
+draft heads.
+"""
 
 from __future__ import annotations
 
@@ -27,11 +29,11 @@ class Layer:
     Parameters
     ----------
     what
-        Name of the form of attention in notes; empty for grouped attention.
+        Name that notes use for the form of attention; empty for grouped attention.
     weights
         Tensors of the layer.
     window
-        Number of tokens after which the cache of `window_values` stops growing; 0 if there is no
+        Number of tokens after which the cache of windowed values stops growing; 0 if there is no
         window.
     kv_values
         Number of values cached per token, for the whole context.
@@ -43,7 +45,7 @@ class Layer:
         Number of multiplications per pair of a new token and a token that it attends to. If an
         indexer selects tokens, all tokens are counted.
     sizes
-        Formulas of the model type and the form of attention, evaluated for this layer.
+        Formulas for the model type and the form of attention, evaluated for this layer.
     """
 
     what: str
@@ -73,7 +75,7 @@ class Part:
         Tensors that belong to another part but are read by this part, such as the target's
         embeddings for a draft head.
     storage
-        Storage of weights and cached values.
+        Storage formats of weights and cached values.
     layers
         Number of layers of a decoder, or number of additional layers for a draft head.
     kind
@@ -113,7 +115,8 @@ class Part:
     def active_parameters(self) -> int:
         """Number of parameters that are used for one token.
 
-        All embeddings are included. Routed experts count only if the token is routed to them.
+        All embeddings are included. Routed experts are included only if the token is routed to
+        them.
         """
         return sum(weight.active_values for weight in self.weights)
 
@@ -155,12 +158,16 @@ class Part:
 
     @property
     def window(self) -> int | None:
-        """Number of tokens after which caches with a window stop growing; None without a window."""
+        """Number of tokens after which caches with a window stop growing; None if there is no
+        window.
+        """
         return max((block.window for block in self.blocks), default=0) or None
 
     @property
     def state_bytes_per_sequence(self) -> int:
-        """Size of the fixed-size states of a sequence, in bytes, at the width of cached values."""
+        """Size of a sequence's fixed-size states, in bytes. Each value has the size of a cached
+        value.
+        """
         return self.storage.kv_value_bytes * sum(block.state_values for block in self.blocks)
 
     @property
@@ -187,7 +194,7 @@ class Part:
 
     @property
     def reads(self) -> WeightReads:
-        """Number of weight bytes that a pass reads, as a function of its number of tokens."""
+        """Number of weight bytes that a pass reads, as a function of the number of tokens."""
         dense, experts = 0, Counter[tuple[str, int, int]]()
         for weight in (*self.weights, *self.borrowed):
             size = self.storage.bytes(weight)
@@ -211,7 +218,8 @@ class Part:
 def read_layers(config: Config, place: str) -> list[Layer]:
     """Return the layers in a config.
 
-    `place` is the path of the layers in the model, with which the names of their tensors begin.
+    `place` is the path of the layers in the model. The names of the layers' tensors begin with this
+    path.
 
     Raises
     ------
@@ -232,7 +240,7 @@ def read_layers(config: Config, place: str) -> list[Layer]:
     for index in range(layers):
         known: dict[str, Any] = {"layers": layers, "index": index}
         for name, listed in lists.items():
-            if listed:  # a word other than full attention takes precedence
+            if listed:  # a word other than "full attention" takes precedence
                 word = max(
                     (words[index] for words in listed.values()), key=lambda word: word != FULL
                 )
@@ -242,7 +250,7 @@ def read_layers(config: Config, place: str) -> list[Layer]:
 
 
 def read_layer(kind: Entry, sizes: Formulas, place: str) -> Layer:
-    """Return one layer of a model type; the index of the layer is among the formulas."""
+    """Return one layer of a model type. The formulas in `sizes` include the index of the layer."""
     word = one_of(
         f"{sizes.section.where}layer_types[{sizes['index']}]", sizes["kind"], kind["attention"]
     )
@@ -266,7 +274,9 @@ def read_layer(kind: Entry, sizes: Formulas, place: str) -> Layer:
 def listed_words(
     config: Config, fields: list[str], meanings: Mapping[str, Any]
 ) -> dict[str, list[Any]]:
-    """Return, for each of the fields that is present, the meanings of its words, one per layer."""
+    """Translate per-layer lists of words. For each field that is present, return a list with the
+    meaning of each layer's word.
+    """
     found = {}
     for name in filter(config.get, fields):
         given, path = config.get(name), config.path(name)

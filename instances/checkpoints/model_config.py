@@ -1,8 +1,10 @@
-"""Hugging Face `config.json` files: exact parameter counts, and cost models of dense decoders.
+"""Reader for Hugging Face `config.json` files, with exact parameter counts and with cost models for
+dense decoders.
 
-Decoders and draft heads are counted. `fields.toml` contains the supported model types; parameters
-of other types are counted by `transformers` if that package is installed. Anything else (such as
-encoders and unknown quantisations) is rejected with a message that names the unsupported field.
+Decoders and draft heads are supported. `fields.toml` contains the supported model types; the
+parameters of other types are counted by `transformers` if that package is installed. Anything else
+(such as encoders and unknown quantisations) is rejected with a message that names the unsupported
+field.
 """
 
 from __future__ import annotations
@@ -58,14 +60,14 @@ class ModelConfig(Part):
     heads
         Draft heads in the config of a decoder; the counts do not include them.
     dense
-        Exact cost model of a decoder with equal, dense layers; None for other models.
+        Exact cost model of a decoder whose layers are all equal and dense; None for other models.
     vision_parameters
         Number of parameters of the image encoder, which the counts do not include; None if there
         is no image encoder or its type is unknown.
     dtype
-        Data type in the config, or None; the counts do not depend on it.
+        Data type in the config, or None; the counts do not depend on the data type.
     notes
-        Notes for the reader, for example on defaults and on parts that are not counted.
+        Notes that are shown to the user, for example about defaults and parts that are not counted.
     """
 
     name: str
@@ -78,7 +80,7 @@ class ModelConfig(Part):
 
     @property
     def exact(self) -> ExactDecoder:
-        """Exact cost model of a dense decoder."""
+        """Exact cost model, which exists only for dense decoders."""
         if self.dense is None:
             raise Unsupported(
                 f"{self.name}: no cost model of operations describes it: not a dense decoder; count"
@@ -88,7 +90,7 @@ class ModelConfig(Part):
 
     @property
     def paper(self) -> PaperDecoder:
-        """Cost model of a dense decoder that the papers use."""
+        """The papers' cost model, which exists only for dense decoders."""
         exact = self.exact
         return PaperDecoder(
             layers=exact.layers, hidden=exact.hidden, ffn=exact.ffn, name=exact.name
@@ -119,13 +121,13 @@ class ModelConfig(Part):
     def projected(self) -> bool:
         """Whether embeddings and layers have different dimensions.
 
-        The cost model `exact` cannot express this difference.
+        The cost model `exact` cannot represent this difference.
         """
         return self.dense is not None and self.layout["embedding"] != self.dense.hidden
 
 
 def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig:
-    """Read a `config.json` from its path or from its folder.
+    """Read a `config.json`, given the path of the file or of its folder.
 
     Parameters
     ----------
@@ -139,7 +141,7 @@ def read_model_config(path: StrPath, *, dtype: str | None = None) -> ModelConfig
     ------
     InvalidInput
         If the file cannot be read, is not a JSON object, or describes a model that cannot be
-        counted. The message contains the file and the field.
+        counted. The message names the file and the field.
     """
     file = Path(path)
     if file.is_dir():
@@ -183,7 +185,8 @@ def _parsed(file: Path, data: Any, name: str, value_bytes: int | None) -> ModelC
 def parse_model_config(
     data: object, *, name: str = "model", value_bytes: int | None = None
 ) -> ModelConfig:
-    """Count the parameters of a config given as JSON-like data, and build its cost models.
+    """Count the parameters of a model whose config is given as JSON-like data, and build the cost
+    models.
 
     Parameters
     ----------
@@ -266,8 +269,8 @@ def _exact(part: Part, name: str) -> ExactDecoder | None:
 def _built(config: Config, storage: Storage) -> Part:
     """Return a decoder that is not in the table, built by `transformers` on torch's meta device.
 
-    The size of the KV cache is computed from fields with common names; if they are missing, it is
-    unknown.
+    The size of the KV cache is computed from fields with common names. If these fields are missing,
+    the size is unknown.
 
     Raises
     ------
@@ -327,7 +330,7 @@ def _role(name: str, shape: tuple[int, ...], names: Iterable[str]) -> str:
 
 
 def _vision_parameters(config: Config) -> int | None:
-    """Return the number of parameters of an image encoder and its projector.
+    """Return the total number of parameters of an image encoder and its projector.
 
     The result is None if the model has no image encoder or if the type of the encoder is unknown.
     """
@@ -413,9 +416,9 @@ def _dtype(config: Config) -> str | None:
 
 
 def _file_name(file: Path) -> str:
-    """Return the name of the model according to its path.
+    """Derive the name of a model from the path of its config.
 
-    This is the name of the file, or the name of the folder that contains a `config.json`.
+    The name is that of the file, or that of the folder if the file is a `config.json`.
     """
     is_plain = file.name == "config.json"
     name = (

@@ -1,4 +1,4 @@
-"""Sizes of stored tensors, either plain or quantised by a method of `quantization_config`.
+"""Storage sizes of tensors that are either plain or quantised according to `quantization_config`.
 
 The size includes the packed values and their metadata: scales per block of values, zero points,
 and the order of columns. No method quantises routers, norms, biases, convolutions or embedding
@@ -25,16 +25,17 @@ BY_DTYPE = "count its bytes at a fixed size with --dtype instead"
 
 @dataclass(frozen=True, kw_only=True)
 class Scheme:
-    """Quantisation of a matrix, which is divided into blocks that share a scale.
+    """The quantisation of a matrix. The matrix is divided into blocks, and the values in a block
+    share a scale.
 
     Parameters
     ----------
     bits
         Number of bits per value.
     rows
-        Number of rows of a block; 0 means all rows.
+        Number of rows in a block; 0 means all rows.
     columns
-        Number of columns of a block; 0 means all columns.
+        Number of columns in a block; 0 means all columns.
     scale_bits
         Number of bits for the scale and the zero point of a block.
     column_bits
@@ -59,7 +60,7 @@ class Scheme:
 
 @dataclass(frozen=True, kw_only=True)
 class Storage:
-    """Storage of weights and cached values.
+    """The storage formats of weights and cached values.
 
     Parameters
     ----------
@@ -70,10 +71,11 @@ class Storage:
     method
         Name of the quantisation method; None if nothing is quantised.
     schemes
-        Pairs of a name pattern and the scheme of the tensors that it matches. The first match
-        applies, ``*`` matches all names, and the scheme None leaves a tensor plain.
+        Pairs of a name pattern and a quantisation scheme. The first pattern that matches a tensor's
+        name determines the scheme. ``*`` matches all names, and the scheme None leaves a tensor
+        plain.
     roles
-        Roles of the weights that are quantised.
+        Roles of weights that may be quantised; see `Weight`.
     """
 
     value_bytes: int = 2
@@ -91,7 +93,7 @@ class Storage:
         return weight.copies * scheme.bytes(*weight.shape)
 
     def unmatched(self, weights: Iterable[Weight]) -> list[str]:
-        """Return the patterns that match neither one of the weights nor the output matrix."""
+        """Return the patterns that match neither a weight nor the output matrix."""
         names = ["lm_head", *(weight.name for weight in weights)]
         return [
             pattern
@@ -117,7 +119,8 @@ def _names(pattern: str, name: str) -> bool:
 
 
 def read_storage(config: Config, value_bytes: int | None) -> Storage:
-    """Return the storage of weights, with the given bytes per value or according to the config.
+    """Return the storage formats for the given number of bytes per value, or those specified by the
+    config if the number is None.
 
     Raises
     ------
@@ -162,16 +165,18 @@ def read_storage(config: Config, value_bytes: int | None) -> Storage:
 
 
 def read_scheme(section: Section, method: str) -> Scheme:
-    """Return the scheme of a matrix for a quantisation method with the options in a section."""
+    """Return the scheme by which a quantisation method, with the options in a section, stores a
+    matrix.
+    """
     sizes = Formulas(section, QUANTISATION[method])
     return Scheme(**{field.name: sizes[field.name] for field in dataclasses.fields(Scheme)})
 
 
 def _schemes(given: Section, method: str) -> list[tuple[str, Scheme]]:
-    """Return pairs of a target pattern and its scheme.
+    """Return pairs of a target pattern and a scheme.
 
-    The targets are those of all groups or modules, with general patterns last. If the config has
-    neither groups nor modules, the result is one scheme for all tensors.
+    The pairs cover the targets of all groups or modules, and general patterns come last. If the
+    config has neither groups nor modules, the result is one scheme for all tensors.
     """
     if given.get("quant_algo") == "MIXED_PRECISION":
         return [

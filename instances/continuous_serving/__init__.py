@@ -1,4 +1,4 @@
-"""Families (problem generators) of `continuous-serving`."""
+"""Families (problem generators) for `continuous-serving`."""
 
 from __future__ import annotations
 

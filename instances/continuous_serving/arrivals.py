@@ -1,4 +1,4 @@
-"""Family of tasks that arrive over time and are served in batches that change from step to step."""
+"""A family whose tasks arrive over time and are served in batches that change from step to step."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def arrivals(
     bandwidth: float = 20e6,
     seed: int = 0,
 ) -> ContinuousServingProblem:
-    """The setting of paper 1 with Poisson arrivals.
+    """The setting of paper 1, but with Poisson arrivals.
 
-    The objective is the mean latency. All mechanisms are allowed, and so are steps without drafts.
+    The objective is the mean latency. All mechanisms are allowed, as are steps without drafts.
 
     Difficulty: drafting pays off while few tasks are active, and the draft model must catch up on
     prompts for which it did not draft.

@@ -1,7 +1,7 @@
-"""Conversion of a trace to one `continuous-serving` problem.
+"""Conversion of a trace into a `continuous-serving` problem.
 
-The conversion extends the one to `serving-latency`. With the family `arrivals`, the arrivals of
-the trace are kept.
+The conversion extends the conversion into a `serving-latency` problem. With the family `arrivals`,
+the trace's arrival times are kept.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from specopt.models.continuous_serving.problem import ContinuousServingProblem
 def continuous_serving(
     trace: Trace, family: Family, *, seed: int = 0, **parameters: Any
 ) -> ContinuousServingProblem:
-    """Return the problem of serving the requests of a trace.
+    """Return the problem of serving the requests in a trace.
 
-    If the family has arrivals, the problem uses the arrival times of the trace.
+    If the family's problems have arrival times, the trace's arrival times are used instead.
 
     Parameters
     ----------
     trace
         Trace whose requests become the tasks.
     family
-        Family that supplies the other fields. The signal-to-noise ratios are those of its problem
-        with the same number of tasks.
+        Family that supplies all other fields. The signal-to-noise ratios are those of the family's
+        problem with the same number of tasks.
     seed
         Seed of the family.
     parameters
-        Parameters of the family except tasks, max_input and max_output. O_max is the longest
-        response of the trace. With `requests_per_second`, the gaps between arrivals are scaled to
-        that mean rate.
+        Parameters of the family other than tasks, max_input and max_output. O_max is the length of
+        the longest response in the trace. With `requests_per_second`, the gaps between arrivals are
+        scaled to that mean rate.
 
     Raises
     ------

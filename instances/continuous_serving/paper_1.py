@@ -1,4 +1,4 @@
-"""Family with the tasks of paper 1, served in batches that change from step to step."""
+"""A family in which the tasks of paper 1 are served in batches that change from step to step."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def paper_1(
 
     A task leaves when its output is complete.
 
-    Difficulty: tasks that finish free memory, so the best batches change from step to step.
+    Difficulty: finished tasks release memory, so the best batches change from step to step.
 
     Parameters
     ----------

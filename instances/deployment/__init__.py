@@ -1,4 +1,4 @@
-"""Problems made from a user's data.
+"""Problems that are built from a user's data.
 
 Known values are used; all other values come from a family and are reported as assumed.
 """

@@ -1,6 +1,6 @@
 """A user's deployment: two models with measured passes, and further data if known.
 
-The further data are a trace, a link, memory, acceptance rates, and a fleet of clients.
+The further data is a trace, a link, memory sizes, acceptance rates, and a fleet of clients.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ If fewer positions are known, the largest known draft length is used instead.
 
 
 def room(memory_bytes: float, tokens: float, *models: ModelConfig) -> int:
-    """Return how many requests of a given length fit into memory next to the models' weights."""
+    """Return how many requests of a given length fit in memory alongside the models' weights."""
     free = memory_bytes - sum(model.weight_bytes for model in models)
     each = max(1.0, tokens) * max(1.0, sum(model.kv_bytes_per_token for model in models))
     return max(0, int(free / each))
@@ -34,7 +34,7 @@ def room(memory_bytes: float, tokens: float, *models: ModelConfig) -> int:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Fleet:
-    """Clients, their devices, and the prices of machines; None means unknown.
+    """A fleet of clients, with their devices and the prices of machines; None means unknown.
 
     Parameters
     ----------
@@ -48,7 +48,8 @@ class Fleet:
         Price of a verifier unit, followed by the price of a drafting server if such servers may
         be used.
     watts
-        Idle and busy power of a verifier unit, followed by the power of a drafting device if known.
+        Idle and busy power of a verifier unit, followed by the power of a drafting device if that
+        is known.
     """
 
     device: Passes | None = None
@@ -60,7 +61,7 @@ class Fleet:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Deployment:
-    """Data of a user's deployment; None means unknown.
+    """The data about a user's deployment; None means unknown.
 
     Parameters
     ----------
@@ -75,7 +76,7 @@ class Deployment:
     link
         Link between the drafting and the verifying machine.
     memory_bytes
-        Memory of the machine to which the kind of problem applies a memory limit.
+        Memory of the machine whose memory is limited in this kind of problem.
     acceptance
         Acceptance by position or by draft length.
     fleet
@@ -93,7 +94,8 @@ class Deployment:
 
     @property
     def rate(self) -> float | None:
-        """Constant acceptance rate that yields the same tokens per step as the known acceptance.
+        """Constant acceptance rate that yields the same number of tokens per step as the known
+        acceptance.
 
         Raises
         ------
@@ -113,7 +115,7 @@ class Deployment:
 
     @property
     def rows(self) -> str:
-        """Name of the trace and its range of rows, for a list of sources."""
+        """Name of the trace and its range of rows, as they appear in a list of sources."""
         assert self.trace is not None, "there is a trace"
         return (
             f"{self.trace.source}, rows {self.trace.start} to"
@@ -121,7 +123,7 @@ class Deployment:
         )
 
     def context(self, passes: PassTime) -> float:
-        """Return the cached tokens of a typical request, clipped to the measured range."""
+        """Return a typical request's number of cached tokens, clipped to the measured range."""
         measured = passes.contexts
         if self.trace is None:
             return measured[len(measured) // 2] if measured else 0.0
@@ -129,6 +131,6 @@ class Deployment:
         return round(float(np.clip(mean, measured[0], measured[-1]))) if measured else round(mean)
 
     def seconds_per_token(self, passes: PassTime, which: Which = "fitted") -> float:
-        """Return the duration of a pass of one token with a typical context, in seconds."""
+        """Return how long a pass over one token with a typical context takes, in seconds."""
         seconds = passes.seconds(np.ones(1), np.ones(1), np.array([self.context(passes)]), which)
         return float(np.reshape(seconds, -1)[0])

@@ -1,4 +1,4 @@
-"""The link between the drafting and the verifying machine, as operators describe it."""
+"""The link between the drafting and the verifying machine, as specified by a user."""
 
 from __future__ import annotations
 

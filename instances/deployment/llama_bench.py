@@ -1,4 +1,4 @@
-"""Reader of the CSV output of `llama-bench`.
+"""Reader for the CSV output of `llama-bench`.
 
 The table has a row for each model, prompt and depth, with times in nanoseconds. A prompt of n
 tokens (`-p 1,2,3,... -n 0 -d 0,4096`) is a pass of one request with n new tokens. If the table

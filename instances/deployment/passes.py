@@ -1,4 +1,6 @@
-"""Measured passes of both models, from a file of runtimes or from a table of `specopt measure`."""
+"""The measured passes of both models, read from a file of runtimes or from a table written by
+`specopt measure`.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,7 @@ BAND = (-0.3, 1.0)
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Passes:
-    """Measured passes of both models.
+    """The measured passes of the draft model and the verify model.
 
     Parameters
     ----------
@@ -86,7 +88,7 @@ class Passes:
         text
             Peak performance as ``TFLOPS,GB/s``: operations per second and memory bandwidth.
         models
-            Configs of the models, as in the class.
+            Configs of the models, as in `Passes`.
 
         Raises
         ------
@@ -120,7 +122,8 @@ class Passes:
         return cls(path=f"--peak {text}", models=models, data=data)
 
     def runtimes(self, form: str) -> Mapping[str, Any]:
-        """Return the runtimes of both models in the format of `fit`, fitting `form` to a table.
+        """Return the runtimes of both models in the format that `fit` writes. If the passes come
+        from a table, `form` is fitted to them.
 
         Parameters
         ----------
@@ -144,7 +147,7 @@ class Passes:
 
     @cached_property
     def times(self) -> dict[str, PassTime]:
-        """Pass times by model, interpolated if they come from a table.
+        """Pass times of each model. Times that come from a table are interpolated.
 
         Raises
         ------
@@ -183,10 +186,12 @@ class Passes:
 
 
 def _decoder(config: ModelConfig) -> ExactDecoder | None:
-    """Return the cost model that counts the operations of a model; None if there is none."""
+    """Return the cost model that counts a model's operations, or None if there is no such model."""
     return None if config.projected else config.dense
 
 
 def _mapping(value: object) -> Mapping[str, Any]:
-    """Return an object in a file, or an empty mapping; missing fields are reported later."""
+    """Return a value if it is a mapping, otherwise an empty mapping. Missing fields are reported
+    later.
+    """
     return value if isinstance(value, Mapping) else {}

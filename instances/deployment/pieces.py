@@ -1,6 +1,7 @@
 """Approximation of measured passes by the maximum of several linear functions.
 
-The functions, called lines here, are linear in sequences, new tokens and cached tokens.
+In this module, the linear functions are called lines. A line is linear in the numbers of sequences,
+new tokens and cached tokens.
 """
 
 from __future__ import annotations
@@ -29,14 +30,14 @@ The additional line must reduce the error to at most this fraction, and by more 
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """Lines that approximate measured passes, and their errors.
+    """The lines that approximate measured passes, and the errors of the approximation.
 
     Parameters
     ----------
     passes
         Lines whose maximum is the time of a pass.
     fitted
-        Whether the lines were fitted. If not, the passes were given in the form of lines.
+        Whether the lines were fitted. If false, the passes were given in the form of lines.
     misfit
         Minimum and maximum difference between passes and lines, relative to the lines.
     """
@@ -47,7 +48,7 @@ class Pieces:
 
     @property
     def text(self) -> str:
-        """Description of the lines for a list of sources."""
+        """Description of the lines, as it appears in a list of sources."""
         lines = f"{len(self.passes.rows)} lines" if len(self.passes.rows) > 1 else "one line"
         low, high = self.misfit
         off = f", passes lie {low:+.1%} to {high:+.1%} from it" if max(-low, high) > 1e-3 else ""
@@ -57,12 +58,13 @@ class Pieces:
 def pieces_of(
     times: PassTime, new_tokens: Sequence[float], contexts: Sequence[float] | None = None
 ) -> Pieces:
-    """Return lines that approximate passes with given new tokens per sequence and contexts.
+    """Return lines that approximate passes with given numbers of new tokens per sequence and given
+    contexts.
 
-    A runtime that is already linear in tokens keeps its lines. Operations are linear except for the
-    attention among new tokens, which is counted as for a single new token. All other passes are
-    sampled within the measured range, and lines are fitted by least squares of relative errors. If
-    `contexts` is None, the measured contexts are used.
+    A runtime that is already linear in tokens keeps its lines. Runtimes per operation are linear in
+    tokens except for the attention among new tokens, which is counted as for a single new token.
+    For all other runtimes, passes are sampled within the measured range, and lines are fitted by
+    least squares of relative errors. If `contexts` is None, the measured contexts are used.
     """
     points = _samples(times, new_tokens, contexts or times.contexts or CONTEXTS)
     batch, new, cached = points.T
@@ -96,7 +98,7 @@ def _lines(times: PassTime) -> Floats | None:
 
 
 def _samples(times: PassTime, new: Sequence[float], contexts: Sequence[float]) -> Floats:
-    """Return batch sizes, new tokens and cached tokens within the measured range."""
+    """Return triples of batch size, new tokens and cached tokens within the measured range."""
     axes = np.meshgrid(BATCHES, np.asarray(new, np.float64), contexts, indexing="ij")
     points = np.column_stack([axis.ravel() for axis in axes])
     inside = np.broadcast_to(times.covers(*points.T), len(points))
@@ -106,19 +108,19 @@ def _samples(times: PassTime, new: Sequence[float], contexts: Sequence[float]) -
 def fit_lines(work: Floats, seconds: Floats) -> Floats:
     """Fit lines whose maximum is close to the measured times.
 
-    Each line is fitted to the passes at which it exceeds the other lines.
+    Each line is fitted to the passes at which that line exceeds all other lines.
 
     Parameters
     ----------
     work
-        Quantities that the coefficients multiply, shape (passes, columns).
+        Amounts of work by which the coefficients are multiplied, shape (passes, columns).
     seconds
         Measured duration of each pass, in seconds.
 
     Returns
     -------
     Floats
-        Coefficients >= 0, shape (lines, columns), by least squares of relative errors.
+        Coefficients >= 0, shape (lines, columns), fitted by least squares of relative errors.
     """
     from scipy.optimize import nnls
 

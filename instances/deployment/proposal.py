@@ -1,4 +1,6 @@
-"""A problem made from a user's data, in which every field is marked as known or assumed."""
+"""A problem that is built from a user's data and in which every field is marked as known or
+assumed.
+"""
 
 from __future__ import annotations
 
@@ -59,9 +61,9 @@ class Proposal:
     measure
         Instructions for measuring each field, most important field first.
     unused
-        Given data that the problem does not use, with the reason.
+        User data that the problem does not use, each with the reason.
     guesses
-        Reason for each assumed value that does not come from the family.
+        Reason for each assumed value that the family does not supply.
     """
 
     problem: Problem
@@ -81,12 +83,12 @@ class Proposal:
         unused: Sequence[str] = (),
         assumed: Given | None = None,
     ) -> Self:
-        """Return the problem of a family with the known fields and the assumed values filled in.
+        """Return a family's problem in which the known fields and the assumed values are filled in.
 
         Raises
         ------
         InvalidInput
-            If the problem rejects a value. The message contains the source of the value.
+            If the problem rejects a value. The message states the source of the value.
         """
         data = base.to_dict()
         assumed = assumed or {}
@@ -115,7 +117,9 @@ class Proposal:
         ).labelled()
 
     def labelled(self) -> Self:
-        """Return the proposal with its assumptions in the notes and without the family's name."""
+        """Return a copy of the proposal whose notes list the assumptions and whose problem does not
+        have the family's name.
+        """
         assumed = ", ".join(value.name for value in self.values if value.assumed) or "nothing"
         notes = f"Assumed, from {self.family.name}: {assumed}."
         return dataclasses.replace(
@@ -124,7 +128,9 @@ class Proposal:
 
     @property
     def values(self) -> list[Value]:
-        """Fields of the problem that differ from the format's default or have a stated source."""
+        """Fields of the problem that have a stated source or whose value is not the format's
+        default.
+        """
         fields: dict[str, Any] = {}
         for name, value in self.problem.to_dict().items():
             parts = (
@@ -145,7 +151,7 @@ class Proposal:
 
     @property
     def next(self) -> list[str]:
-        """Assumed fields, each with instructions for measuring it."""
+        """Instructions for measuring each assumed field, most important field first."""
         assumed = {value.name for value in self.values if value.assumed}
         return [f"{name}: {how}" for name, how in self.measure.items() if name in assumed]
 

@@ -1,4 +1,4 @@
-"""Families (problem generators) of `draft-allocation`."""
+"""Families (problem generators) for `draft-allocation`."""
 
 from __future__ import annotations
 

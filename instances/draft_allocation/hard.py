@@ -1,4 +1,4 @@
-"""Families in which the water level is hard to find, each for a different reason.
+"""Families in which the water level is hard to find. Each family is hard for a different reason.
 
 The water level is the marginal gain down to which the optimal allocation spends the budget.
 """
@@ -19,8 +19,8 @@ def capped(
 
     The budget is a fraction of the sum of all limits.
 
-    Difficulty: nearly all limits of clients with high acceptance rates bind. The clients with low
-    rates therefore determine the water level, which is far below the level without limits.
+    Difficulty: the limits bind for nearly all clients with high acceptance rates. The clients with
+    low rates therefore determine the water level, which is far below the level without limits.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ def capped(
     seed
         Seed of the random generator, as in `uniform`.
     share
-        Budget divided by the sum of all limits. At 1 and above, only the limits bind.
+        Budget divided by the sum of all limits. If the quotient is 1 or more, only the limits bind.
     most
         Draft limit of the clients with the lowest acceptance rates.
     """
@@ -50,7 +50,7 @@ def capped(
 def one_dominates(
     *, clients: int = 8, budget: int = 1000, distance: float = 1e-3, seed: int = 0
 ) -> DraftAllocationProblem:
-    """One client with an acceptance rate just below 1, and others with rates below 0.5.
+    """One client with an acceptance rate just below 1, and other clients with rates below 0.5.
 
     Difficulty: the best allocation assigns hundreds of drafts with nearly equal gains to one client
     and a few drafts to each other client. An even split loses most of the objective, and sums of
@@ -82,7 +82,7 @@ def ties(
 ) -> DraftAllocationProblem:
     """Groups of identical clients whose marginal gains coincide exactly, within and across groups.
 
-    Group g has weight a^-g, so the gain of its draft n + g equals that of draft n in group 0.
+    Group g has weight a^-g, so draft n + g in group g has the same gain as draft n in group 0.
 
     Difficulty: the water level equals one of the marginal gains, and most of the budget is spent at
     this level. A method that counts ties incorrectly spends too much or too little.

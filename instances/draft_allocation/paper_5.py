@@ -1,4 +1,4 @@
-"""Family with the configurations of paper 5, Table I.
+"""A family with the configurations of paper 5, Table I.
 
 The table has four or eight draft servers and the budgets of one H100. The paper draws prompts from
 eight data sets and does not report the acceptance rates of its clients. This family uses four sets
@@ -12,7 +12,7 @@ import numpy as np
 from specopt.models.arguments import one_of
 from specopt.models.draft_allocation.problem import DraftAllocationProblem
 
-# Table I: C by the number of draft servers; the {6, 20} in the text is a misprint
+# Table I: budgets C for each number of draft servers; the {6, 20} in the text is a misprint
 BUDGETS = {4: (24, 28), 8: (16, 20)}
 RATES = {"equal": (0.75, 0.75), "mild": (0.6, 0.9), "wide": (0.3, 0.95), "extreme": (0.05, 0.98)}
 
@@ -22,8 +22,8 @@ def paper_5(
 ) -> DraftAllocationProblem:
     """One round of a configuration in Table I of paper 5 under proportional fairness.
 
-    The weights are the gradient of the sum of logarithms at the goodput of the even split
-    floor(C / N).
+    The weights are the gradient of the sum of the logarithms of the clients' goodput. The gradient
+    is evaluated at the goodput that the even split floor(C / N) attains.
 
     Parameters
     ----------

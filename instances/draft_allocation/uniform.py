@@ -1,4 +1,4 @@
-"""Family of clients with random acceptance rates and weights, for any budget."""
+"""A family of clients with random acceptance rates and weights, for any budget."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def uniform(
         Upper end of the uniform distribution of acceptance rates.
     weight_spread
         Ratio of the largest to the smallest possible weight; weights are log-uniform on
-        1..weight_spread. Under proportional fairness, the weight of a client is the reciprocal of
-        its goodput.
+        1..weight_spread. Under proportional fairness, a client's weight is the reciprocal of the
+        client's goodput.
     cap
         Largest draft limit of a client; limits are uniform on 1..cap. 0 means no limits.
     seed

@@ -1,4 +1,4 @@
-"""Families (problem generators) of `draft-control`."""
+"""Families (problem generators) for `draft-control`."""
 
 from __future__ import annotations
 

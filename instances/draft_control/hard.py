@@ -1,4 +1,6 @@
-"""Families of channels that are hard for greedy or iterative methods, for different reasons."""
+"""Families of channels that are hard for greedy or iterative methods. Each family is hard for a
+different reason.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +32,8 @@ def alternating(
     """An uplink that alternates between slow and fast at every iteration (paper 3).
 
     The states form a Markov chain of period 2. Maximising the tokens per second of each iteration
-    separately (Eq. 13) is far from optimal in the long run. On the slow link, drafts pay off, but
-    less than the next iteration on the fast link.
+    separately (Eq. 13) is far from optimal in the long run. Drafting on the slow link pays off, but
+    moving on to the next iteration, on the fast link, pays off more.
 
     Parameters
     ----------
@@ -48,7 +50,7 @@ def alternating(
     vocabulary_size
         Size V of the vocabulary.
     resolution
-        Lattice resolution, the only available value.
+        Lattice resolution; no other resolution is available.
     min_draft
         Minimum draft length.
     max_draft
@@ -127,7 +129,8 @@ def deterministic_cycle(
 def near_tie(
     *, states: int = 6, spread: float = 1e-4, max_draft: int = 64, seed: int = 0
 ) -> DraftControlProblem:
-    """States and resolutions that are almost equal, with nearly all tokens accepted.
+    """States and resolutions that are almost equal, in a setting where nearly all tokens are
+    accepted.
 
     Difficulty: acceptance is close to 1 and drafts cost almost nothing, so the rate is nearly
     constant in the draft length and in the resolution. Methods that stop at a relative tolerance or
@@ -171,9 +174,9 @@ def near_tie(
 def slow_mixing(*, states: int = 10, leave: float = 1e-4, seed: int = 0) -> DraftControlProblem:
     """States in two halves between which transitions are rare; links and acceptance are random.
 
-    Difficulty: value iteration needs about 1 / `leave` sweeps, whereas policy iteration needs a few
-    linear solves. A trace of typical length visits only one half, so a policy learnt from the trace
-    covers only that half.
+    Difficulty: value iteration needs about 1 / `leave` sweeps, whereas policy iteration needs only
+    a few linear solves. A trace of typical length visits only one half, so a policy learnt from the
+    trace covers only that half.
 
     Parameters
     ----------

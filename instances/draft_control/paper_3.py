@@ -1,12 +1,13 @@
-"""Family with the setting of paper 3, Sec. V.
+"""A family with the setting of paper 3, Sec. V.
 
 OPT-125M drafts for OPT-13B over an uplink that alternates between slow and fast. The paper reports
 the mean uplink rates of its two regimes, the two models and the channel model, a Markov chain with
-a slow and a fast state. It does not report the transition probabilities, the two rates, the timings
-or the acceptance rates. Here a draft takes 5 ms and a verification 32 ms. The acceptance rate at
-resolution l is alpha_inf - c TV(q, q_l). In this formula, alpha_inf is the agreement of the models,
-and the second term is the loss due to the lattice for a synthetic softmax distribution q over the
-vocabulary. Each confidence state of the draft model has its own temperature of q.
+a slow and a fast state. The paper does not report the transition probabilities, the two rates, the
+timings or the acceptance rates. This family assumes 5 ms for a draft token and 32 ms for a
+verification. The acceptance rate at resolution l is alpha_inf - c TV(q, q_l). In this formula,
+alpha_inf is the agreement between the models, and the second term is the loss due to the lattice
+for a synthetic softmax distribution q over the vocabulary. The temperature of q depends on the
+draft model's confidence state.
 """
 
 from __future__ import annotations
@@ -66,7 +67,7 @@ def paper_3(
         Probability that the confidence state stays the same. Otherwise, the other two states are
         equally likely.
     loss
-        Acceptance c lost per unit of total variation of the quantised distribution.
+        Acceptance c lost per unit of total variation between a distribution and its quantised form.
     min_draft
         Minimum draft length.
     max_draft
@@ -113,7 +114,9 @@ def paper_3(
 
 
 def _softmax(temperature: float) -> Floats:
-    """Return a synthetic next-token distribution with logits that fall with the log of the rank."""
+    """Return a synthetic next-token distribution whose logits fall linearly in the logarithm of the
+    rank.
+    """
     logits = -DECAY * np.log(np.arange(1, VOCABULARY + 1)) / temperature
     weights: Floats = np.exp(logits - logits.max())
     weights /= weights.sum()

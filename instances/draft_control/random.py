@@ -1,4 +1,4 @@
-"""Family with random states, acceptance rates and transitions, for any number of states."""
+"""A family with random states, acceptance rates and transitions, for any number of states."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def random(
     stay: float = 0.5,
     seed: int = 0,
 ) -> DraftControlProblem:
-    """States with log-uniform links and random acceptance rates.
+    """States with log-uniform link rates and random acceptance rates.
 
     Every state can follow every other state. Timings and vocabulary are those of OPT-125M and
     OPT-13B: 5 ms per drafted token, 32 ms per verification, 50272 tokens.
@@ -48,7 +48,8 @@ def random(
     downlink_factor
         Ratio of the downlink to the uplink rate; 0 for a free downlink.
     stay
-        Probability of staying in a state, in addition to the probability of returning by chance.
+        Probability of staying in a state, in addition to the probability that the random transition
+        leads back to the same state.
     seed
         Seed of `numpy.random.default_rng`.
     """

@@ -1,4 +1,4 @@
-"""Families (problem generators) of `draft-stopping`."""
+"""Families (problem generators) for `draft-stopping`."""
 
 from __future__ import annotations
 

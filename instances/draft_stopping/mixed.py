@@ -1,4 +1,4 @@
-"""Family of easy and hard rounds that a device can distinguish only by token scores."""
+"""A family of easy and hard rounds that a device can distinguish only by token scores."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def mixed(
         Distance between the mean scores of accepted tokens and first rejections, in standard
         deviations.
     after
-        Position of the mean score after a rejection, on a scale from 0 (mean of accepted tokens)
-        to 1 (mean of first rejections).
+        Mean score after a rejection, on a scale from 0 (mean score of accepted tokens) to 1 (mean
+        score of first rejections).
     bins
         Number B of score bins.
     max_draft

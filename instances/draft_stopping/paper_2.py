@@ -1,4 +1,4 @@
-"""Family with one class of rounds and the binary predictor of paper 2."""
+"""A family with one class of rounds and the binary predictor of paper 2."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def paper_2(
 ) -> DraftStoppingProblem:
     """The predictor of paper 2, Table 10, with windows of up to 8 tokens.
 
-    The paper does not report the duration of a round, so the duration is assumed here.
+    The paper does not report the duration of a round, so the default is an assumption.
 
     Parameters
     ----------
@@ -36,8 +36,8 @@ def paper_2(
     false_reject
         Probability that the predictor returns "rejected" at an accepted token.
     goes_on_after
-        Probability of "accepted" after a rejection, which the paper does not report. None means
-        the same probability as at the first rejection.
+        Probability that the predictor returns "accepted" after a rejection. The paper does not
+        report this probability; None means the same probability as at the first rejection.
     max_draft
         Maximum draft length.
     draft_seconds_per_token

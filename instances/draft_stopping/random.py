@@ -1,4 +1,4 @@
-"""Family with random classes, acceptance rates by position, and scores."""
+"""A family with random classes, acceptance rates that depend on the position, and random scores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ def random(
     most_cost: float = 0.3,
     seed: int = 0,
 ) -> DraftStoppingProblem:
-    """Classes of random frequency, with random scores and rates that drift with the position.
+    """Classes of rounds with random frequencies, random scores, and rates that drift with the
+    position.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Score distributions with few digits, so that their values in files sum to 1."""
+"""Score distributions that are rounded to a few digits, so that the values in files sum to 1."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ DIGITS = 6
 
 
 def as_probabilities(weights: Floats) -> Floats:
-    """Return weights as probabilities that have six digits and sum to 1."""
+    """Convert weights to probabilities that have six digits and sum to 1."""
     probabilities = np.round(weights / weights.sum(), DIGITS)
     probabilities[np.argmax(probabilities)] += 1.0 - probabilities.sum()
     return np.asarray(np.round(probabilities, DIGITS), np.float64)
@@ -32,8 +32,8 @@ def normal_scores(signal: float, bins: int, after: float) -> Scores:
         Number of bins, which have equal probability under a wider normal distribution that is
         centred halfway between the two means.
     after
-        Position of the mean after a rejection, on a scale from 0 (mean at accepted tokens) to 1
-        (mean at first rejections).
+        Mean after a rejection, on a scale from 0 (mean at accepted tokens) to 1 (mean at first
+        rejections).
     """
     middle = NormalDist(0.0, math.hypot(1.0, 0.5 * signal))
     edges = [middle.inv_cdf(one / bins) for one in range(1, bins)]

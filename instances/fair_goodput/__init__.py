@@ -1,4 +1,4 @@
-"""Families (generators) of `fair-goodput` problems, and of workloads for their policies."""
+"""Families that generate `fair-goodput` problems, or workloads for their policies."""
 
 from __future__ import annotations
 

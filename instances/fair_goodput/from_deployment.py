@@ -1,6 +1,7 @@
-"""Conversion of a user's deployment to one `fair-goodput` problem.
+"""Conversion of a user's deployment into a `fair-goodput` problem.
 
-The clients are identical. Each client drafts on its own device, and all share the user's verifier.
+The clients are identical. Each client drafts on a separate device, and all clients share the user's
+verifier.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ MEASURE = {
 
 
 def fair_goodput(known: Deployment, seed: int = 0) -> Proposal:
-    """Return the problem of clients whose goodput is measured per second.
+    """Return a problem in which the clients' goodput is measured per second.
 
-    The verification time is a linear function of the drafts through two measured passes.
+    The verification time is a linear function of the number of draft tokens, which interpolates two
+    measured passes.
     """
     (family,) = labelled(FAMILIES, "per-second")
     base: FairGoodputProblem = family.generate(seed=seed)

@@ -1,4 +1,4 @@
-"""Families in which fair rates are hard to find, each for a different reason."""
+"""Families in which fair rates are hard to find. Each family is hard for a different reason."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ def extreme_fairness(
     cap: int = 0,
     seed: int = 0,
 ) -> FairGoodputProblem:
-    """Clients with log-uniform weights over a wide range, under strong fairness.
+    """Clients with a wide, log-uniform range of weights, under strong fairness.
 
     At this fairness, the utility depends almost only on the client with the lowest goodput.
 
-    Difficulty: the utility spans many orders of magnitude, so steps on its scale overshoot and
-    tolerances on its scale mean little. At fairness 0, the optimum is a corner of the feasible
-    region instead.
+    Difficulty: the utility spans many orders of magnitude, so step sizes and tolerances that are
+    defined in terms of the utility are too large or meaningless. At fairness 0, the optimum is a
+    corner of the feasible region instead.
 
     Parameters
     ----------
@@ -69,10 +69,11 @@ def minimum_rates(
     fairness: float = 0.0,
     seed: int = 0,
 ) -> FairGoodputProblem:
-    """Minimum rates that are just attained by a random split of most of the budget.
+    """Minimum rates that a random split of most of the budget only just attains.
 
-    Difficulty: the objective moves the budget to a few clients, and the minimum rates move it back.
-    Most of these rates bind, and the optimum lies in a small corner of the feasible region.
+    Difficulty: the objective favours a few clients, whereas the minimum rates spread the budget
+    over all clients. Most minimum rates bind, and the optimum lies in a small corner of the
+    feasible region.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Family with the configurations of paper 5, Table I, under long-run fairness.
+"""A family with the configurations of paper 5, Table I, under long-run fairness.
 
 Clients draft for one verifier. The paper draws prompts from eight data sets and does not report the
 acceptance rates of its clients. This family uses four sets of evenly spaced rates instead, which
@@ -45,7 +45,7 @@ def paper_5(
 
 
 def acceptance_rates(name: str, clients: int) -> Floats:
-    """Return the evenly spaced acceptance rates of a named set.
+    """Return the evenly spaced acceptance rates in a named set.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Workloads for `fair-goodput` policies, with fixed, drifting or switching acceptance rates."""
+"""Workloads for `fair-goodput` policies, in which acceptance rates are fixed, drift or switch."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def switching(
     high
         High acceptance rate.
     mean_rounds
-        Mean number of rounds between two switches of the same client.
+        Mean number of rounds between two switches by the same client.
     """
     return GoodputWorkload(
         AcceptanceProcess.switching(_ends(clients, low, high), mean_rounds), budget, fairness

@@ -1,4 +1,4 @@
-"""Families (problem generators) of `placement`."""
+"""Families (problem generators) for `placement`."""
 
 from __future__ import annotations
 

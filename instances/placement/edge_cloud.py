@@ -1,4 +1,4 @@
-"""Family with an edge server nearby, a cloud far away, and drafting servers next to the cloud."""
+"""A family with a nearby edge server, a distant cloud, and drafting servers near the cloud."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def edge_cloud(
     objective: str = "fair",
     seed: int = 0,
 ) -> PlacementProblem:
-    """An edge server, a cloud and drafting servers next to the cloud, for three client classes.
+    """Three client classes, served by an edge server, a cloud, and drafting servers near the cloud.
 
     The classes are phones, laptops, and terminals, which cannot draft.
 
@@ -43,7 +43,8 @@ def edge_cloud(
     max_draft
         Maximum draft length.
     objective
-        Objective of the problem. If it requires minimum rates, they are 10 tokens per second.
+        Objective of the problem. If the objective requires minimum rates, the minimum rate is 10
+        tokens per second.
     seed
         Not used; the instance is deterministic.
     """

@@ -1,4 +1,4 @@
-"""Conversion of a user's deployment to one `placement` problem.
+"""Conversion of a user's deployment into a `placement` problem.
 
 The clients are identical, and the verifier units are copies of the user's verifier.
 """
@@ -57,15 +57,15 @@ MEASURE = {
 
 
 def placement(known: Deployment, seed: int = 0) -> Proposal:
-    """Return the problem of placing all clients.
+    """Return the problem of choosing units and drafters for all clients.
 
-    With a minimum rate, the objective is the number of units, the cost or the energy, which is
-    minimised. Without a minimum rate, the goodput is maximised.
+    With a minimum rate, the problem is to minimise the number of units, the cost or the energy.
+    Without a minimum rate, the problem is to maximise the goodput.
 
     Raises
     ------
     InvalidInput
-        If the weights do not fit into memory, or if a minimum rate is required but missing.
+        If the weights do not fit in memory, or if a minimum rate is required but missing.
     """
     (family,) = labelled(FAMILIES, "one-class")
     base: PlacementProblem = family.generate(seed=seed)
@@ -155,7 +155,7 @@ def _objective(known: Deployment) -> tuple[str, str]:
 
 
 def _clients(known: Deployment, base: PlacementProblem) -> tuple[Given, Given]:
-    """Return the given and the assumed values of the clients."""
+    """Return the known and the assumed values of the clients' fields."""
     fleet = known.fleet
     link = known.link
     trace = known.trace
@@ -206,7 +206,7 @@ def _clients(known: Deployment, base: PlacementProblem) -> tuple[Given, Given]:
 
 
 def lines(known: Deployment, new_tokens: Iterable[int], context: float | None = None) -> Given:
-    """Return the passes of both models as lines, the linear functions of `deployment.pieces`.
+    """Return the passes of both models as lines; see `deployment.pieces`.
 
     The lines are fitted to passes with the given numbers of new tokens and the given context. If
     `context` is None, all measured contexts are used.
@@ -222,7 +222,9 @@ def lines(known: Deployment, new_tokens: Iterable[int], context: float | None = 
 
 
 def as_measured(known: Deployment, proposal: Proposal, which: Which = "fitted") -> PlacementProblem:
-    """Return the problem for the judge, with measured passes or one of their confidence limits."""
+    """Return the problem that the judge evaluates, which uses the measured passes or one of their
+    confidence limits instead of lines.
+    """
     problem = proposal.problem
     assert isinstance(problem, PlacementProblem)
     limits = {
@@ -252,7 +254,7 @@ def as_measured(known: Deployment, proposal: Proposal, which: Which = "fitted") 
 
 
 def _is_set(proposal: Proposal, name: str) -> bool:
-    """Return whether the user has set a field of a list, or the list itself."""
+    """Return whether the user has set a field of the objects in a list, or the list itself."""
     return "--set" in (proposal.sources.get(name), proposal.sources.get(name.partition(".")[0]))
 
 
@@ -261,8 +263,8 @@ def measured(
 ) -> dict[str, tuple[Any, str, bool]]:
     """Return the measured value or limit of each client field, with its source.
 
-    The last item of each entry says whether the value is known. The lower limit of durations is
-    combined with the upper limit of acceptance, because both describe the best case.
+    The last item of each entry states whether the value is known. Lower limits of durations are
+    combined with upper limits of acceptance, because both describe the best case.
     """
     draft = known.draft.name
     device = known.fleet.device
@@ -295,7 +297,7 @@ def measured(
 
 
 def _servers(given: Given, assumed: Given, known: Deployment, memory: float) -> None:
-    """Add drafting servers that many clients share."""
+    """Add drafting servers, which are shared by many clients, to the given and assumed values."""
     price = known.fleet.price_per_second or ()
     own = given["drafters.beside"][0][known.verify.name]
     like = "as a machine that verifies"

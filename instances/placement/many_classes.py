@@ -1,4 +1,6 @@
-"""Families of many classes, verifiers and drafters with random speeds, distances and acceptance."""
+"""Families with many classes, verifiers and drafters, whose speeds, distances and acceptance rates
+are random.
+"""
 
 from __future__ import annotations
 
@@ -108,7 +110,7 @@ def capacity(
     least_rate: float = 30.0,
     seed: int = 0,
 ) -> PlacementProblem:
-    """Random client classes, with the objective to serve as many clients as possible.
+    """Random client classes; the objective is to serve as many clients as possible.
 
     Every client that is served must reach a minimum rate.
 

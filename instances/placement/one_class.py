@@ -1,4 +1,6 @@
-"""Family with one class of clients that draft on a device, next to the verifier, or not at all."""
+"""A family with one class of clients, whose drafts are made on the device, next to the verifier, or
+not at all.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +37,8 @@ def one_class(
     max_draft
         Maximum draft length.
     objective
-        Objective of the problem. If it requires minimum rates, they are 20 tokens per second.
+        Objective of the problem. If the objective requires minimum rates, the minimum rate is 20
+        tokens per second.
     seed
         Seed of the random changes to round-trip time, acceptance rate and device time, which are
         at most 10 %. With seed 0, nothing is changed.

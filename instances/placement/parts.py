@@ -1,6 +1,6 @@
-"""Building blocks of placement problems.
+"""Building blocks for placement problems.
 
-The module contains passes of verifiers and drafters, random round trips, and client classes.
+The functions build pass times for verifiers and drafters, round-trip times, and client classes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ QUANTILES = (np.arange(20) + 0.5) / 20
 
 
 def spread(seconds: float) -> Any:
-    """Return 20 equally likely round trips with a given mean: R (0.9 - 0.1 log(1 - u)).
+    """Return 20 equally likely round-trip times with a given mean: R (0.9 - 0.1 log(1 - u)).
 
     Examples
     --------
@@ -30,7 +30,7 @@ def spread(seconds: float) -> Any:
 
 
 def passes(weights: float, arithmetic: float, sequence: float, cached: float) -> PassPieces:
-    """Return the time model of a pass.
+    """Return a model for the duration of a pass.
 
     The duration is the maximum of the time to read the weights and the time to compute the tokens,
     plus terms that grow with the batch.
@@ -95,8 +95,8 @@ def clients(
 ) -> ClientClass:
     """Return a class of clients.
 
-    `device` contains the drafting time per token, by drafter, and `trips` the mean round-trip time,
-    by verifier, both in seconds.
+    `device` maps each drafter to its drafting time per token, in seconds. `trips` maps each
+    verifier to its mean round-trip time, in seconds.
     """
     return ClientClass(
         name=name,

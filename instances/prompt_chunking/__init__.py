@@ -1,4 +1,4 @@
-"""Families (generators) of `prompt-chunking` problems, and of workloads for their policies."""
+"""Families that generate `prompt-chunking` problems, or workloads for their policies."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Conversion of a user's deployment to one `prompt-chunking` problem.
+"""Conversion of a user's deployment into a `prompt-chunking` problem.
 
-A typical prompt is sent over the link to the user's verifier.
+In this problem, a typical prompt is sent over the link to the user's verifier.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def prompt_chunking(known: Deployment, seed: int = 0) -> Proposal:
 
 
 def _delay(known: Deployment) -> tuple[dict[str, Any], str]:
-    """Return the duration of a prefill as a function of its tokens, and the source of the data."""
+    """Return a prefill's duration as a function of its number of tokens, and the source of the
+    data.
+    """
     passes = known.passes.times["verify"]
     sizes = np.exp2(np.arange(KNOTS + 4.0))
     inside = np.broadcast_to(passes.covers(np.ones(1), sizes, np.zeros(1)), sizes.shape)

@@ -1,4 +1,4 @@
-"""Family with the prototype of paper 4: one prompt, a WiFi link, and the cloud delay of Fig. 1.
+"""A family with the prototype of paper 4: one prompt, a WiFi link, and the cloud delay of Fig. 1.
 
 Vicuna-7B has a hidden size of 4096 at 2 bytes per value, and Fig. 1 shows its cloud delay.
 Vicuna-13B has a hidden size of 5120, and its delay is the same curve scaled by the number of
@@ -39,9 +39,9 @@ def paper_4(
     pipeline_length
         Number P of GPUs in the cloud pipeline.
     background_tokens
-        Number mu of tokens of other devices in a batch.
+        Number mu of tokens from other devices in a batch.
     message_milliseconds
-        Overhead of each uploaded chunk, in addition to the upload of its bytes.
+        Overhead of each uploaded chunk, in addition to the time to upload the chunk's bytes.
     model
         Model that determines the size of a hidden state and the cloud delay: "vicuna-7b"
         (SpecBench) or "vicuna-13b" (CNN/DM).

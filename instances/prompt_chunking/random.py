@@ -1,4 +1,4 @@
-"""Family of prompts on random links and clouds.
+"""A family of prompts on random links and clouds.
 
 Bandwidths are drawn from the ranges of paper 4, and cloud delays are random increasing functions.
 """
@@ -26,10 +26,10 @@ def random(
     """A prompt on a random link and cloud.
 
     The uplink rate is uniform on 5-10 MB/s and the downlink rate on 10-15 MB/s. The cloud delay is
-    piecewise linear, and neither convex nor concave. It starts at 5-40 ms, and its slopes are
-    log-uniform on 10^-5.5 to 10^-3.5 seconds per token. The distances between its breakpoints are
-    log-uniform up to twice the prompt length. The device takes up to 1 ms per chunk and, per token,
-    up to 30 % of the upload time of a token.
+    piecewise linear, and neither convex nor concave. The delay starts at 5-40 ms, and its slopes
+    are log-uniform on 10^-5.5 to 10^-3.5 seconds per token. The distances between its breakpoints
+    are log-uniform up to twice the prompt length. The device takes up to 1 ms per chunk. Per token,
+    the device also takes up to 30 % of the time to upload a token.
 
     Parameters
     ----------

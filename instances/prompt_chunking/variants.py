@@ -1,4 +1,4 @@
-"""Families of random prompts, links and clouds with one extreme property each."""
+"""Families of prompts on random links and clouds. Each family has one extreme property."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ def single_stage(
 def slow_link(
     *, prompt_tokens: int = 1000, slowness: float = 20.0, download: str = "all", seed: int = 0
 ) -> PromptChunkingProblem:
-    """A random cloud behind slow links, with a downlink that is barely faster than the uplink.
+    """A random cloud behind slow links, whose downlink is barely faster than the uplink.
 
     Difficulty: the last chunk can be downloaded only after its upload, so the last chunks must be
-    small although each message and each batch has a cost. The gain is a small fraction of a long
-    time, and gaps close slowly.
+    small although each message and each batch has a cost. The possible improvement is a small
+    fraction of the total time, and gaps close slowly.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def slow_link(
 def slow_message(
     *, prompt_tokens: int = 1000, message_milliseconds: float = 50.0, seed: int = 0
 ) -> PromptChunkingProblem:
-    """A random link and cloud with an overhead of tens of milliseconds per message.
+    """A random link and cloud, with an overhead of tens of milliseconds per message.
 
     Difficulty: the best plan has few chunks of very different sizes, and adding or removing a chunk
     changes all sizes. Eq. 3 of paper 4 ignores the message overhead and yields far too many chunks.
@@ -86,7 +86,7 @@ def slow_message(
     seed
         Seed of the random generator, as in `random`.
     message_milliseconds
-        Overhead of each uploaded chunk, in addition to the upload of its bytes.
+        Overhead of each uploaded chunk, in addition to the time to upload the chunk's bytes.
     """
     return dataclasses.replace(
         random(prompt_tokens=prompt_tokens, seed=seed),

@@ -1,8 +1,8 @@
-"""Workloads of paper 4: SpecBench on Vicuna-7B and CNN/DM on Vicuna-13B.
+"""The workloads of paper 4: SpecBench on Vicuna-7B and CNN/DM on Vicuna-13B.
 
-The paper uses 30 Jetson devices and 8 A6000 GPUs. It reports prompt lengths (Table 3), hidden
-sizes, layers, at most 128 generated tokens, and bandwidths of 5 to 10 MB/s up and 10 to 15 MB/s
-down. The values that it omits are set here and calibrated in `paper_4_simulation`:
+The paper uses 30 Jetson devices and 8 A6000 GPUs. The paper reports prompt lengths (Table 3),
+hidden sizes, layers, at most 128 generated tokens, and bandwidths of 5 to 10 MB/s up and 10 to 15
+MB/s down. This module sets the values that the paper omits; `paper_4_simulation` calibrates them:
 
 * The cloud delay g of Vicuna-7B is piecewise linear, with four points that reproduce Fig. 1 and the
   text about it. For Vicuna-13B, the same curve is scaled by the number of parameters in the cloud
@@ -13,9 +13,10 @@ down. The values that it omits are set here and calibrated in `paper_4_simulatio
 * The local computation of Fig. 1, 0.09 s for 2000 tokens, is assumed to be proportional to the
   number of tokens.
 * The paper does not report draft lengths, acceptance by position, or how often the accepted token
-  is among the top-k candidates. Here every draft token is accepted with the same probability, which
-  is chosen to reproduce the accept length of Table 4. A draft ends after each token with a fixed
-  probability, or at `max_drafted`. The last token sent is the token below the threshold (Eq. 5).
+  is among the top-k candidates. In this module, every draft token is accepted with the same
+  probability, which is chosen to reproduce the accept length of Table 4. A draft ends after each
+  token with a fixed probability, or at `max_drafted`. The last token sent is the token below the
+  threshold (Eq. 5).
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ ADAPTER_PARAMETERS = {"vicuna-7b": 67e6, "vicuna-13b": 105e6}
 JETSON_BYTES_PER_SECOND = (136.5e9, 136.5e9, 204.8e9)
 """Memory bandwidths of the devices: two of three are AGX Xavier (20 of 30), the others AGX Orin."""
 
-# numbers of layers in total and on the device, hidden size
+# total number of layers, number of layers on the device, hidden size
 _LAYERS = {"vicuna-7b": (32, 2, 4096), "vicuna-13b": (40, 3, 5120)}
 _PROMPTS = {"specbench": (351.2, 397.3), "cnn-dm": (1036.6, 511.8)}  # Table 3
 _MODELS = {"specbench": "vicuna-7b", "cnn-dm": "vicuna-13b"}
@@ -59,14 +60,14 @@ LOCAL_SECONDS_PER_TOKEN = 0.09 / 2000.0
 
 
 def cloud_delay(model: str, scale: float = 1.0) -> CloudDelay:
-    """Return the cloud delay g of a model's middle layers on one A6000, multiplied by `scale`."""
+    """Return the cloud delay g for a model's middle layers on one A6000, multiplied by `scale`."""
     layers, local, _ = _LAYERS[model]
     share = (layers - local) * LAYER_PARAMETERS[model] / (30 * LAYER_PARAMETERS["vicuna-7b"])
     return CloudDelay(tokens=FIGURE_1.tokens, seconds=FIGURE_1.seconds * share * scale)
 
 
 def draft_seconds(model: str, *, adapter: bool = True) -> tuple[float, ...]:
-    """Return the duration of a drafting step for each kind of device, in seconds.
+    """Return how long a drafting step takes on each kind of device, in seconds.
 
     Without the adapter, the step runs only the first layers and the head.
     """
@@ -90,7 +91,7 @@ def paper_4_workload(
     message_overhead_seconds: float = 0.0,
     local_overhead_seconds: float | None = None,
 ) -> PromptWorkload:
-    """Return the requests of one of the two data sets.
+    """Return the workload for one of the two data sets.
 
     Parameters
     ----------
@@ -107,10 +108,10 @@ def paper_4_workload(
     link_latency_seconds
         Latency of the link, which the paper does not report.
     message_overhead_seconds
-        Overhead of a message, which the paper does not report.
+        Overhead per message, which the paper does not report.
     local_overhead_seconds
-        Fixed duration of a pass through the layers on the device, excluding the time per token.
-        None means the time to read the weights of these layers once, averaged over the devices.
+        Fixed part of the time for a pass through the layers on the device. None means the time to
+        read the weights of these layers once, averaged over the devices.
 
     Raises
     ------
@@ -151,7 +152,7 @@ def specbench(
     link_scale: float = 1.0,
     cloud_scale: float = 1.0,
 ) -> PromptWorkload:
-    """Return the requests of SpecBench on Vicuna-7B, with parameters as in `paper_4_workload`."""
+    """Return the workload for SpecBench on Vicuna-7B; see `paper_4_workload` for the parameters."""
     return paper_4_workload(
         "specbench",
         requests_per_second=requests_per_second,
@@ -168,7 +169,7 @@ def cnn_dm(
     link_scale: float = 1.0,
     cloud_scale: float = 1.0,
 ) -> PromptWorkload:
-    """Return the requests of CNN/DM on Vicuna-13B, with parameters as in `paper_4_workload`."""
+    """Return the workload for CNN/DM on Vicuna-13B; see `paper_4_workload` for the parameters."""
     return paper_4_workload(
         "cnn-dm",
         requests_per_second=requests_per_second,
@@ -181,7 +182,8 @@ def cnn_dm(
 def equal_prompts(
     *, prompt_tokens: int = 2000, requests_per_second: float = 2.0, pipeline_length: int = 4
 ) -> PromptWorkload:
-    """Return requests with prompts of equal length; all other fields are those of SpecBench.
+    """Return a workload whose prompts all have the same length; all other fields are those of
+    SpecBench.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Reader of logs of drafted tokens, which are CSV files with one row per token."""
+"""Reader for logs of drafted tokens, which are CSV files with one row per token."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_draft_log(path: StrPath, features: Sequence[str] = ()) -> DraftLog:
         numbers. An outcome is 1 (accepted), 0 (first rejection) or -1 (after the first rejection).
         The tokens of each round must be in order.
     features
-        Columns to use as features; if empty, all other columns.
+        Names of the columns to use as features; if empty, all columns except `round` and `outcome`.
 
     Raises
     ------

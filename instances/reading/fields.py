@@ -1,4 +1,4 @@
-"""Fields of JSON objects and of table rows, checked when they are read."""
+"""Classes that read and check the fields of JSON objects and the cells of CSV tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Fields:
     place
         Position of the object in the file, which precedes field names in messages.
     data
-        Content of the object; hyphens in its keys are read as underscores.
+        Content of the object; hyphens in keys are read as underscores.
 
     Raises
     ------
@@ -46,7 +46,9 @@ class Fields:
         self.values = {str(key).replace("-", "_"): value for key, value in known.items()}
 
     def number(self, *names: str, expected: str = "a number") -> float | None:
-        """Return the first given field that is present, as a number; strings are converted."""
+        """Return, as a number, the first of the named fields that is present. Strings are
+        converted.
+        """
         name = next((name for name in names if name in self.values), None)
         if name is None:
             return None
@@ -60,12 +62,14 @@ class Fields:
             raise InvalidInput(f"{self.where}: {self.place}{error}") from None
 
     def numbers(self, names: Mapping[str, str]) -> dict[str, float]:
-        """Return those of the given fields that are present and not zero, by their new names."""
+        """Return the fields that are present and not zero. `names` maps the names in the result to
+        the names in the data.
+        """
         found = {name: self.number(field) for name, field in names.items()}
         return {name: value for name, value in found.items() if value}
 
     def integer(self, *names: str, expected: str = "an integer") -> int | None:
-        """Return the first given field that is present, as an integer."""
+        """Return, as an integer, the first of the named fields that is present."""
         value = self.number(*names, expected=expected)
         if value is not None and not value.is_integer():
             name = next(name for name in names if name in self.values)
@@ -80,7 +84,9 @@ class Fields:
         return value
 
     def text(self, *names: str) -> str:
-        """Return the first given field that is present, as text; empty if all are missing."""
+        """Return, as text, the first of the named fields that is present. The text is empty if all
+        fields are missing.
+        """
         name = next((name for name in names if name in self.values), None)
         if name is None:
             return ""
@@ -103,7 +109,7 @@ class Fields:
         ]
 
     def refuse(self, name: str, expected: str, got: object) -> InvalidInput:
-        """Return an exception that names the field and states the expected and the actual value."""
+        """Return an exception that names the field and states the expected and actual values."""
         place = f"{self.place}{printable(name)}"
         return InvalidInput(f"{self.where}: {place}: expected {expected}, got {describe(got)}")
 
@@ -131,12 +137,12 @@ class Row(Fields):
 
     @property
     def place(self) -> str:  # type: ignore[override]
-        """Line of the row, used in messages."""
+        """Line number of the row, used in messages."""
         return f"line {self.line}, "
 
     @cached_property
     def values(self) -> dict[str, str]:  # type: ignore[override]
-        """Text of the cells that are not empty, by column."""
+        """Mapping from column names to the text of the cells that are not empty."""
         return {name: text for name in self.columns if (text := self.text_of(name))}
 
     def text_of(self, name: str) -> str:
@@ -144,7 +150,7 @@ class Row(Fields):
         return self.cells[self.columns[name]].strip()
 
     def within(self, name: str, expected: str, low: float, high: float) -> float:
-        """Return the number in a cell, which must be within a range."""
+        """Return the number in a cell, and reject numbers that are not between `low` and `high`."""
         text = self.text_of(name)
         value = decimal(text)
         if value is None or not low <= value <= high:
@@ -153,7 +159,7 @@ class Row(Fields):
 
 
 class CsvFile:
-    """A CSV file with a header, parsed strictly; iteration yields its rows.
+    """A CSV file with a header, parsed strictly. Iterating over the object yields the rows.
 
     Parameters
     ----------
@@ -183,7 +189,7 @@ class CsvFile:
             raise InvalidInput(f"{lines.where}: expected a table, got an empty file")
 
     def need(self, *names: str) -> None:
-        """Reject a header that does not contain each of the given columns exactly once."""
+        """Reject the file if the header does not contain each of the given columns exactly once."""
         for name in names:
             if self.header.count(name) != 1:
                 known = printable(", ".join(self.header))
@@ -220,7 +226,9 @@ class CsvFile:
 
 
 def decimal(text: str) -> float | None:
-    """Return the finite number in a text, or None if the text is not in decimal notation."""
+    """Return the number written in a text, or None if the text is not a finite number in decimal
+    notation.
+    """
     text = text.strip()
     if len(text) > _LONGEST_DECIMAL or not DECIMAL.fullmatch(text):
         return None

@@ -1,4 +1,4 @@
-"""Reader of JSON files with a single document or with one document per line."""
+"""Reader for JSON files that contain a single document or one document per line."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from specopt.models.reading import StrPath, read_text
 def json_documents(path: StrPath) -> list[object]:
     """Return the documents in a file.
 
-    NaN and infinities are accepted, because benchmarks write them. Later checks of the fields
-    reject these values.
+    NaN and infinities are accepted, because benchmark programs write them. When the fields are
+    checked later, these values are rejected.
 
     Raises
     ------

@@ -1,4 +1,6 @@
-"""Numbered lines of a UTF-8 text file; characters that never occur in tables are rejected."""
+"""Reader for the numbered lines of a UTF-8 text file. Characters that never occur in tables are
+rejected.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +27,7 @@ MAX_CHARACTERS = 2**30
 def open_lines(path: StrPath) -> Iterator[TextIO]:
     """Open a file for `Lines`.
 
-    Bytes that are not UTF-8 become lone surrogates, so that a message can state their line.
+    Bytes that are not UTF-8 become lone surrogates, so that an error message can state the line.
     """
     with opened(path) as stream:
         yield io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="")
@@ -39,7 +41,7 @@ class Lines:
 
     def __init__(self, stream: TextIO, where: str) -> None:
         self.where = where
-        self.number = 0  # of the most recently returned line, from 1
+        self.number = 0  # number of the most recently returned line, from 1
         self._stream = stream
         self._ahead: list[str] = []
         self._characters = 0
@@ -72,7 +74,7 @@ class Lines:
     def refuse(
         self, line: int, expected: str, got: object, column: str | None = None
     ) -> InvalidInput:
-        """Return an exception that states the position, the expected and the actual value."""
+        """Return an exception that states the position and the expected and actual values."""
         place = f"line {line}" if column is None else f"line {line}, {printable(column)}"
         return InvalidInput(f"{self.where}: {place}: expected {expected}, got {describe(got)}")
 

@@ -1,4 +1,4 @@
-"""Reader of YAML files, restricted to the features of JSON.
+"""Reader for YAML files that use only the features of JSON.
 
 Aliases and repeated keys are rejected, and keys must be strings or integers.
 """
@@ -16,7 +16,7 @@ from specopt.models.reading import StrPath
 
 
 def yaml_document(text: str, path: StrPath) -> object:
-    """Return the content of a YAML file, with integer keys converted to strings.
+    """Return the content of a YAML file. Integer keys are converted to strings.
 
     Raises
     ------
@@ -35,12 +35,12 @@ def yaml_document(text: str, path: StrPath) -> object:
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no annotations
     """A YAML loader that rejects aliases.
 
-    An alias that refers to itself never ends, and nested aliases can expand to more than fits into
-    memory.
+    An alias that refers to itself would expand without end, and nested aliases can expand to more
+    data than fits in memory.
     """
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        """Return a node, but reject aliases."""
+        """Compose a node, and reject aliases."""
         if self.check_event(yaml.AliasEvent):
             event = self.peek_event()
             message = f"alias *{event.anchor} is not supported; write its content"

@@ -1,4 +1,4 @@
-"""Fields of problems, read from files with fitted runtimes."""
+"""Functions that read fields of problems from files of fitted runtimes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from specopt.models.fields import describe
 
 
 def of_serving_latency(data: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the runtimes of both models, and the models used to count the operations.
+    """Return the runtimes of both models, and the models with which operations were counted.
 
     Raises
     ------
@@ -38,7 +38,7 @@ def of_serving_latency(data: Mapping[str, Any], where: str) -> dict[str, Any]:
 
 
 def of_verification_batch(data: Mapping[str, Any], where: str) -> dict[str, Any]:
-    """Return the time estimator of the verify model's passes.
+    """Return the estimator for the duration of the verify model's passes.
 
     Raises
     ------

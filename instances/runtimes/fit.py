@@ -1,6 +1,6 @@
-"""Fits of runtimes to measured passes, with errors, confidence limits and warnings.
+"""Fitting of runtimes to measured passes, with errors, confidence limits and warnings.
 
-The form of the runtime is chosen by cross-validation.
+The form of the runtime can be chosen by cross-validation.
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ class RuntimeFit:
     form
         Form of the runtime.
     errors
-        Whether the fit minimised the squares of absolute or of relative errors.
+        Kind of errors whose squares the fit minimised: "absolute" or "relative".
     slope
         Name of the coefficient per unit of work.
     coefficients
-        Fitted coefficients, in the shape of the form.
+        Fitted coefficients, in the shape that the form defines.
     lower
         Lower confidence limits of the coefficients.
     upper
@@ -65,7 +65,7 @@ class RuntimeFit:
     level
         Confidence level.
     seed
-        Seed of the random folds.
+        Seed for the random folds.
     table
         Measured passes.
     inputs
@@ -73,13 +73,14 @@ class RuntimeFit:
     predicted_seconds
         Predicted duration of each pass, in seconds.
     decoder
-        Decoder used to convert tokens into operations, or written to the file for this purpose.
+        Decoder that was used to convert tokens into operations, or that is written to the file so
+        that users of the file can do so.
     metrics
         Errors on the rows of the table.
     cross_validation
         Errors on held-out inputs; None if the table has too few distinct inputs.
     warnings
-        Warnings for the reader.
+        Warnings that are shown to the user.
     """
 
     form: Form
@@ -100,7 +101,7 @@ class RuntimeFit:
 
     @property
     def estimator(self) -> VerificationTime:
-        """The additive fit as an estimator of `verification-batch`."""
+        """Estimator for `verification-batch` problems; available only for the additive form."""
         if self.form.field != "estimator":
             raise InvalidInput(
                 f"estimator: expected the additive form, got the {self.form.name} one"
@@ -109,7 +110,7 @@ class RuntimeFit:
 
     @property
     def runtime(self) -> LinearRuntime | PiecewiseRuntime:
-        """The fit as a runtime in the form that `serving-latency` accepts."""
+        """Runtime in the form that `serving-latency` problems accept."""
         if self.slope != "seconds_per_flop" or self.form.field != "runtime":
             raise InvalidInput(
                 "runtime: expected a fit against operations; fit with a model, or x in FLOPs"
@@ -122,14 +123,14 @@ class RuntimeFit:
 
     @property
     def relative_errors(self) -> Floats:
-        """Predicted divided by measured times, minus 1."""
+        """Relative error of each pass: the predicted time divided by the measured time, minus 1."""
         return self.predicted_seconds / self.table.seconds - 1.0
 
     @property
     def misfit(self) -> tuple[float, float]:
         """Minimum and maximum difference between measured and predicted times.
 
-        Differences are relative to the predicted times and include rows that were held out.
+        Differences are relative to the predicted times and include predictions for held-out rows.
         """
         validation = self.cross_validation
         held_out = (
@@ -139,7 +140,7 @@ class RuntimeFit:
 
     @property
     def ranges(self) -> dict[str, list[float]]:
-        """Minimum and maximum of each input, and of the batch if the table has such a column."""
+        """Minimum and maximum of each input, and of the batch size if the table contains it."""
         inputs = dict(zip(self.form.input_names(self.slope), self.inputs.T, strict=True))
         if self.table.columns.batch is not None:
             inputs["batch"] = self.table.batch
@@ -215,7 +216,8 @@ def fit_runtime(
 ) -> RuntimeFit:
     """Fit a runtime to measured passes.
 
-    Coefficients are constrained to be >= 0 and are the global optimum for their form.
+    Coefficients are constrained to be >= 0. The fitted coefficients are globally optimal for the
+    form.
 
     Parameters
     ----------
@@ -225,23 +227,24 @@ def fit_runtime(
         Work of the measured passes.
     form
         Name of a form in `FORMS`, or "auto" for the simplest form that is almost as good as the
-        best form. The held-out error of that form exceeds the minimum by at most the standard error
-        of the difference over the folds, or by 2 % of the minimum.
+        best form. A form is almost as good if its held-out error exceeds the minimum by at most the
+        standard error of the difference over the folds, or by at most 2 % of the minimum.
     flat
-        Whether the first line of the roofline form is a constant: max(c, a x + e).
+        Whether the flatter line of the roofline form is a constant: max(c, a x + e).
     errors
         Whether to minimise the squares of "absolute" errors, as the papers do, or of "relative"
         errors. Relative errors suit short passes better. However, the predicted times are then too
         short on average, by about twice the variance of the relative noise, because passes that
         are fast by chance have a larger weight.
     decoder
-        Decoder written to the file of the fit, so that users of the file can count operations.
+        Decoder that is written to the file of the fit, so that users of the file can count
+        operations.
     level
         Confidence level of the limits.
     folds
-        Number of folds of the cross-validation; all rows with the same input are in the same fold.
+        Number of folds in the cross-validation; all rows with the same input are in the same fold.
     seed
-        Seed of the random folds.
+        Seed for the random folds.
 
     Raises
     ------
@@ -297,7 +300,7 @@ def fit_runtime(
 
 
 def _some(values: Floats) -> list[float]:
-    """Return at most `MAX_CONTEXTS` of the distinct values, evenly spaced, in increasing order."""
+    """Return up to `MAX_CONTEXTS` distinct values in increasing order, evenly spaced by rank."""
     distinct = np.unique(values)
     places = (
         np.linspace(0, len(distinct) - 1, min(len(distinct), MAX_CONTEXTS)).round().astype(np.int64)

@@ -1,6 +1,6 @@
-"""Confidence limits of fitted coefficients.
+"""Confidence limits for fitted coefficients.
 
-The limits have the correct coverage for few rows and for noise of any distribution.
+The limits are designed for few rows and for noise of any distribution.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ If the residual retains less, the fit passes through the row regardless of the m
 def confidence_limits(
     design: Floats, coefficients: Floats, seconds: Floats, weights: Floats, level: float
 ) -> tuple[Floats, Floats]:
-    """Return lower and upper limits of coefficients >= 0; the fitted values lie between them.
+    """Return lower and upper limits for coefficients >= 0. The fitted values lie between the
+    limits.
 
-    The variance of each row is estimated from the residual of that row, which a fit shrinks by a
-    factor of 1 - leverage (HC2, MacKinnon and White, 1985). The noise may therefore be larger for
-    longer passes, regardless of which errors the fit minimised. The degrees of freedom of
-    Student's t are those that such variances would have under equal noise (Bell and McCaffrey,
-    2002), so that few rows yield wide limits. Percentiles of resamples were too wide for 8 or 12
-    rows and too narrow for 40 rows.
+    The variance of each row is estimated from that row's squared residual, whose expectation a fit
+    reduces by a factor of 1 - leverage (HC2, MacKinnon and White, 1985). The noise may therefore be
+    larger for longer passes, regardless of which errors the fit minimised. The degrees of freedom
+    of Student's t are those that such variances would have under equal noise (Bell and McCaffrey,
+    2002), so few rows yield wide limits. In tests, intervals between percentiles of resamples were
+    too wide for 8 or 12 rows and too narrow for 40 rows.
 
     If the rows do not determine a coefficient, its lower limit is 0. Its upper limit is the largest
     value for which the coefficient's own term does not exceed the predicted time of any row.

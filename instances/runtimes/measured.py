@@ -1,4 +1,4 @@
-"""Measured passes as a runtime without a fitted form; the table is interpolated."""
+"""Runtimes without a fitted form, which interpolate in a table of measured passes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class MeasuredRuntime:
     Parameters
     ----------
     passes
-        Table of the passes.
+        Table of measured passes.
     interpolation
-        Interpolation of the table.
+        Interpolant of the table.
     source
         Table from which the passes were read.
     """
@@ -37,15 +37,15 @@ class MeasuredRuntime:
     def from_table(
         cls, table: RuntimeTable, quantiles: tuple[Floats, Floats] | None = None
     ) -> MeasuredRuntime:
-        """Return measured passes as a runtime.
+        """Build a runtime from a table of measured passes.
 
         Parameters
         ----------
         table
-            Table with one column of new tokens per request, and separate columns for batch and
-            cached tokens.
+            Table with one column of new tokens per request, and separate columns for the batch size
+            and for cached tokens.
         quantiles
-            Low and high quantiles of the repeats of each pass, in seconds, by row.
+            Low and high quantile of the repeated measurements in each row, in seconds.
 
         Raises
         ------

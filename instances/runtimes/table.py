@@ -1,6 +1,6 @@
-"""Reader of tables of measured times, which are CSV files with a header.
+"""Reader for tables of measured times, which are CSV files with a header.
 
-The times of several rows, such as the layers of a model, can be summed.
+The times in several rows, for example one row for each layer of a model, can be summed.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SUFFIX = re.compile(r"(?:^|[_. (\[])(us|µs|ms|ns|seconds|sec|s)[)\]]?$", re.AS
 
 @dataclass(frozen=True, kw_only=True)
 class TableColumns:
-    """Roles of the columns of a table.
+    """The roles of the columns in a table.
 
     Parameters
     ----------
@@ -49,15 +49,16 @@ class TableColumns:
     batch
         Column that contains the number of requests in the pass.
     sum_over
-        Column over whose values the time of a pass is summed, such as the name of the layer. Every
-        input needs a row for each value; several rows for the same value are averaged first.
+        Column whose values label the parts of a pass, for example the names of layers. The time of
+        a pass is the sum over all values. Every input needs a row for each value; several rows for
+        the same value are averaged first.
     where
-        Required values of other columns, by column; rows with other values are omitted.
+        Mapping from column names to required values; rows with other values are omitted.
     repeat
-        Number of times that each time is counted in a sum, such as the number of layers.
+        Number of times that each duration is counted in a sum, such as the number of layers.
     repeats
-        Number of times that a particular value of `sum_over`, or a particular column of `y`, is
-        counted; it overrides `repeat`.
+        Mapping from particular values of `sum_over`, or particular columns of `y`, to the number of
+        times that they are counted; overrides `repeat`.
     y_unit
         Unit of the times, a key of `UNITS`. None means seconds, and columns whose names indicate
         another unit are rejected.
@@ -110,14 +111,14 @@ class TableColumns:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RuntimeTable:
-    """Measured passes, with the inputs and the duration of each pass.
+    """A table of measured passes, with the inputs and the duration of each pass.
 
     Parameters
     ----------
     columns
         Columns that were read.
     x
-        Inputs, shape (n, columns of x).
+        Values of the input columns, shape (n, columns of x).
     cached
         Cached tokens per request, shape (n,); zeros if the table has no such column.
     batch
@@ -125,13 +126,13 @@ class RuntimeTable:
     seconds
         Duration of each pass, in seconds, > 0.
     lines
-        Line of each pass in the file; for a sum, the line of its first row.
+        Line number of each pass in the file; for a sum, the line number of the first row.
     source
         Name of the file.
     rows
-        Number of rows in the file, and number of rows that match `where`.
+        Number of rows in the file, and number of rows that have the values required by `where`.
     warnings
-        Warnings for the reader.
+        Warnings that are shown to the user.
     """
 
     columns: TableColumns
@@ -153,7 +154,7 @@ class RuntimeTable:
         return np.column_stack([self.x, self.cached, self.batch])
 
     def inputs_at(self, row: int) -> dict[str, float]:
-        """Return the inputs of one pass by column."""
+        """Return the inputs of one pass as a mapping from column names to values."""
         given = {self.columns.cached: self.cached, self.columns.batch: self.batch}
         found = dict(zip(self.columns.x, self.x[row].tolist(), strict=True))
         return found | {
@@ -171,7 +172,7 @@ def read_runtime_table(path: StrPath, columns: TableColumns) -> RuntimeTable:
     ------
     InvalidInput
         If the file cannot be read, lacks a column, has a row of the wrong length or a cell without
-        a valid number, or if no row matches the filter. The message contains the line and the
+        a valid number, or if no row has the required values. The message contains the line and the
         column.
     """
     where = os.fspath(path)
@@ -275,7 +276,7 @@ def _summed(
     part: Ints,
     parts: Sequence[str],
 ) -> tuple[Floats, Floats, Ints]:
-    """Average the rows of each input and part, and sum over the parts."""
+    """Average the rows for each input and part, and sum the averages over the parts."""
     keys, first, group = np.unique(inputs, axis=0, return_index=True, return_inverse=True)
     shape = (len(keys), len(parts))
     if len(keys) * len(parts) > 50_000_000:
@@ -317,12 +318,12 @@ def _apart(columns: TableColumns, inputs: Floats, seconds: Floats) -> tuple[str,
 
 
 def words_of(inputs: Mapping[str, float]) -> str:
-    """Return inputs with their names as text, for messages."""
+    """Return a text with the names and values of inputs, used in messages."""
     return ", ".join(f"{name} = {value:g}" for name, value in inputs.items())
 
 
 def _same(cell: str, value: str) -> bool:
-    """Return whether two cells are equal as text, or as numbers if both are numbers."""
+    """Return whether two cells contain the same text or the same number."""
     if cell == value:
         return True
     one, other = decimal(cell), decimal(value)

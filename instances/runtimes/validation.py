@@ -1,6 +1,6 @@
-"""Errors of a fit, and cross-validation of the forms.
+"""The errors of a fit, and the choice of a form by cross-validation.
 
-The choice of a form is based on the errors of every form on held-out inputs.
+The choice is based on the errors of every form on held-out inputs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ Smaller predictions are raised to this limit, so that misfits stay finite.
 
 @dataclass(frozen=True, kw_only=True)
 class FitMetrics:
-    """Differences between predictions and measurements.
+    """Measures of the differences between predictions and measurements.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class FitMetrics:
 
 
 def fit_metrics(predicted: Floats, measured: Floats) -> FitMetrics:
-    """Compare predicted with measured durations, which must be > 0."""
+    """Compare predicted with measured durations. Measured durations must be > 0."""
     error = predicted - measured
     spread = float(((measured - measured.mean()) ** 2).sum())
     relative = np.abs(error) / measured
@@ -74,19 +74,20 @@ def fit_metrics(predicted: Floats, measured: Floats) -> FitMetrics:
 
 @dataclass(frozen=True, kw_only=True)
 class CrossValidation:
-    """Errors on held-out inputs.
+    """The errors of every form on held-out inputs.
 
     Parameters
     ----------
     folds
         Number of folds into which the distinct inputs were split.
     mape
-        Mean relative error on each fold if the form is fitted to the other folds, by form.
+        Mapping from each form to its mean relative error on each fold, if fitted to all other
+        folds.
     misfit
-        Minimum and maximum difference between the measured and predicted times of held-out rows,
-        relative to the predicted time, by form.
+        Mapping from each form to the minimum and maximum difference between measured and predicted
+        times of held-out rows, relative to the predicted time.
     reason
-        Name of the chosen form and the reason for the choice.
+        Text that names the chosen form and gives the reason for the choice.
     """
 
     folds: int
@@ -115,7 +116,8 @@ def cross_validate(
     folds: int,
     rng: np.random.Generator,
 ) -> CrossValidation | None:
-    """Return the held-out errors of every form, or None if no form can be fitted without a fold.
+    """Return every form's errors on held-out inputs, or None if no form can be fitted when a fold
+    is held out.
 
     `rng` assigns the rows to at most `folds` folds. Rows of the same group are in the same fold.
     """
@@ -156,7 +158,9 @@ def widest(misfits: Iterable[tuple[float, float]]) -> tuple[float, float]:
 
 
 def choose(candidates: Candidates, validation: CrossValidation | None) -> tuple[Form, str]:
-    """Return the simplest form that is not significantly worse than the best one, and why."""
+    """Return the simplest form that is not significantly worse than the best form, and the reason
+    for the choice.
+    """
     if validation is None:
         form = next(iter(candidates))
         return form, f"{form.name}: too few different inputs to hold some out"
@@ -186,7 +190,8 @@ def able(name: str, inputs: Mapping[Form, Floats | None], rows: int) -> dict[For
     Raises
     ------
     InvalidInput
-        If the requested form is not among them, or if the name is "auto" and no form qualifies.
+        If the table lacks data for the form `name`, or if the name is "auto" and the table lacks
+        data for every form.
     """
     given = {form: of for form, of in inputs.items() if of is not None}
     short = {form.name: text for form, of in given.items() if (text := form.lacks(of))}

@@ -1,4 +1,6 @@
-"""Inputs of fits to measured passes: tokens, operations, or the features of a batch."""
+"""The work of measured passes, to which runtimes are fitted: tokens, operations, or the features of
+a batch.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +19,13 @@ Slope = Literal["seconds_per_token", "seconds_per_flop"]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Work:
-    """Work of measured passes, which is the input of a fit.
+    """The work of measured passes, which is the input of a fit.
 
     Parameters
     ----------
     total
-        Tokens or operations of the whole pass, shape (n, 1); None if the table contains only
-        features.
+        Number of tokens or operations in the whole pass, shape (n, 1); None if the table contains
+        only features.
     features
         Features N_linear, N_interactions and N_cached of Eq. 18 (paper 2), shape (n, 3); None if
         tokens are unknown.
@@ -45,11 +47,11 @@ def work_of(
 ) -> Work:
     """Return the work of each pass.
 
-    A single column of tokens contains the new tokens of each request. A pass over m new tokens with
-    c cached tokens has the total length c + m. With a decoder, its operations per request are
-    flops_per_token m + flops_per_token_pair m (c + m) + flops_per_logit logits. The number of
-    logits is 1 for the last position only, or m for all positions. Three columns of tokens are the
-    features of a batch.
+    A single column of tokens contains the number of new tokens per request. A pass over m new
+    tokens with c cached tokens has the total length c + m. With a decoder, the number of operations
+    per request is flops_per_token m + flops_per_token_pair m (c + m) + flops_per_logit logits. The
+    number of logits is 1 if only the last position needs logits, and m if all positions need them.
+    Three columns of tokens contain the features of a batch.
 
     Parameters
     ----------
@@ -61,7 +63,7 @@ def work_of(
     decoder
         Decoder that converts tokens into operations; operations in the table are not converted.
     all_logits
-        Whether every new position needs its logits, as in a verification.
+        Whether logits are needed at every new position, as in verification.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Families (problem generators) of `serving-latency`."""
+"""Families (problem generators) for `serving-latency`."""
 
 from __future__ import annotations
 

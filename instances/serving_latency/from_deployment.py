@@ -1,6 +1,6 @@
-"""Conversion of a user's deployment to one `serving-latency` problem.
+"""Conversion of a user's deployment into a `serving-latency` problem.
 
-The requests of a trace are served with the user's models, passes and link.
+In this problem, the requests of a trace are served with the user's models, passes and link.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def serving_latency(known: Deployment, seed: int = 0) -> Proposal:
     Raises
     ------
     InvalidInput
-        If the deployment contradicts itself.
+        If values in the deployment contradict each other.
     """
     (family,) = labelled(FAMILIES, "paper-1")
     trace, link = known.trace, known.link

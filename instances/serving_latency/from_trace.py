@@ -1,6 +1,6 @@
-"""Conversion of a trace to one `serving-latency` problem.
+"""Conversion of a trace into a `serving-latency` problem.
 
-The problem has the request lengths of the trace, and the channel and models of a family.
+The request lengths come from the trace, and the channel and the models come from a family.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from specopt.models.serving_latency.problem import ServingLatencyProblem
 def serving_latency(
     trace: Trace, family: Family, *, seed: int = 0, **parameters: Any
 ) -> ServingLatencyProblem:
-    """Return the problem of serving the requests of a trace together.
+    """Return the problem of serving all requests in a trace together.
 
     Parameters
     ----------
     trace
         Trace whose requests become the tasks.
     family
-        Family that supplies the other fields. The signal-to-noise ratios are those of its problem
-        with the same number of tasks.
+        Family that supplies all other fields. The signal-to-noise ratios are those of the family's
+        problem with the same number of tasks.
     seed
         Seed of the family.
     parameters
-        Parameters of the family except tasks, max_input and max_output. O_max is the longest
-        response of the trace.
+        Parameters of the family other than tasks, max_input and max_output. O_max is the length of
+        the longest response in the trace.
 
     Raises
     ------

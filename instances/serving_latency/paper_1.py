@@ -1,4 +1,4 @@
-"""Family with the setting of paper 1, Tables I and II.
+"""A family with the setting of paper 1, Tables I and II.
 
 Users in a cell send requests to an edge server that drafts and a base station that verifies.
 """
@@ -53,7 +53,8 @@ def paper_1(
     bandwidth: float = 20e6,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """Tasks of uniform lengths from users spread over one cell (paper 1, Sec. IV, Tables I and II).
+    """Tasks with uniformly distributed lengths, from users spread over one cell (paper 1, Sec. IV,
+    Tables I and II).
 
     Difficulty: for the LLaMA-1.1B pairs, the two stages have similar durations, draft memory binds,
     and padding, pipeline order and batch overhead favour different plans.

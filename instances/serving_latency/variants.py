@@ -21,7 +21,7 @@ def equal_inputs(
     max_output: int = 512,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """Tasks with prompts of exactly the same length, in the setting of paper 1.
+    """The setting of paper 1, but with prompts that all have the same length.
 
     Difficulty: nothing is padded, all tasks are interchangeable, and many plans tie. Searches that
     branch on tasks encounter every plan once for each permutation of equal tasks.
@@ -54,12 +54,12 @@ def heavy_prefill(
     max_output: int = 16,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """The setting of paper 1 with prompts of log-uniform length and answers of a few tokens.
+    """The setting of paper 1, but with log-uniform prompt lengths and answers of only a few tokens.
 
     Difficulty: the prefill step accounts for most of the latency, and its draft stage is longer
     than its verification. The batch verified last should therefore be a short batch (Johnson's rule
-    for one step). Algorithm 1 orders the batches by ascending input length and ends with the
-    longest prompts, which is up to 14 % above the optimum.
+    for one step). Algorithm 1 sorts the batches by ascending input length, so the longest prompts
+    come last. The resulting latency is up to 14 % above the optimum.
 
     Parameters
     ----------
@@ -92,11 +92,12 @@ def known_lengths(
     long_share: float = 0.2,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """The setting of paper 1 with known output lengths and a mixture of long and short answers.
+    """The setting of paper 1, but with known output lengths and a mixture of long and short
+    answers.
 
     Difficulty: a batch lasts as long as its longest answer. The best batches contain tasks with
     similar input and output lengths and have a suitable size. Contiguous batches in order of input
-    length are no longer sufficient, and the exact methods handle only a few tasks here.
+    length are no longer sufficient, and the exact methods can handle only a few tasks.
 
     Parameters
     ----------
@@ -132,7 +133,7 @@ def slow_link(
     max_output: int = 64,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """The setting of paper 1 with short answers, a narrow band and weak signals.
+    """The setting of paper 1, but with short answers, a narrow band and weak signals.
 
     Difficulty: most of the latency is upload time, so the bandwidth shares are decisive. The
     inference time is a small fraction of the objective, so relative gaps look smaller than they
@@ -167,12 +168,12 @@ def stage_ratio(
     max_output: int = 512,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """The setting of paper 1 with a draft device that is slower or faster by a factor.
+    """The setting of paper 1, but with a draft device that is slower or faster by a factor.
 
     Difficulty: if the draft device is slow, every batch waits for drafts and only the last
-    verification matters. If it is fast, only the first draft matters. Heuristics for balanced
-    stages put the wrong batch in these positions, and the best speculation length is at an end of
-    its range.
+    verification matters. If the draft device is fast, only the first draft matters. Heuristics for
+    balanced stages put the wrong batch in these positions, and the best speculation length is at an
+    end of its range.
 
     Parameters
     ----------
@@ -183,7 +184,8 @@ def stage_ratio(
     seed
         Seed of the random generator, as in `paper_1`.
     factor
-        Ratio of the drafting time to that of Table II; below 1, the draft device is faster.
+        Factor by which the drafting times of Table II are multiplied. If the factor is below 1, the
+        draft device is faster.
     max_output
         Largest output length O_max.
     """
@@ -206,11 +208,11 @@ def tight_memory(
     max_output: int = 512,
     seed: int = 0,
 ) -> ServingLatencyProblem:
-    """The setting of paper 1 with draft memory for only a few of the longest tasks (Eq. 9-10).
+    """The setting of paper 1, but with draft memory for only a few of the longest tasks (Eq. 9-10).
 
-    Difficulty: batches of long prompts must be small but batches of short prompts need not be, so
-    the best batch sizes differ along the pipeline. The batches are numerous and can be ordered in
-    many ways. Fixed sizes waste either memory or verification time.
+    Difficulty: batches of long prompts must be small, whereas batches of short prompts may be
+    large, so the best batch sizes differ along the pipeline. There are many batches, which can be
+    ordered in many ways. Fixed batch sizes waste either memory or verification time.
 
     Parameters
     ----------
@@ -221,7 +223,7 @@ def tight_memory(
     seed
         Seed of the random generator, as in `paper_1`.
     fit
-        Number of tasks with the longest input that fit into memory next to the draft model, at
+        Number of tasks with the longest input that fit in memory alongside the draft model; at
         least 1.
     max_output
         Largest output length O_max.

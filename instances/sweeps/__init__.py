@@ -1,6 +1,6 @@
-"""Measured throughput of engines by load and draft length.
+"""Readers for sweeps, which are measurements of an engine's throughput by load and draft length.
 
-Each module reads the benchmark files of one format.
+Most modules read the benchmark files of one format.
 """
 
 from specopt.instances.sweeps.read import read_sweeps

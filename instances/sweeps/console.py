@@ -1,6 +1,6 @@
-"""Reader of the final console output of `vllm bench serve`.
+"""Reader for the summary that `vllm bench serve` prints to the console when it finishes.
 
-A file contains one or more blocks of such output.
+A file contains one or more of these summaries, called blocks.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LINE = re.compile(r"\s*([^:]+):\s*(\S+)\s*")
 
 
 def console_runs(lines: Lines, rows: Rows) -> Iterator[Run]:
-    """Yield the run in each block.
+    """Yield the run described by each block.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Reader of GuideLLM's JSON report, which contains benchmarks with their strategies and metrics.
+"""Reader for GuideLLM's JSON report, which contains the strategy and the metrics of each benchmark.
 
 The report does not contain the engine's draft length.
 """

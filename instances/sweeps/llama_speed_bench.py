@@ -1,6 +1,7 @@
-"""Reader of the JSON output of llama.cpp's speed-bench: tokens per second by prompt category.
+"""Reader for the JSON output of llama.cpp's speed-bench: tokens per second by prompt category.
 
-The file does not contain the draft length. If no tokens were drafted, there was no speculation.
+The file does not contain the draft length. If no tokens were drafted, the run is treated as a run
+without speculation.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ KEYS = {"summary", "config", "selected_samples"}
 
 
 def speed_bench_runs(fields: Fields) -> list[Run]:
-    """Return a run for each category.
+    """Return a run for each prompt category.
 
     The throughput of a run is the throughput per request times the concurrency.
 

@@ -1,4 +1,4 @@
-"""Reader of sweeps in any known format."""
+"""Reader for sweeps in any known format."""
 
 from __future__ import annotations
 
@@ -75,15 +75,15 @@ def read_sweeps(
 ) -> Sweep:
     """Read the runs in files or folders as one sweep.
 
-    Failed runs are omitted, and the notes contain their number.
+    Failed runs are omitted, and a note states how many were omitted.
 
     Parameters
     ----------
     sources
-        Paths of files or folders with CSV tables, results of ``vllm bench serve`` or ``vllm bench
-        sweep serve``, reports of GuideLLM, results of SGLang's ``bench_serving``, or bundles of
-        SpecForge. A string may end in ``@K`` or ``@none``, which specifies the draft length of
-        runs whose file does not contain it; see `parse_source`.
+        Paths of files or folders that contain CSV tables, results of ``vllm bench serve`` or
+        ``vllm bench sweep serve``, GuideLLM reports, results of SGLang's ``bench_serving``, or
+        SpecForge bundles. A string may end in ``@K`` or ``@none`` to specify the draft length of
+        runs whose file does not contain the draft length; see `parse_source`.
     workload
         Workload whose runs are returned; None means all workloads.
     model
@@ -94,7 +94,7 @@ def read_sweeps(
     Raises
     ------
     InvalidInput
-        If a file cannot be read or is not a sweep, or if files contradict each other.
+        If a file cannot be read or does not contain a sweep, or if files contradict each other.
     """
     rows = Rows()
     seen: set[str] = set()
@@ -151,7 +151,9 @@ def _read_table(rows: Rows, path: str, given: DraftLength) -> None:
 
 
 def _runs(where: str, documents: list[object], place: str) -> list[Run]:
-    """Return the runs in documents; each document is a run, a report of several runs, or a list."""
+    """Return the runs in the given documents. Each document is a run, a report that contains
+    several runs, or a list of documents.
+    """
     listed = (one if isinstance(one, list) else [one] for one in documents)
     flat = [one for several in listed for one in several]
     found: list[Run] = []
@@ -166,10 +168,10 @@ def _runs(where: str, documents: list[object], place: str) -> list[Run]:
 
 
 def files_in(folder: Path) -> list[Path]:
-    """Return the sorted files that contain the runs of a folder and its subfolders.
+    """Return a sorted list of the files in a folder and its subfolders that contain runs.
 
-    `vllm bench sweep` writes a file `summary.json` for each setting. If there are such files, only
-    these are returned, because they contain all runs.
+    `vllm bench sweep` writes a file `summary.json` for each setting. If such files exist, only they
+    are returned, because they contain all runs.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Collection of the runs of a sweep while its files are read."""
+"""Classes that collect the runs of a sweep while the files are read."""
 
 from __future__ import annotations
 
@@ -28,16 +28,17 @@ class Run:
     fields
         Object or row from which the run was read.
     tokens_per_second
-        Throughput of all requests together.
+        Output tokens per second, over all requests.
     concurrency
-        Number of concurrent requests; None if it is not fixed.
+        Number of concurrent requests; None if the number is not fixed.
     said
-        Draft length in the file, or ``...`` if the file does not contain it. A string is the reason
-        why the run cannot be part of a sweep.
+        Draft length according to the file, or ``...`` if the file does not contain a draft length.
+        A string is the reason why the run cannot be part of a sweep.
     acceptance_length
         Mean number of tokens per step; None if drafts were not counted.
     program
-        Name of the program if it counts drafts whenever an engine speculates; otherwise empty.
+        Name of the program if the program counts drafts whenever an engine speculates; otherwise
+        empty.
     failed
         Number of failed requests.
     workload
@@ -72,7 +73,7 @@ class Run:
 
     @property
     def origin(self) -> tuple[str, str, frozenset[str]]:
-        """Program, model, and names of the run's fields except those about speculation.
+        """Program, model, and names of all fields of the run that do not describe speculation.
 
         The names identify the version of the program.
         """
@@ -82,7 +83,7 @@ class Run:
 
 @dataclass(frozen=True)
 class _Found:
-    """A run with its file, model and drafter.
+    """The outcome of reading a run, together with the run's file, model and drafter.
 
     The outcome is a measurement, or the reason why the run is omitted.
     """
@@ -94,7 +95,7 @@ class _Found:
 
 
 class Rows:
-    """Collector of the runs of several files, including the reasons for omitting runs."""
+    """A collector for the runs in several files, including the reasons for omitting runs."""
 
     def __init__(self) -> None:
         self.where = ""  # file that is being read
@@ -104,7 +105,7 @@ class Rows:
         self._unsettled: list[tuple[str, Sequence[Run], DraftLength]] = []
 
     def add(self, runs: Iterable[Run], given: DraftLength) -> None:
-        """Add the runs of a file that contains their loads and draft lengths.
+        """Add the runs of a file that contains the load and the draft length of every run.
 
         Raises
         ------
@@ -125,8 +126,8 @@ class Rows:
     def _add(self, run: Run, concurrency: int, draft_length: int | None) -> None:
         """Add a run whose load and draft length are known.
 
-        The run is omitted if its throughput is zero, or if both its throughput and the acceptance
-        of its drafts are unknown.
+        The run is omitted if its throughput is zero, or if neither its throughput nor the
+        acceptance of its drafts is known.
 
         Raises
         ------
@@ -155,14 +156,14 @@ class Rows:
         self._keep(_Found(self.where, run.model, setup.drafter, measured))
 
     def later(self, runs: Sequence[Run], given: DraftLength) -> None:
-        """Keep the runs of a file until all files are read.
+        """Store the runs of a file until all files have been read.
 
         `given` is the draft length that the caller specifies for these runs.
         """
         self._unsettled.append((self.where, runs, given))
 
     def _settle(self) -> None:
-        """Add the runs that `later` has kept.
+        """Add the runs that `later` has stored.
 
         A run without counted drafts is treated as a run without speculation if another run of the
         same model and program has counted drafts. The other run must be in the same file, or in a
@@ -172,7 +173,8 @@ class Rows:
         Raises
         ------
         InvalidInput
-            If the draft length of a run is unknown, or if the file contradicts the caller.
+            If the draft length of a run is unknown, or if the file contradicts the draft length
+            that the caller specified.
         """
         counted = {
             run.origin: where
@@ -202,7 +204,7 @@ class Rows:
     ) -> int | None:
         """Return the draft length of a run.
 
-        `shown` is the file that shows that the program counts drafts.
+        `shown` is the name of the file that shows that the program counts drafts.
         """
         if said is ... and not run.speculates and shown is not None:
             by = "" if shown == self.where else f", as {shown} counts them"
@@ -291,7 +293,7 @@ class Rows:
 
 
 def _of_one(kind: str, wanted: str | None, found: list[_Found]) -> list[_Found]:
-    """Return the runs of one model or drafter, including runs that do not name any."""
+    """Return the runs of one model or drafter, including runs for which no name is known."""
     names = {getattr(one, kind) for one in found} - {""}
     if len(names) > 1 if wanted is None else wanted not in names:
         raise _unknown(kind, names, wanted)

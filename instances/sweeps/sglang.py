@@ -1,4 +1,4 @@
-"""Reader of results of SGLang's `bench_serving`, one per line of a file.
+"""Reader for results of SGLang's `bench_serving`. A file contains one result per line.
 
 Newer results also contain the arguments of the server.
 """
@@ -17,7 +17,7 @@ KEYS = {"output_throughput", "mean_e2e_latency_ms"}
 def sglang_run(fields: Fields) -> Run:
     """Return the run described by a result.
 
-    If the concurrency is not fixed, its rounded mean is used.
+    If the concurrency is not fixed, the rounded mean concurrency is used.
 
     Raises
     ------

@@ -1,4 +1,6 @@
-"""File names on the command line, with an optional draft length of the runs in the file."""
+"""Parser for file names on the command line. A file name may be followed by the draft length of the
+file's runs.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +16,9 @@ _SUFFIXED = re.compile(rf"(.+)@(\d{{1,6}}|{NO_SPECULATION})", re.ASCII | re.DOTA
 
 
 def parse_source(text: str) -> tuple[str, DraftLength]:
-    """Return the path and the draft length in ``FILE``, ``FILE@K`` or ``FILE@none``.
+    """Split ``FILE``, ``FILE@K`` or ``FILE@none`` into a path and a draft length.
 
-    If a file with the whole text as its name exists, the text is the path of this file.
+    If the whole text is the name of an existing file, the text is not split.
 
     Examples
     --------

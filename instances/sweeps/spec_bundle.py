@@ -1,8 +1,8 @@
-"""Reader of SpecForge's bundle of measurements.
+"""Reader for SpecForge's bundles of measurements.
 
-The bundle contains the throughput by model, benchmark, batch, steps, topk and draft model. The
-baseline was measured once for each benchmark and batch but is repeated in several rows, so the
-repetitions are skipped.
+A bundle contains the throughput by model, benchmark, batch, steps, topk and draft model. The
+baseline was measured once for each benchmark and batch but appears in several rows. The duplicates
+are skipped.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ BASELINES = ("without eagle", "wihtout eagle")
 
 
 def is_spec_bundle(document: object) -> TypeGuard[Mapping[str, Any]]:
-    """Return whether a document looks like a bundle of SpecForge."""
+    """Return whether a document looks like a SpecForge bundle."""
     models = list(document.values()) if isinstance(document, Mapping) else []
     benchmarks = [one for model in models if isinstance(model, Mapping) for one in model.values()]
     return any(isinstance(one, Mapping) and "results" in one for one in benchmarks)

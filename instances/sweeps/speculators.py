@@ -1,7 +1,7 @@
-"""Reader of the `perf_results.csv` that the evaluation of speculators writes.
+"""Reader for the `perf_results.csv` files that the evaluation tool of speculators writes.
 
 The table contains the throughput by subset and request rate. The number of concurrent requests is
-the measured rate times the latency (Little's law), rounded.
+the measured rate times the latency (Little's law), rounded to an integer.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ KEYS = ("rps_median", "latency_median_s", "output_tps_median")
 
 
 def perf_runs(lines: Lines, rows: Rows) -> Iterator[Run]:
-    """Yield the runs in the rows of a table.
+    """Yield the run described by each row of a table.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Reader of sweeps as CSV tables with a header and columns in any order.
+"""Reader for sweeps in the form of CSV tables with a header and columns in any order.
 
-Unknown columns are ignored with a note. Columns such as `context`, whose names are similar to a
-known name, are rejected, because rows may differ in a value that was meant to be used.
+Unknown columns are ignored with a note. Columns whose names resemble a known name, such as
+`context`, are rejected, because ignoring them could merge rows that differ in a relevant value.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _STATISTIC = re.compile(r"(p\d+|median|std|min|max)_")
 
 
 def csv_runs(lines: Lines, rows: Rows) -> Iterator[Run]:
-    """Yield the runs in the rows of a table.
+    """Yield the run described by each row of a table.
 
     The column `repeat` is ignored, because equal rows are treated as repetitions in any case.
 

@@ -1,9 +1,9 @@
-"""Reader of results of `vllm bench serve` and `vllm bench sweep serve`.
+"""Reader for the results of `vllm bench serve` and `vllm bench sweep serve`.
 
 The results of a sweep also contain the parameters of the server. A parameter is either a field such
-as `speculative_config.num_speculative_tokens`, or part of the field `speculative_config`. This
-field is an object, JSON, or a Python dict (in summary.csv). Without a sweep, the option `--metadata
-num_speculative_tokens=3` adds the draft length to a result.
+as `speculative_config.num_speculative_tokens`, or part of the field `speculative_config`. That
+field contains an object, JSON text, or a Python dict (in summary.csv). Without a sweep, the option
+`--metadata num_speculative_tokens=3` adds the draft length to a result.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _LONGEST_PARAMETER = 10_000
 
 
 def summary_runs(lines: Lines, rows: Rows) -> Iterator[Run]:
-    """Yield the runs in the rows of a table.
+    """Yield the run described by each row of a table.
 
     Raises
     ------
@@ -98,8 +98,8 @@ def context(fields: Fields) -> int:
 def _said(fields: Fields, concurrency: int | None) -> DraftLength | str:
     """Return the draft length according to the parameters.
 
-    The result is ``...`` if the parameters do not determine the draft length, and a string with the
-    reason if the draft length varies.
+    The result is ``...`` if the parameters do not determine the draft length, and a string that
+    states the reason if the draft length varies.
     """
     config = _parsed(fields.values.get(CONFIG))
     if isinstance(config, str) and config.lower() == NO_SPECULATION:
@@ -120,7 +120,8 @@ def _said(fields: Fields, concurrency: int | None) -> DraftLength | str:
 def _scheduled(
     fields: Fields, schedule: object, concurrency: int | None, most: int | None
 ) -> DraftLength | str:
-    """Return the draft length of a schedule if it is the same at all batch sizes in use.
+    """Return the draft length in a schedule if the draft length is the same for all batch sizes in
+    use.
 
     Batch sizes up to the concurrency are in use, and the last range of a schedule also applies to
     larger batches. If the draft length varies, the result is a string that says so.
@@ -139,11 +140,12 @@ def _scheduled(
 
 
 def _counted(fields: Fields) -> DraftLength:
-    """Return the draft length that follows from the counts of drafts, or ``...`` if none does.
+    """Return the draft length that follows from the counts of drafts, or ``...`` if the counts do
+    not determine one.
 
     With counts by position, the draft length is the number of positions, provided that the mean
-    number of drafted tokens per step is close to it. Without these counts, it is the mean number of
-    drafted tokens if this number is an integer.
+    number of drafted tokens per step is close to that number. Without counts by position, the draft
+    length is the mean number of drafted tokens if this mean is an integer.
     """
     rates = _parsed(fields.values.get("spec_decode_per_position_acceptance_rates"))
     drafts = fields.number("spec_decode_num_drafts")
@@ -156,7 +158,7 @@ def _counted(fields: Fields) -> DraftLength:
 
 
 def _parsed(value: object) -> object:
-    """Return the value of a text in JSON or Python notation.
+    """Return the value that a text represents in JSON or Python notation.
 
     A text in neither notation is returned unchanged.
     """

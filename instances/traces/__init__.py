@@ -1,4 +1,4 @@
-"""Traces of requests: readers of public formats, and conversion of parts of a trace to problems."""
+"""Traces of requests: readers for public formats, and the conversion of traces into problems."""
 
 from specopt.instances.traces.read import FORMATS, read_trace
 from specopt.instances.traces.trace import Trace

@@ -1,4 +1,4 @@
-"""Conversion of the times in a trace to seconds; times are numbers with a unit, or dates."""
+"""Conversion of the times in a trace into seconds. Times are numbers with a unit, or dates."""
 
 from __future__ import annotations
 
@@ -32,10 +32,9 @@ _DATE = re.compile(
 
 
 class Clock:
-    """Reader of the times in one trace.
+    """A reader for the times in one trace.
 
-    Dates are converted to exact offsets from the first date before they are converted to floating
-    point.
+    Dates are first converted to exact offsets from the first date, and then to floating point.
 
     Parameters
     ----------
@@ -77,7 +76,9 @@ class Clock:
         return self.scaled(float(text)) if _NUMBER.fullmatch(text) else None
 
     def scaled(self, number: float) -> float | None:
-        """Return a number of units in seconds; None if the number is too large."""
+        """Convert a number in the clock's unit to seconds. The result is None if the number is too
+        large.
+        """
         if (
             not abs(number) < MAX_SECONDS * self._per_second
         ):  # also rejects NaN, and integers that are too large for a float

@@ -1,4 +1,4 @@
-"""Reader of the traces of Mooncake and of Bailian.
+"""Reader for the traces published by Mooncake and Bailian.
 
 Both formats have one JSON object per line, with the same fields for times and tokens. Mooncake's
 times are in milliseconds. Bailian's times are in seconds, and its requests are the turns of chats.
@@ -29,12 +29,12 @@ class JsonLines:
     Parameters
     ----------
     name
-        Name of the format for `--format`.
+        Name of the format, as used with `--format`.
     unit
         Unit of the times.
     mark
-        Field that distinguishes the format from the other formats. Empty if there is no such field;
-        the unit is then a guess.
+        Field that distinguishes the format from other formats. If there is no such field, this
+        value is empty and the unit is a guess.
     """
 
     name: str
@@ -43,12 +43,12 @@ class JsonLines:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Fields by which a file is recognised."""
+        """Names of the fields by which files in this format are recognised."""
         return (*FIELDS, self.mark)
 
     @property
     def guessed_unit(self) -> str:
-        """Unit of the times if it is a guess; otherwise empty."""
+        """Unit of the times if the unit is a guess; otherwise empty."""
         return "" if self.mark else self.unit
 
     def recognises(self, first_line: str) -> bool:
@@ -58,7 +58,7 @@ class JsonLines:
         return set(FIELDS) <= set(row) and self.mark == mark
 
     def read(self, lines: Lines) -> Iterator[Row]:
-        """Yield the rows of a file.
+        """Yield the rows in a file.
 
         Raises
         ------
@@ -93,7 +93,9 @@ UNMARKED = JsonLines(MOONCAKE.name, MOONCAKE.unit, "")
 
 
 def _shown(value: object) -> object:
-    """Return a value for a message; lists and objects may be nested too deeply for `repr`."""
+    """Return a form of a value that is safe to show in a message. Lists and objects are replaced
+    with the names of their types, because they may be nested too deeply for `repr`.
+    """
     return type(value).__name__ if isinstance(value, (dict, list)) else value
 
 

@@ -1,4 +1,4 @@
-"""Conversion of the requests of a trace to one problem."""
+"""Conversion of the requests in a trace into one problem."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from specopt.models.problem import Problem
 
 @dataclass(frozen=True, kw_only=True)
 class FromTrace:
-    """Conversion of a trace to a problem of one kind.
+    """The conversion of a trace into a problem of one kind.
 
     Parameters
     ----------
@@ -24,12 +24,12 @@ class FromTrace:
         Function that returns the problem. Its arguments are the trace, the family (problem
         generator) and, by keyword, the seed and the family's parameters.
     families
-        Families of this kind that supply the values missing from traces; the first family is the
-        default.
+        Families of this kind, which supply the values that traces do not contain; the first family
+        is the default.
     of_the_trace
-        Parameters of the families that the trace determines.
+        Names of the family parameters that the trace determines.
     unused
-        Description of the values of a trace that are not used, and of their replacements.
+        Description of the values in a trace that are not used, and of their replacements.
     """
 
     build: Callable[..., Problem]
@@ -56,12 +56,12 @@ class FromTrace:
     def problem(
         self, trace: Trace, family: str | None = None, *, seed: int = 0, **parameters: Any
     ) -> Problem:
-        """Return the requests of a trace as one problem.
+        """Convert the requests in a trace into one problem.
 
         Raises
         ------
         InvalidInput
-            If the family or a parameter is unknown, or if the problem rejects values of the trace.
+            If the family or a parameter is unknown, or if the problem rejects a value in the trace.
         """
         chosen = self.family(family)
         for parameter in parameters:

@@ -1,4 +1,4 @@
-"""Reader of trace files in any known format."""
+"""Reader for trace files in any known format."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ def read_trace(
 ) -> Trace:
     """Read a trace of requests from a file.
 
-    Rows without input or output tokens are dropped and counted. The other rows are numbered in the
-    order of the file. Reading stops at the last requested row, and the rows are then sorted by
-    arrival.
+    Rows without input or output tokens are dropped and counted. The remaining rows are numbered in
+    the order of the file. Reading stops at the last requested row, and the rows are then sorted by
+    arrival time.
 
     Parameters
     ----------
@@ -43,11 +43,11 @@ def read_trace(
         Path of the file.
     format
         Name of the format: "azure", "burstgpt", "mooncake", "bailian", "vidur" or "csv". None means
-        that the format is recognised by the first line.
+        that the format is determined from the first line.
     columns
-        Names of the columns "arrival", "input" and "output", for the format "csv".
+        Names of the columns "arrival", "input" and "output"; used only with the format "csv".
     time_unit
-        Unit of the times, "s", "ms", "us", "ns" or "date", for the format "csv".
+        Unit of the times, "s", "ms", "us", "ns" or "date"; used only with the format "csv".
     start
         Index of the first row to return, counted from 0.
     rows

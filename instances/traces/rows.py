@@ -1,4 +1,4 @@
-"""Collection of the rows of a trace while its file is read."""
+"""Collection of the rows of a trace while the file is read."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Row = tuple[float, int, int]
 def collected(
     rows: Iterable[Row], start: int, count: int | None, where: str, **labels: str
 ) -> Trace:
-    """Return a range of the usable rows of a file as a trace, sorted by arrival.
+    """Return a range of the usable rows in a file as a trace, sorted by arrival time.
 
     A row is usable if it has input and output tokens. Rows with the same arrival time keep their
     order. No rows are read beyond the range.
@@ -38,7 +38,7 @@ def collected(
     where
         Name of the file, used in messages.
     labels
-        Further fields of the trace.
+        Other fields of the trace, passed to `Trace`.
 
     Raises
     ------

@@ -1,7 +1,7 @@
-"""Reader of traces that are CSV tables with a header.
+"""Reader for traces that are CSV tables with a header.
 
-The formats are those of Azure, BurstGPT and the simulator Vidur, and tables with column names that
-the user specifies. Columns are found by name, in any order.
+The supported formats are those of Azure, BurstGPT and the simulator Vidur, and tables whose column
+names are specified by the user. Columns may appear in any order.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Table:
     Parameters
     ----------
     name
-        Name of the format for `--format`.
+        Name of the format, as used with `--format`.
     arrival
         Name of the column that contains arrival times.
     input
@@ -40,7 +40,7 @@ class Table:
     time_unit
         Unit of the times, one of `TIME_UNITS`.
     guessed_unit
-        Unit of the times if it is a guess; otherwise empty.
+        Unit of the times if the unit is a guess; otherwise empty.
     """
 
     name: str
@@ -64,13 +64,13 @@ class Table:
         return set(self.columns) <= set(header)
 
     def read(self, lines: Lines) -> Iterator[TraceRow]:
-        """Yield the rows of a file.
+        """Yield the rows in a file.
 
         Raises
         ------
         InvalidInput
-            If the header does not contain each column once, or if a row is malformed. The message
-            contains the line and the column.
+            If the header does not contain each column exactly once, or if a row is malformed. The
+            message contains the line and the column.
         """
         clock = Clock(self.time_unit)
         table = CsvFile(lines)
@@ -134,7 +134,7 @@ def plain_csv(columns: Mapping[str, str] | None = None, time_unit: str | None = 
     Raises
     ------
     InvalidInput
-        If the unit or a key is unknown, if a name is blank, or if two keys have the same column.
+        If the unit or a key is unknown, if a name is blank, or if two keys specify the same column.
     """
     unit = Clock("s" if time_unit is None else time_unit).unit
     for key, name in (columns or {}).items():

@@ -1,4 +1,4 @@
-"""A trace of requests, with arrival times and the lengths of prompts and responses."""
+"""The class for traces of requests, with arrival times and the lengths of prompts and responses."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ Count = Annotated[int, Meta(ge=0)]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Trace:
-    """Requests in order of arrival, with information on the file that contained them.
+    """A sequence of requests in order of arrival, with information about the file from which they
+    were read.
 
     Parameters
     ----------
     arrival_seconds
         Arrival time of each request, in seconds since the first arrival; nondecreasing.
     input_tokens
-        Number of tokens of each prompt.
+        Number of tokens in each prompt.
     output_tokens
-        Number of tokens of each response.
+        Number of tokens in each response.
     source
         Name of the file.
     format
@@ -37,11 +38,11 @@ class Trace:
     rows_read
         Number of rows that were read, including dropped rows but not the header or blank lines.
     dropped
-        Reasons for dropping rows, each with the number of rows dropped.
+        Reasons for dropping rows, each with the number of rows dropped for that reason.
     out_of_order
-        Number of rows that arrive earlier than the preceding row in the file.
+        Number of rows whose arrival time is earlier than that of the preceding row in the file.
     guessed_unit
-        Unit assumed for the times if it is a guess; otherwise empty.
+        Unit of the times if the unit is a guess; otherwise empty.
 
     Raises
     ------
@@ -90,7 +91,7 @@ class Trace:
 
     @property
     def guess(self) -> str:
-        """Note that the unit of the times is a guess; empty if the unit is known."""
+        """Note stating that the unit of the times is a guess; empty if the unit is known."""
         if not self.guessed_unit:
             return ""
         return (
@@ -105,7 +106,8 @@ class Trace:
         return sum(count for _, count in self.dropped)
 
     def window(self, start: int = 0, rows: int | None = None) -> Trace:
-        """Return consecutive requests of this trace, with times relative to the first of them.
+        """Return consecutive requests of this trace. Times are relative to the first of these
+        requests.
 
         Parameters
         ----------
@@ -162,7 +164,7 @@ def check_window(start: object, rows: object) -> None:
 
 
 def past_the_end(start: int, rows: int | None, usable: int) -> str:
-    """Return the message for a range that a trace with `usable` rows does not contain."""
+    """Return the message for a range that extends beyond a trace with `usable` rows."""
     wanted = f"rows from {start} on" if rows is None else f"rows {start} to {start + rows - 1}"
     return (
         f"expected a window within the {usable} usable rows of the trace (0 to {usable - 1}), got"

@@ -1,4 +1,4 @@
-"""Families (generators) of `verification-batch` problems, and of workloads for their policies."""
+"""Families that generate `verification-batch` problems, or workloads for their policies."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Conversion of a user's deployment to one `verification-batch` problem.
+"""Conversion of a user's deployment into a `verification-batch` problem.
 
-Requests with the contexts of a trace wait for the user's verifier.
+In this problem, requests wait for the user's verifier. Their contexts come from a trace.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def verification_batch(known: Deployment, seed: int = 0) -> Proposal:
     Raises
     ------
     InvalidInput
-        If the weights do not fit into memory, or if the file does not contain an estimator.
+        If the weights do not fit in memory, or if the file does not contain an estimator.
     """
     (family,) = labelled(FAMILIES, "mixed")
     trace, verify = known.trace, known.verify

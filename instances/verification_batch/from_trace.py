@@ -1,6 +1,6 @@
-"""Conversion of a trace to one `verification-batch` problem.
+"""Conversion of a trace into a `verification-batch` problem.
 
-The problem has the contexts of the trace's requests and the devices of a family.
+The contexts of the requests come from the trace, and all other values come from a family.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ def verification_batch(
 ) -> VerificationBatchProblem:
     """Return the problem in which all requests of a trace wait for a verifier, in order of arrival.
 
-    The input tokens of a request are its context. The context is either cached or, for a cold
-    request, still to be computed. The family draws the number of draft tokens, their acceptance
-    rate, and the speed class, which determines the deadline relative to the current time. Response
-    lengths and interarrival times are not used.
+    The input tokens of a request are used as its context. The context is either cached or, for a
+    cold request, still to be computed. For each request, the family draws the number of draft
+    tokens, the acceptance rate, and the speed class, which determines the deadline relative to the
+    current time. Response lengths and interarrival times are not used.
 
     Parameters
     ----------
     trace
         Trace whose requests wait for the verifier.
     family
-        Family that supplies the other fields.
+        Family that supplies all other fields.
     seed
         Seed of the family.
     parameters
-        Parameters of the family except requests.
+        Parameters of the family other than requests.
 
     Raises
     ------

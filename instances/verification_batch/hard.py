@@ -1,4 +1,4 @@
-"""Families of pending requests that are hard to batch, each for a different reason."""
+"""Families of pending requests that are hard to batch, for a different reason in each family."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from specopt.models.verification_batch.problem import VerificationBatchProblem
 def bursty(
     *, requests: int = 100, bursts: int = 5, spacing_seconds: float = 0.05, seed: int = 0
 ) -> VerificationBatchProblem:
-    """Requests whose deadlines coincide in a few bursts, with a share of cold requests.
+    """Cold and warm requests whose deadlines coincide in a few bursts.
 
     About 30 % of the requests are cold.
 
     Difficulty: whole groups with the same deadline enter or leave the batch, and there are many
-    ties. Including one request of an early burst delays all later requests, and ordering by
-    earliest deadline makes this choice immediately.
+    ties. Including one request from an early burst limits the duration of the whole batch, and
+    methods that order requests by deadline include such a request first.
 
     Parameters
     ----------
@@ -57,11 +57,12 @@ def correlated(
     memory_share: float = 0.5,
     seed: int = 0,
 ) -> VerificationBatchProblem:
-    """Expected tokens proportional to verification time plus a constant; time and memory both bind.
+    """Requests whose expected tokens are a constant plus an amount proportional to verification
+    time. Both time and memory bind.
 
     Difficulty: the ratio of expected tokens to time is nearly the same for all requests. Bounds
-    based on this ratio therefore separate batches badly, few batches dominate others, and the exact
-    use of time and memory is decisive.
+    based on this ratio therefore hardly distinguish batches, few batches dominate others, and the
+    exact use of time and memory is decisive.
 
     Parameters
     ----------
@@ -72,10 +73,10 @@ def correlated(
     offset
         Ratio of the constant to the mean of the proportional part; 0 yields subset-sum problems.
     time_share
-        Ratio of the time until the earliest deadline to the time of all requests. The other
-        deadlines are up to 10 % later.
+        Ratio of the time until the earliest deadline to the total verification time of all
+        requests. The other deadlines are up to 10 % later.
     memory_share
-        Ratio of the free memory to the memory of all requests.
+        Ratio of the free memory to the total memory that all requests need.
     """
     problem = mixed(requests=requests, cold_share=0.5, seed=seed)
     estimator = problem.estimator
@@ -95,7 +96,7 @@ def correlated(
 def density_trap(
     *, requests: int = 20, ratio: float = 50.0, seed: int = 0
 ) -> VerificationBatchProblem:
-    """A long prompt that just meets the common deadline, and short warm requests.
+    """One long prompt that only just meets the common deadline, and many short warm requests.
 
     The short requests have a slightly higher value per second of verification.
 
@@ -108,7 +109,7 @@ def density_trap(
     requests
         Number n of pending requests, including the long request; at least 2.
     ratio
-        Approximate ratio of the value of the long request to the total value of all others.
+        Approximate ratio of the long request's value to the total value of all other requests.
     seed
         Seed of `numpy.random.default_rng`.
     """
@@ -139,8 +140,8 @@ def hopeless_urgent(
     """Cold and warm requests, the first few of which can no longer meet their deadlines.
 
     Difficulty: none for an exact method. Algorithm 1, however, first considers the most urgent
-    critical request, which does not fit, and as printed the algorithm stops there. The batch is
-    then empty, regardless of the value of the other requests.
+    critical request. This request does not fit, and the algorithm, as printed, then stops. The
+    batch is therefore empty, regardless of the value of the other requests.
 
     Parameters
     ----------

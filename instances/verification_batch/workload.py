@@ -1,4 +1,4 @@
-"""Workloads of a verifier in the long run: four speed classes, and the settings of paper 2."""
+"""Workloads for simulations of a verifier, with the speed classes and settings of paper 2."""
 
 from __future__ import annotations
 
@@ -33,12 +33,13 @@ def mixed_classes(
     prefix_cache: bool = True,
     predictor: DraftPredictor | None = None,
 ) -> VerificationWorkload:
-    """Return devices of four speed classes that share one verifier.
+    """Return a workload in which devices of four speed classes share one verifier.
 
     By default, the classes require 2, 4, 6 and 8 tokens/s and have equal shares. Devices draft 50
-    tokens/s in windows of 4. Paper 2 omits the following values: prompts are lognormal with sigma
-    0.5, and responses are lognormal with median 100 tokens and sigma 0.6. Messages take 10 ms plus
-    an exponential time with mean 2 ms, the mean think time is 2 s, and memory is ample.
+    tokens/s in windows of 4. The following values are assumed, because paper 2 omits them: prompts
+    are lognormal with sigma 0.5, and responses are lognormal with median 100 tokens and sigma 0.6.
+    Messages take 10 ms plus an exponential time with mean 2 ms, the mean think time is 2 s, and
+    memory is ample.
 
     Parameters
     ----------
@@ -54,7 +55,7 @@ def mixed_classes(
     class_shares
         Fraction of devices in each class; None means equal fractions.
     estimator
-        Estimator of the duration of a batch.
+        Estimator of a batch's duration.
     prefix_cache
         Whether the verifier keeps keys and values between the verifications of a response.
     predictor
@@ -98,7 +99,8 @@ def one_class(
     window: int = 4,
     prefix_cache: bool = True,
 ) -> VerificationWorkload:
-    """Return devices that all require the same speed, but otherwise equal those of `mixed_classes`.
+    """Return a workload like that of `mixed_classes`, except that all devices require the same
+    speed.
 
     Parameters
     ----------
@@ -131,7 +133,8 @@ def predicted_rejections(
     acceptance_rate: float = 0.73,
     window: int = 8,
 ) -> VerificationWorkload:
-    """Return devices like those of `mixed_classes` that stop drafting at a predicted rejection.
+    """Return a workload like that of `mixed_classes`, except that devices stop drafting at a
+    predicted rejection.
 
     Parameters
     ----------

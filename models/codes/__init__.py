@@ -1,1 +1,1 @@
-"""Codes for token distributions."""
+"""Codes that encode token distributions as bits."""

@@ -20,8 +20,8 @@ If this error could change the result, integers are used instead.
 
 
 def distribution_bits(resolution: int, vocabulary_size: int) -> int:
-    """Return the exact number of bits of a quantised distribution, b = ceil(log2 C(l + V - 1,
-    V - 1)) (paper 3, Eq. 6).
+    """Return the exact number of bits that encode a quantised distribution,
+    b = ceil(log2 C(l + V - 1, V - 1)) (paper 3, Eq. 6).
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""Problem, plan and judge of `continuous-serving`."""
+"""The problem class, plan class and judge for `continuous-serving`."""

@@ -1,4 +1,4 @@
-"""The fields and the plan class of `continuous-serving`; `problem.py` contains the judge."""
+"""The fields and the plan class of `continuous-serving`. `problem.py` contains the judge."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from specopt.models.serving_data import (
 
 @dataclass(frozen=True, kw_only=True)
 class Phase(Checked):
-    """Batches used from one decoding step until the next phase begins.
+    """A phase of a plan: the batches used from one decoding step until the next phase begins.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ class Phase(Checked):
         Batches in pipeline order. Every task is in exactly one batch. Each step skips the tasks
         that are finished or not ready.
     speculation_length
-        Draft tokens per step in this phase, for all batches or for each batch; None means the
-        plan's value.
+        Number of draft tokens per step in this phase: one number for all batches, or one for each
+        batch. None means the plan's value.
     """
 
     first_step: PositiveInt
@@ -76,9 +76,9 @@ class ContinuousServingPlan(ServingPlan):
     speculation_length
         Number l of draft tokens per decoding step; 0 for autoregressive decoding.
     bandwidth_share
-        Share w_k of the uplink bandwidth of each task.
+        Share w_k of the uplink bandwidth that each task receives.
     mechanism
-        Chosen mechanism; only for problems that leave the choice open.
+        Chosen mechanism; used only for problems that leave the choice open.
     """
 
     bandwidth_share: TaskShares = required()
@@ -87,7 +87,7 @@ class ContinuousServingPlan(ServingPlan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ContinuousServingData(ServingData[ContinuousServingPlan]):
-    """The fields of a problem. `ContinuousServingProblem` documents them."""
+    """The fields of a problem; see `ContinuousServingProblem` for their documentation."""
 
     plan_type = ContinuousServingPlan
 
@@ -117,12 +117,12 @@ class ContinuousServingData(ServingData[ContinuousServingPlan]):
 
     @property
     def moving_seconds(self) -> float:
-        """Maximum time that moving sequences between batches adds to a step, in seconds."""
+        """Maximum time, in seconds, that moving sequences between batches adds to a step."""
         return self.regroup_seconds * self.tasks
 
     def readiness(self, plan: ContinuousServingPlan) -> tuple[Floats, Floats]:
-        """Return the arrival time of each task and the time at which its input has been uploaded,
-        in seconds since the earliest arrival.
+        """Return each task's arrival time and the time at which its upload ends, in seconds since
+        the earliest arrival.
         """
         return self.readiness_at(self.mechanism_of(plan), plan.bandwidth_share)
 

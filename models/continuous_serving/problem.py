@@ -6,8 +6,8 @@ at the first step that starts when the task is ready, and leaves when its output
 may change its batch whenever a phase of the plan begins. The objective is the makespan or the mean
 latency.
 
-The judge (`evaluate`, `violations`) simulates every step (module `steps`) and shares with the
-solvers only the primitives of Eq. 7-17.
+The judge (`evaluate`, `violations`) simulates every step (module `steps`). The only code that the
+judge shares with the solvers is the primitives of Eq. 7-17.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class ContinuousServingProblem(ContinuousServingData):
         Time that moving a sequence to another batch adds to each stage that moves the sequence.
     objective
         Objective: "makespan" is the time until the last task has finished; "mean_latency" is the
-        mean time from arrival to finish.
+        mean time from a task's arrival to its completion.
 
     Examples
     --------
@@ -124,15 +124,15 @@ class ContinuousServingProblem(ContinuousServingData):
         )
 
     def latencies(self, plan: ContinuousServingPlan) -> Floats:
-        """Return the latency of each task from arrival to finish, in seconds, with one row per
+        """Return the latency of each task from arrival to completion, in seconds, with one row per
         sample of output lengths.
         """
         arrival, _ = self.readiness(plan)
         return np.array([one.finish - arrival for one in self.played(plan)])
 
     def played(self, plan: ContinuousServingPlan) -> tuple[Played, ...]:
-        """Return the simulated course of a plan for every sample of output lengths. The result for
-        the last plan is cached.
+        """Simulate a plan and return its course for every sample of output lengths. The result
+        for the last plan is cached.
         """
         kept = self.__dict__.get("_played")
         if kept is None or kept[0] is not plan:
@@ -142,8 +142,8 @@ class ContinuousServingProblem(ContinuousServingData):
         return found
 
     def max_total_share(self, mechanism: Mechanism, shares: Floats) -> float:
-        """Return the maximum over time of the sum of the shares in use. A share is in use from the
-        task's arrival to the end of its upload.
+        """Return the maximum, over time, of the total bandwidth share in use. A share is in use
+        from the task's arrival to the end of its upload.
         """
         return _max_total_share(*self.readiness_at(mechanism, shares), shares)
 
@@ -164,14 +164,14 @@ class ContinuousServingProblem(ContinuousServingData):
         return list(dict.fromkeys(found))
 
     def batch_defects(self, plan: ContinuousServingPlan) -> list[str]:
-        """Return the reasons why the phases do not fit this problem."""
+        """Return the reasons why the phases are not valid for this problem."""
         if not plan.phases:
             return ["phases: expected at least one, got none"]
         return phase_defects(self, plan)
 
 
 def _max_total_share(start: Floats, end: Floats, share: Floats) -> float:
-    """Return the maximum over time of the sum of the shares in use. Each share is in use from its
+    """Return the maximum, over time, of the total share in use. Each share is in use from its
     start to its end.
     """
     if (start == start[0]).all():

@@ -1,9 +1,8 @@
-"""Step-by-step timing of plans of continuous serving, for the judge.
+"""Step-by-step simulation of continuous-serving plans, used by the judge.
 
 A plan is a list of phases. Each phase distributes all tasks over batches and is used from its first
 step until the next phase begins. Every step serves all unfinished tasks that are ready, in the
-listed order. A *run* is a group of tasks that a step processes together. These are the timing
-rules:
+listed order. A *run* is a group of tasks that a step processes together. The timing rules are:
 
 * The tasks of a batch that are in their first step form a separate run, directly before the rest of
   the batch. For the other tasks, the longest length max_k (I_k + g_k) replaces I_m + (n - 1) L in
@@ -88,10 +87,10 @@ class Played:
     finish
         Finish time of each task, in seconds since the earliest arrival.
     stretches
-        Runs over time. They are recorded only for the first sample of output lengths, and only if
-        there are at most `MAX_LISTED_RUNS` runs.
+        Stretches in order of time. Stretches are recorded only for the first sample of output
+        lengths, and only if there are at most `MAX_LISTED_RUNS` runs.
     breaches
-        Violations of the memory limits, one sentence for each batch that does not fit.
+        Violations of the memory limits, one sentence for each batch that does not fit in memory.
     """
 
     finish: Floats
@@ -100,7 +99,7 @@ class Played:
 
 
 def phase_defects(problem: ContinuousServingData, plan: ContinuousServingPlan) -> list[str]:
-    """Return the reasons why the phases do not fit this problem."""
+    """Return the reasons why the phases are not valid for this problem."""
     found = []
     drafting = problem.mechanism_of(plan) != "autoregressive"
     before = 0
@@ -252,7 +251,7 @@ class _Run:
         self.step += steps
 
     def _note(self, sizes: Ints, lengths: Ints, ends: Floats) -> None:
-        """Append the stretches of a block, in each of which the same tasks are served."""
+        """Record the stretches of a block. Each stretch serves the same tasks in all its steps."""
         self.runs_listed += sizes.size
         if self.runs_listed > MAX_LISTED_RUNS:
             self.listed, self.stretches = False, []
@@ -265,8 +264,8 @@ class _Run:
             self.stretches.append(Stretch(*times, self.step + begin, self.step + end - 1, *shape))
 
     def _enter_phase(self) -> bool:
-        """Enter the phase of this step. Return whether a phase other than the first one begins with
-        this step.
+        """Enter the phase that contains this step. Return whether this step begins a phase other
+        than the first.
         """
         phases, before = self.plan.phases, self.phase
         while self.phase + 1 < len(phases) and phases[self.phase + 1].first_step <= self.step:
@@ -303,9 +302,9 @@ class _Run:
         tasks
             Tasks that are served.
         slot
-            Index of each task's speculation length in the list of lengths.
+            Index of each task's speculation length in the list of all lengths.
         first
-            Whether any task is in its first step. The block then has only this step.
+            Whether any task is in its first step. If so, the block consists of this step only.
         """
         now = slot, np.arange(len(tasks))
         counts = self.counts[:, tasks]
@@ -331,8 +330,8 @@ class _Run:
     def _stage_seconds(
         self, sizes: Ints, reached: Floats, lengths: Ints, first: Truths, unseen: Floats
     ) -> tuple[Floats, Floats]:
-        """Return the durations T^d and T^v of the draft stage and the verify stage, in seconds, for
-        every run (column) at every step (row).
+        """Return the durations T^d and T^v of the draft and verify stages, in seconds, as arrays
+        with one row per step and one column per run.
         """
         draft = np.zeros_like(reached)
         verify = np.zeros_like(reached)
@@ -354,7 +353,7 @@ class _Run:
                 draft[0, run] += seconds
 
     def _completed(self, draft: Floats, verify: Floats) -> Floats:
-        """Return the completion time C of every run at every step, in seconds since the step began
+        """Return the completion time C of every run in every step, in seconds since the step began
         (Eq. 20).
         """
         one = len(verify) == 1  # numbers take less time than arrays of length 1
@@ -370,8 +369,8 @@ class _Run:
         return np.array([completed]) if one else np.stack(completed, axis=1)
 
     def _steps_served(self, ends: Floats) -> int:
-        """Return the number of steps of the block up to the first one that ends when another task
-        is ready.
+        """Return the number of steps in the block up to and including the first step that ends
+        after another task has become ready.
         """
         joined = self.next_ready <= (self.clock + ends) * (1 + ROUNDING)
         return int(np.argmax(joined)) + 1 if joined.any() else len(ends)
@@ -385,7 +384,7 @@ class _Run:
         batches: Ints,
         gained: Floats,
     ) -> None:
-        """Record the runs that do not fit into memory. In `gained`, minus infinity marks tasks that
+        """Record the runs that do not fit in memory. In `gained`, minus infinity marks tasks that
         a step does not serve.
         """
         limited = self.problem.limited_models(self.mechanism)
@@ -402,7 +401,7 @@ class _Run:
                     self._limit(which, int(batches[run]), float(needed[run]), limit)
 
     def _limit(self, which: str, batch: int, needed: float, limit: float) -> None:
-        """Record a batch that needs more memory than a model has."""
+        """Record a violation if a batch needs more memory than is available to a model."""
         if exceeds(needed, limit):
             sentence = f"phases[{self.phase}].batches[{batch}]: {too_much(needed, which, limit)}"
             self.breaches.setdefault((self.phase, batch, which), sentence)

@@ -1,9 +1,9 @@
-"""Draft allocation: the number of draft tokens of each client in one round (paper 5, Eq. 5).
+"""Draft allocation: how many tokens each client drafts in one round (paper 5, Eq. 5).
 
 Client i drafts S_i tokens. Each token is accepted with probability a_i if all its predecessors were
 accepted, and the server adds one token. The expected number of tokens is mu_i(S) = 1 + a_i + ... +
 a_i^S = (1 - a_i^(S+1)) / (1 - a_i). The server verifies at most C draft tokens in a round. The
-weights are the gradient of a utility, or any other values of the clients' tokens.
+weights are the gradient of a utility, or any other valuation of the clients' tokens.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from specopt.models.problem import Evaluation, Plan, Problem, Sense
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DraftAllocationPlan(Plan):
-    """The number of draft tokens of each client.
+    """The number of draft tokens allocated to each client.
 
     Parameters
     ----------
     draft_tokens
-        Number S_i of draft tokens of each client.
+        Number S_i of draft tokens for each client.
     """
 
     draft_tokens: TokenBudgets = required()
@@ -43,7 +43,7 @@ class DraftAllocationPlan(Plan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DraftAllocationProblem(Problem[DraftAllocationPlan]):
-    """Maximise the expected weighted tokens of a round (paper 5, Eq. 5).
+    """Maximise the expected weighted number of tokens in one round (paper 5, Eq. 5).
 
     Parameters
     ----------
@@ -55,7 +55,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
     budget_tokens
         Maximum number C of draft tokens that the server verifies in one round.
     max_draft_tokens
-        Maximum number of draft tokens of each client in one round; None means that the budget is
+        Maximum number of draft tokens for each client in one round; None means that the budget is
         the only limit.
 
     Examples
@@ -95,7 +95,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
 
     @property
     def caps(self) -> Ints:
-        """Maximum number of draft tokens of each client: the client's own limit or the budget,
+        """Maximum number of draft tokens for each client: the client's own limit or the budget,
         whichever is smaller.
         """
         if self.max_draft_tokens is None:
@@ -136,7 +136,7 @@ class DraftAllocationProblem(Problem[DraftAllocationPlan]):
         return found
 
     def _defects(self, plan: DraftAllocationPlan) -> list[str]:
-        """Return the reasons why the plan does not fit this problem."""
+        """Return the reasons why the plan does not match this problem."""
         if len(plan.draft_tokens) != self.clients:
             return [f"draft_tokens: expected {self.clients} entries, got {len(plan.draft_tokens)}"]
         return []

@@ -1,1 +1,1 @@
-"""Problem, plan and judge of `draft-control`."""
+"""The problem class, plan class and judge for `draft-control`."""

@@ -1,9 +1,9 @@
-"""Draft control: the draft length and the quantisation of a device in each state of its channel
+"""Draft control: a device's choice of draft length and quantisation in each state of its channel
 (paper 3).
 
 In each iteration, a device drafts L tokens, each from a distribution quantised to a lattice (Eq.
 5), and sends tokens and distributions to a server. The server verifies the tokens and returns the
-accepted ones and one token of the verify model. A state determines the rates of the links and the
+accepted tokens and one token from the verify model. A state determines the link rates and the
 acceptance rate at each resolution of the lattice. The states form a Markov chain with one step per
 iteration; the chain does not depend on the device's choices. The objective is the long-run token
 rate, the ratio of expectations E[N] / E[T]. Eq. 12 as printed is the expectation of a ratio.
@@ -58,8 +58,8 @@ Resolution = Annotated[int, Meta(ge=1, le=MAX_RESOLUTION)]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ChannelState(Checked):
-    """A state of the channel, which the device knows at the start of an iteration: the rates of its
-    links and its acceptance rates.
+    """A state of the channel, with its link rates and acceptance rates. The device knows the state
+    at the start of each iteration.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ class ChannelState(Checked):
 
 @dataclass(frozen=True, kw_only=True)
 class DraftChoice(Checked):
-    """The device's choice in one state.
+    """The draft length and resolution that the device uses in one state.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ class DraftChoice(Checked):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DraftControlPlan(Plan):
-    """A stationary policy: one choice for each state.
+    """A stationary policy, which makes one choice for each state.
 
     Parameters
     ----------
@@ -118,8 +118,8 @@ class DraftControlPlan(Plan):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DraftControlProblem(Problem[DraftControlPlan]):
-    """Maximise the long-run number of tokens per second of a device that sends quantised drafts
-    over a changing channel (paper 3, Eq. 12 as a ratio of means).
+    """Maximise the long-run token rate, per second, of a device that sends quantised drafts over
+    a changing channel (paper 3, Eq. 12 as a ratio of means).
 
     Parameters
     ----------
@@ -263,8 +263,8 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         return by_length(self.verify_seconds, self.draft_lengths[1], "verify_seconds")
 
     def distribution_bits(self, state: ChannelState) -> list[float]:
-        """Return the number of bits of a quantised distribution at each resolution, computed by Eq.
-        6 or given with the state.
+        """Return the number of bits that encode a quantised distribution at each resolution, either
+        from Eq. 6 or as specified by the state.
         """
         if self.distribution_code == "support" and state.distribution_bits is not None:
             bits: list[float] = state.distribution_bits.tolist()
@@ -281,7 +281,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
     # ------------------------------------------------------------------ the judge
 
     def iteration_seconds(self, state: int, choice: DraftChoice) -> float:
-        """Return the duration of an iteration, in seconds (Eq. 7-9).
+        """Return how long an iteration takes, in seconds (Eq. 7-9).
 
         Eq. 8 uses log2(L + 1), because the number of accepted tokens has L + 1 possible values.
 
@@ -290,7 +290,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         state
             Index of the state.
         choice
-            Draft length and one of the problem's resolutions.
+            Draft length and resolution, which must be one of the problem's resolutions.
         """
         now = self.states[state]
         bits = self.distribution_bits(now)[self.resolutions.tolist().index(choice.resolution)]
@@ -319,8 +319,8 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         return math.fsum(a**n for n in range(choice.draft_length + 1))
 
     def evaluate(self, plan: DraftControlPlan) -> Evaluation:
-        """Return the long-run number of tokens per second of a policy: E[N] / E[T] under the
-        stationary distribution of the chain.
+        """Return a policy's long-run number of tokens per second: E[N] / E[T] under the chain's
+        stationary distribution.
 
         The terms of the evaluation separate the server's own tokens, one per iteration, from the
         accepted draft tokens.
@@ -354,7 +354,7 @@ class DraftControlProblem(Problem[DraftControlPlan]):
         ]
 
     def _defects(self, plan: DraftControlPlan) -> list[str]:
-        """Return the reasons why the plan does not fit this problem."""
+        """Return the reasons why the plan does not match this problem."""
         if len(plan.policy) != len(self.states):
             return [
                 f"policy: expected {len(self.states)} entries, one for each of the states, got"

@@ -1,1 +1,1 @@
-"""Problem, plan and judge of `draft-stopping`."""
+"""The problem class, plan class and judge for `draft-stopping`."""

@@ -1,5 +1,5 @@
-"""Draft stopping: a device decides when to stop drafting from the scores that a rejection predictor
-assigns to its tokens.
+"""Draft stopping: a device decides when to stop drafting, based on the scores that a rejection
+predictor assigns to its tokens.
 
 Each round belongs to a hidden class, for example easy or hard. The class determines the probability
 that the token at position t is accepted, given that all its predecessors were accepted. After each
@@ -75,8 +75,8 @@ class AcceptanceRate(Rates):
 
 @dataclass(frozen=True, eq=False)
 class RoundSeconds(SecondsByLength):
-    """Duration of a round, in seconds, by its number of draft tokens. The JSON form is a number or
-    a list.
+    """Duration of a round, in seconds, as a function of its number of draft tokens. The JSON form
+    is a number or a list.
     """
 
     closed = False
@@ -84,7 +84,8 @@ class RoundSeconds(SecondsByLength):
 
 @dataclass(frozen=True, eq=False)
 class Transitions(IntegerTable):
-    """Successor of each node for each score. The JSON form is the list of rows.
+    """A table that contains the successor of each node for each score. The JSON form is the list
+    of rows.
 
     Parameters
     ----------
@@ -128,15 +129,15 @@ class RoundClass(Checked):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class DraftStoppingPlan(Plan):
-    """An automaton over scores. Each node drafts one token and reads its score, which determines
-    the next node.
+    """A stopping policy in the form of an automaton. Each node drafts one token and reads the
+    token's score, which determines the next node.
 
     Parameters
     ----------
     start
         First node, or -1 to draft nothing.
     next
-        Next node for each node and score, or -1 to stop. The index of a successor is always larger.
+        Next node for each node and score, or -1 to stop. A successor always has a larger index.
     """
 
     start: Annotated[int, Meta(ge=STOP, le=MAX_NODES)]
@@ -154,8 +155,8 @@ class DraftStoppingProblem(Problem):
     draft_seconds_per_token
         Drafting time per token, including the time to compute its score.
     round_seconds
-        Duration of a round in addition to drafting: network, queue and verification. This is one
-        number, or one number for each number of draft tokens from 0 to the maximum.
+        Time per round for everything except drafting: network, queue and verification. Either one
+        number, or one number for each draft length from 0 to the maximum.
     rounds
         Classes of rounds; their probabilities sum to 1.
     scores
@@ -220,7 +221,7 @@ class DraftStoppingProblem(Problem):
 
     @property
     def round_by_length(self) -> Floats:
-        """Duration of a round in addition to drafting, in seconds, by the number of draft tokens,
+        """Time per round for everything except drafting, in seconds, by the number of draft tokens,
         shape (L + 1,).
         """
         return by_length(self.round_seconds, self.max_draft_tokens, "round_seconds")
@@ -301,7 +302,7 @@ class DraftStoppingProblem(Problem):
 
     def violations(self, plan: DraftStoppingPlan) -> list[str]:
         """Return the reasons why the plan is not an automaton for this problem: wrong shapes, nodes
-        out of order or too long paths.
+        out of order, or paths that are too long.
         """
         self.expect_plan(plan)
         return self._defects(plan)

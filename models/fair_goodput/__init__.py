@@ -1,1 +1,1 @@
-"""Problem, plan and judge of `fair-goodput`."""
+"""The problem class, plan class and judge for `fair-goodput`."""

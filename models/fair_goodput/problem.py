@@ -2,10 +2,10 @@
 region (2)).
 
 N clients draft for one verifier. In a round with allocation S, client i drafts S_i tokens and gains
-mu_i(S_i) = (1 - a_i^(S_i+1)) / (1 - a_i) tokens, including the server's own. All clients together
+mu_i(S_i) = (1 - a_i^(S_i+1)) / (1 - a_i) tokens, including the server's token. All clients together
 draft at most C tokens per round. A plan mixes rounds with several allocations. The objective is a
-fair utility of the long-run goodput, per round or per second. If goodput is per second, a round
-lasts as long as its slowest client plus the verification of all drafts.
+fair utility of the long-run goodput, per round or per second. If goodput is per second, the
+duration of a round is the time of its slowest client plus the time to verify all drafts.
 
 The judge processes the schedule one entry at a time and updates only the clients that change.
 Schedules of a million clients with few changes per entry are therefore judged in seconds.
@@ -91,13 +91,14 @@ class Schedule(Custom):
     Parameters
     ----------
     share
-        Share of rounds or of time of each entry, depending on the problem.
+        Share of the rounds, or of the time, for which each entry is used, depending on the problem.
     starts
-        Start of each entry in `clients` and `tokens`, followed by the end of the last entry.
+        Index in `clients` and `tokens` at which each entry starts, followed by the end of the last
+        entry.
     clients
         Clients set by the entries, in order.
     tokens
-        Number of draft tokens of each of these clients.
+        New number of draft tokens for each item of `clients`.
     full
         Whether each entry is given in full. Such an entry sets every client, in order. The first
         entry is always given in full.
@@ -198,19 +199,19 @@ class Schedule(Custom):
 
     @property
     def changes(self) -> int:
-        """Number of changes of individual clients after the first entry. For an entry given in
-        full, only the clients that change are counted.
+        """Total number of changes to individual clients after the first entry. For an entry given
+        in full, only the clients that change are counted.
         """
         return int(np.count_nonzero(self.steps[self.starts[1] :]))
 
     @cached_property
     def entries(self) -> Ints:
-        """Index of the entry to which each item of `clients` and `tokens` belongs."""
+        """Index of the entry that contains each item of `clients` and `tokens`."""
         return frozen(np.repeat(np.arange(len(self.share)), np.diff(self.starts)))
 
     @cached_property
     def before(self) -> Ints:
-        """Previous number of draft tokens of each item's client; 0 in the first entry."""
+        """Number of draft tokens that each item replaces; 0 for items in the first entry."""
         order = np.argsort(self.clients, kind="stable")
         earlier = np.zeros(len(order), np.int64)
         same = self.clients[order[1:]] == self.clients[order[:-1]]
@@ -219,7 +220,7 @@ class Schedule(Custom):
 
     @cached_property
     def steps(self) -> Ints:
-        """Change of each item from its client's previous number of draft tokens."""
+        """Change that each item makes to its client's number of draft tokens."""
         return frozen(self.tokens - self.before)
 
     def allocations(self) -> Iterator[tuple[float, Ints]]:
@@ -341,7 +342,7 @@ class FairGoodputPlan(Plan):
     mean_draft_tokens
         Mean number of draft tokens per round of each client.
     schedule
-        Allocations and their shares of rounds or of time.
+        Allocations, each with its share of the rounds or of the time.
     """
 
     goodput: NonNegatives = required()
@@ -373,7 +374,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         Minimum goodput of each client, per round or per second; None means no minimum.
     per
         Unit of the rates: "round" or "second". With "second", a round lasts max_i(S_i draft_i +
-        network_i) + overhead + verify sum S. With "round", the times below are ignored.
+        network_i) + overhead + verify sum S. With "round", the four time parameters are ignored.
     draft_seconds_per_token
         Drafting time per token of each client.
     network_seconds
@@ -430,8 +431,8 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         self._check_range()
 
     def _check_range(self) -> None:
-        """Reject problems whose utility, or the slope of the utility, would leave the range of
-        floating-point numbers.
+        """Reject problems whose utility, or the slope of the utility, would exceed the
+        floating-point range.
         """
         quickest = slowest = 1.0
         with np.errstate(all="ignore"):
@@ -468,7 +469,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     @property
     def max_tokens(self) -> Ints:
-        """Maximum number of draft tokens of each client in a round: the client's cap or the budget,
+        """Maximum number of draft tokens per round for each client: the client's cap or the budget,
         whichever is smaller.
         """
         if self.max_draft_tokens is None:
@@ -477,13 +478,13 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     @property
     def scale(self) -> tuple[float, float]:
-        """Total weight of the clients and fairness exponent."""
+        """Total weight of all clients, and the fairness exponent."""
         return float(self.weight.sum()), self.fairness
 
     @classmethod
     def worth(cls, value: float, scale: Sequence[float] = ()) -> float:
-        """Return the certainty equivalent of a utility: the rate that yields this utility if all
-        clients have it.
+        """Return the certainty equivalent of a utility: the common rate that yields this utility
+        when all clients have it.
 
         The certainty equivalent is the weighted power mean of the rates, and the weighted geometric
         mean at fairness 1. The computation uses logarithms to avoid underflow. The result is NaN if
@@ -522,7 +523,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         return float((self.weight * goodput**power).sum() / power)
 
     def log_common_rate(self, goodput: Floats) -> float:
-        """Return the logarithm of the certainty equivalent of rates.
+        """Return the logarithm of the certainty equivalent of the given rates.
 
         The result is accurate even if the utility, in floating point, does not distinguish the
         rates.
@@ -634,9 +635,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         return found
 
     def realised(self, schedule: Schedule) -> tuple[Floats, Floats]:
-        """Return the goodput and the mean number of draft tokens per round of each client under a
-        schedule.
-        """
+        """Return each client's goodput and mean draft tokens per round under a schedule."""
         rounds = schedule.share
         if self.per == "second":
             rounds = schedule.share / [
@@ -655,7 +654,7 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
         return frozen((np.asarray(goodput, np.float64), np.asarray(mean, np.float64)))
 
     def _defects(self, plan: FairGoodputPlan) -> list[str]:
-        """Return the reasons why the plan does not fit this problem."""
+        """Return the reasons why the plan does not match this problem."""
         sizes = {
             "goodput": len(plan.goodput),
             "mean_draft_tokens": len(plan.mean_draft_tokens),
@@ -669,8 +668,8 @@ class FairGoodputProblem(Problem[FairGoodputPlan]):
 
     @staticmethod
     def _first(wrong: Truths, sentence: Any) -> list[str]:
-        """Return a sentence about the first of several similar violations, with the number of
-        others.
+        """Return a sentence that describes the first of several similar violations and counts the
+        rest.
         """
         count = int(np.count_nonzero(wrong))
         if not count:

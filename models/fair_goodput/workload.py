@@ -1,5 +1,5 @@
-"""Workloads of clients that draft for one verifier in every round: the process of their acceptance
-rates and the shared limits.
+"""Workloads for policies of `fair-goodput`: how the clients' acceptance rates change over the
+rounds, and the limits that the clients share.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ class GoodputWorkload(Workload):
         object.__setattr__(self, "problem", problem)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the workload as JSON-like data: the rates and the transition matrix of its
-        process, and the shared limits.
+        """Return the workload as JSON-like data that contains the process's rates and transition
+        matrix, and the shared limits.
         """
         shared = {name: value for name, value in self.problem.to_dict().items() if name in SHARED}
         moves = {"rates": self.moves.rates.tolist(), "transition": self.moves.transition.tolist()}

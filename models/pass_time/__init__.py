@@ -1,4 +1,4 @@
-"""Models of the duration of a forward pass, for engines, kinds of problems, fits and simulators.
+"""Models of the duration of a forward pass, used by engines, problems, fits and simulators.
 
 ==================  =====================  =======================================================
 form                module                 duration of a pass
@@ -12,9 +12,9 @@ table               `measured`             interpolation of measured passes
 captured batches    `staircase`            another form at the next larger captured batch size
 ==================  =====================  =======================================================
 
-A *piece* is a linear function; a form with several pieces is their maximum. A *knot* is a point
-where the slope of a piecewise-linear function changes. The *limits* of a pass time are lower and
-upper estimates of the duration, and the *misfit* is the relative error of a fitted form.
+A *piece* is a linear function; a form with several pieces is the maximum of the pieces. A *knot* is
+a point where the slope of a piecewise-linear function changes. The *limits* of a pass time are
+lower and upper estimates of the duration, and the *misfit* is the relative error of a fitted form.
 
 `pass_time` reads all forms; `specopt.instances.runtimes` reads tables and fits. `weight_reads`
 computes the number of bytes of weights that a pass reads.

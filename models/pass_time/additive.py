@@ -1,5 +1,5 @@
-"""Duration of a batched verification: a constant plus a weight for each request (paper 2, Eq.
-18-19).
+"""A model of the duration of a batched verification: a constant plus a weight for each request
+(paper 2, Eq. 18-19).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from specopt.models.fields import Checked, Floats, Ints, NonNegative
 def features(
     new_tokens: Ints | Floats, cached_tokens: Ints | Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Return the features of each request, L_new, (L_cached + L_new) L_new and L_cached. The weight
-    of a request is linear in these features (Eq. 18).
+    """Return three features of each request: L_new, (L_cached + L_new) L_new, and L_cached. The
+    weight of a request is linear in these features (Eq. 18).
     """
     new = np.asarray(new_tokens, np.float64)
     cached = np.asarray(cached_tokens, np.float64)
@@ -24,7 +24,7 @@ def features(
 
 @dataclass(frozen=True, kw_only=True)
 class VerificationTime(Checked):
-    """Estimator of the verification time of a batch: T(B) = c + sum of w_i, where w_i = a L_new +
+    """An estimator of a batch's verification time: T(B) = c + sum of w_i, where w_i = a L_new +
     b_compute (L_cached + L_new) L_new + b_read L_cached.
 
     Parameters

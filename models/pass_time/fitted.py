@@ -1,5 +1,5 @@
-"""Fitted forms: the duration of a pass is a maximum of linear functions of its work. The
-coefficients have limits, and the misfit is known.
+"""Pass times that were fitted to measurements. The duration of a pass is a maximum of linear
+functions of its work; the coefficients have limits, and the misfit is known.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ of its features.
 
 
 class Work(ABC):
-    """Base class of the features of a pass, which the coefficients of a form multiply."""
+    """Base class for the features of a pass. The coefficients of a form multiply these features."""
 
     ranged: tuple[str, ...]
     """Names of the features for which a fit reports the measured range."""
 
     @abstractmethod
     def features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
-        """Return the features of passes along the last axis, starting with those in `ranged`."""
+        """Return the features of passes along the last axis, with those in `ranged` first."""
 
     def upper_features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
         """Return upper bounds on the features, for fits that may have counted more work."""
@@ -37,7 +37,7 @@ class Work(ABC):
 
 
 class Tokens(Work):
-    """The features new tokens of the batch, 1, and cached tokens of the batch."""
+    """Three features: the batch's new tokens, the constant 1, and the batch's cached tokens."""
 
     ranged = ("tokens",)
 
@@ -50,10 +50,11 @@ class Tokens(Work):
 
 @dataclass(frozen=True)
 class Operations(Work):
-    """The features operations of the batch, 1, and cached tokens of the batch.
+    """Three features: the batch's operations, the constant 1, and the batch's cached tokens.
 
-    Each pass reads the cache of each request once, regardless of the number of new tokens. Without
-    a coefficient for reading, this costs as much as the attention of one new token.
+    Each pass reads the cache of each request once, regardless of the number of new tokens. If
+    reading has no coefficient of its own, reading the cache is assumed to cost as much as the
+    attention of one new token.
 
     Parameters
     ----------
@@ -78,8 +79,8 @@ class Operations(Work):
         return self._with(cached_tokens if self.attends else 0.0, batch, new_tokens, cached_tokens)
 
     def upper_features(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Floats:
-        """Return the features with the attention of every new token to the cache, because fits
-        count operations this way.
+        """Return the features, counting the attention of every new token to the cache, because fits
+        count operations in this way.
         """
         pairs = new_tokens * cached_tokens if self.attends else 0.0
         return self._with(pairs, batch, new_tokens, cached_tokens)
@@ -99,7 +100,7 @@ class Operations(Work):
 
 
 class Additive(Work):
-    """The features of Eq. 18 (paper 2), and the constant 1."""
+    """Four features: the three features of Eq. 18 (paper 2) and the constant 1."""
 
     ranged = ("new_tokens", "interactions", "cached_tokens")
 
@@ -111,7 +112,7 @@ class Additive(Work):
 
 @dataclass(frozen=True, eq=False)
 class FittedPasses(PassTime):
-    """A fitted pass time: T is the maximum over pieces of coefficients x features.
+    """A fitted pass time. T is the maximum, over the pieces, of coefficients x features.
 
     Parameters
     ----------
@@ -120,15 +121,15 @@ class FittedPasses(PassTime):
     work
         Features of a pass.
     misfit
-        Extreme relative differences of measured times from predicted times, below and above,
-        including passes that were not used for the fit.
+        Largest relative differences between measured and predicted times, below and above the
+        prediction, including passes that were not used for the fit.
     ranges
         Minimum and maximum measured value of each feature in `work.ranged` and of the batch size;
         unknown ranges are missing.
     contexts
         Cached tokens per request in the measured passes; empty if unknown.
     notes
-        Notes for the reader.
+        Notes that are shown to the user.
     """
 
     coefficients: Mapping[Which, Floats]
@@ -148,7 +149,7 @@ class FittedPasses(PassTime):
 
     @property
     def measured(self) -> str:
-        """Measured range of every feature, for messages."""
+        """Measured range of every feature, used in messages."""
         ends = dict(self.ranges)
         if self.contexts:
             ends["context"] = min(self.contexts), max(self.contexts)

@@ -1,5 +1,5 @@
-"""Reading of runtime coefficients from JSON-like data: per token, per operation, or the estimator
-of paper 2.
+"""Functions that read runtime coefficients from JSON-like data: coefficients per token, per
+operation, or of paper 2's estimator.
 """
 
 from __future__ import annotations
@@ -23,19 +23,20 @@ TOKEN, KV_BYTE = "seconds_per_token", "seconds_per_kv_byte"
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Coefficients:
-    """Coefficients of the features of a pass, with one row per piece. The coefficient of cached
-    tokens is separate.
+    """Coefficients for the features of a pass, with one row per piece. The coefficient for cached
+    tokens is stored separately.
 
     Parameters
     ----------
     coefficients
-        Coefficients without those of cached tokens, shape (pieces, features).
+        Coefficients, excluding those for cached tokens, shape (pieces, features).
     unit
-        Name of the field with the slope.
+        Name of the field that contains the slope.
     reading
-        Name of the field with the time to read the cache, or None if there is no such field.
+        Name of the field that contains the time to read the cache, or None if there is no such
+        field.
     seconds
-        Value of this field.
+        Value of the field named by `reading`.
     """
 
     coefficients: Floats
@@ -45,16 +46,16 @@ class Coefficients:
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """Properties in which limits must agree with the fit."""
+        """Properties that must be the same for the limits and for the fit."""
         return self.unit, self.reading
 
     def with_reading(self, decoder: Decoder | None, where: str) -> Floats:
-        """Return the coefficients, including the coefficient of the cached tokens.
+        """Return the coefficients, including the coefficient for cached tokens.
 
         Raises
         ------
         InvalidInput
-            If bytes must be counted but the model is unknown.
+            If the coefficient is per byte but the model is unknown.
         """
         if self.unit == "an estimator":
             return self.coefficients
@@ -101,7 +102,7 @@ def read_form(data: object, where: str) -> Coefficients:
 
 def read_lines(data: object, where: str) -> tuple[Floats, str]:
     """Read the slope and the overhead of every piece, shape (pieces, 2). Also return the name of
-    the slope's field.
+    the field that contains the slope.
 
     Raises
     ------

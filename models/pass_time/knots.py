@@ -1,5 +1,5 @@
-"""Delay of a cloud batch as a function of its tokens: piecewise linear between given points, the
-knots (paper 4, Eq. 2 and Fig. 1).
+"""The delay of a cloud batch as a function of its number of tokens: linear between given points,
+the knots (paper 4, Eq. 2 and Fig. 1).
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ Knots = Given[Annotated[Floats, Column(NonNegative, "knot", 2)], FloatsLike]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CloudDelay(Checked):
-    """Delay g(m) of the cloud for a batch of m tokens on one GPU, in seconds.
+    """The delay g(m), in seconds, of a batch of m tokens on one of the cloud's GPUs.
 
     The delay is linear between the knots. Before the first knot, the delay is constant; after the
-    last knot, it continues with the last slope.
+    last knot, the delay continues with the last slope.
 
     Parameters
     ----------

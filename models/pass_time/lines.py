@@ -1,4 +1,4 @@
-"""Runtime of a forward pass: T(b, F) = c1 F b + c2 (paper 1, Eq. 17), a maximum of several such
+"""The runtime of a forward pass: T(b, F) = c1 F b + c2 (paper 1, Eq. 17), a maximum of several such
 linear pieces, or a table of measured passes.
 
 The paper fits a single piece. The maximum of several pieces is a roofline, which fits measurements
@@ -45,7 +45,7 @@ class LinearRuntime(Checked):
 
     @property
     def pieces(self) -> tuple[LinearRuntime, ...]:
-        """Linear pieces whose maximum is the runtime; here, only the runtime itself."""
+        """Linear pieces whose maximum is the runtime. The only piece is the runtime itself."""
         return (self,)
 
     def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
@@ -80,14 +80,14 @@ class PiecewiseRuntime(Checked):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class TabledRuntime(Checked):
-    """A table of measured passes with linear interpolation between grid points. The runtime does
-    not depend on the number of operations.
+    """A runtime that interpolates linearly in a table of measured passes. The runtime does not
+    depend on the number of operations.
 
     Parameters
     ----------
     passes
-        Table with a row for every point of a complete grid. The time must not decrease as the work
-        increases.
+        Table that contains a row for every point of a complete grid. The time must not decrease as
+        the work increases.
     """
 
     mark: ClassVar[str] = "passes"
@@ -106,7 +106,7 @@ class TabledRuntime(Checked):
 
     @cached_property
     def grid(self) -> MeasuredPasses:
-        """Interpolation of the table, ignoring the spread of repeated measurements."""
+        """Interpolant of the table, ignoring the spread of repeated measurements."""
         return MeasuredPasses.from_table(replace(self.passes, spread=None), "passes")
 
     @property
@@ -118,7 +118,7 @@ class TabledRuntime(Checked):
         )
 
     def seconds(self, batch_size: float | Ints, flops: Floats) -> Floats:
-        """Raise `Unsupported`, because a table does not depend on the number of operations."""
+        """Raise `Unsupported`, because the times in a table do not depend on `flops`."""
         return self.pieces[0].seconds(batch_size, flops)
 
 
@@ -131,8 +131,8 @@ Runtime = LinearRuntime | PiecewiseRuntime | TabledRuntime
 def pass_seconds(
     model: Decoder, runtime: Runtime, size: Any, new: Any, total: Floats, logits: int
 ) -> Floats:
-    """Return the duration of a forward pass over `new` tokens per task, in seconds, by Eq. 17 or
-    from a table.
+    """Return the duration, in seconds, of a forward pass over `new` tokens per task, computed by
+    Eq. 17 or read from a table.
     """
     if isinstance(runtime, TabledRuntime):
         return runtime.grid.seconds(size, new, total - new)
@@ -140,7 +140,7 @@ def pass_seconds(
 
 
 def pass_flops(model: Decoder, new: Floats, total: Floats, logits: int) -> Floats:
-    """Return the number of operations per task of a forward pass (Eq. 11-12, or exact counts)."""
+    """Return the number of operations per task in a forward pass (Eq. 11-12, or exact counts)."""
     return (
         model.flops_per_token * new
         + model.flops_per_token_pair * new * total

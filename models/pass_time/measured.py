@@ -34,8 +34,8 @@ Counts = Given[Annotated[np.ndarray, Column(PositiveInt)], FloatsLike]
 
 @dataclass(frozen=True, kw_only=True)
 class PassTable(Checked):
-    """A table of measured passes: columns with one row per measurement. Rows for the same point are
-    repeated measurements.
+    """A table of measured passes, stored as columns with one row per measurement. Several rows for
+    the same point are repeated measurements.
 
     Parameters
     ----------
@@ -48,8 +48,8 @@ class PassTable(Checked):
     seconds
         Duration of the pass.
     spread
-        Spread of the pass's duration over repetitions, for example between the 10 % and the 90 %
-        quantile; unknown if missing.
+        Spread of the pass's duration over repetitions, for example between the 10 % and 90 %
+        quantiles; unknown if missing.
     """
 
     batch: Counts = required()
@@ -62,7 +62,7 @@ class PassTable(Checked):
 
     @property
     def points(self) -> Floats:
-        """Batch size, new tokens and cached tokens of each row, shape (n, 3)."""
+        """Batch size, new tokens per request and cached tokens per request, shape (n, 3)."""
         cached = np.zeros(len(self.seconds)) if self.cached_tokens is None else self.cached_tokens
         return np.column_stack([self.batch, self.new_tokens, cached]).astype(np.float64)
 
@@ -79,12 +79,13 @@ class MeasuredPasses(Immutable, PassTime):
     Parameters
     ----------
     axes
-        Measured batch sizes, new tokens and cached tokens, each in increasing order.
+        Measured batch sizes, numbers of new tokens and numbers of cached tokens, each in increasing
+        order.
     grids
-        Times and their limits at the grid points, in seconds; none decreases along any axis.
+        Times and their limits at the grid points, in seconds. No grid decreases along any axis.
     left_out
-        Maximum error, for each axis, of the logarithm of a time that is interpolated from the two
-        neighbours of its point; infinite if no point has two neighbours.
+        Maximum interpolation error for each axis: the error in the logarithm of the time when a
+        point is interpolated from its two neighbours. Infinite if no point has two neighbours.
     moved
         Maximum relative difference between a measured time and its monotone approximation.
     """
@@ -96,7 +97,7 @@ class MeasuredPasses(Immutable, PassTime):
 
     @classmethod
     def from_table(cls, table: PassTable, where: str) -> Self:
-        """Build the interpolation of a table.
+        """Build an interpolant from a table of measured passes.
 
         Raises
         ------
@@ -123,7 +124,7 @@ class MeasuredPasses(Immutable, PassTime):
                 f" new tokens and cached tokens; {len(missing)} of {np.prod(shape)} rows are"
                 f" missing, the first at {at}"
             )
-        # the spread is a factor in both directions, so that lower limits remain positive
+        # the spread is a factor both upwards and downwards, so that lower limits remain positive
         factor = 1.0 + spread / seconds
         logs = [np.log(seconds[cell == one]) for one in range(int(np.prod(shape)))]
         middle = np.reshape([np.median(of) for of in logs], shape)
@@ -157,17 +158,17 @@ class MeasuredPasses(Immutable, PassTime):
 
     @property
     def has_limits(self) -> bool:
-        """Whether limits are known; always true, because interpolated durations have limits."""
+        """Whether limits are known; always true, because all interpolated durations have limits."""
         return True
 
     @property
     def contexts(self) -> tuple[float, ...]:
-        """Cached tokens per request at the grid points."""
+        """Numbers of cached tokens per request at the grid points."""
         return tuple(self.axes[2].tolist())
 
     @property
     def measured(self) -> str:
-        """Measured range of every axis, for messages."""
+        """Measured range of every axis, used in messages."""
         names = ("batches", "new tokens", "cached tokens")
         return ", ".join(
             interval(name, axis[0], axis[-1]) for name, axis in zip(names, self.axes, strict=True)

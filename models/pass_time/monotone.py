@@ -1,5 +1,5 @@
 """Monotone approximations of values on a grid: the least-squares fit, and the closest nondecreasing
-functions from below and from above.
+functions below and above the values.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ CLOSE = 1e-9
 def isotonic(values: Floats) -> Floats:
     """Return the least-squares fit that does not decrease along any axis.
 
-    The method is Dykstra's alternating projections; each projection is an isotonic regression along
-    one axis (Dykstra and Robertson, 1982).
+    The fit is computed by Dykstra's alternating projections. Each projection is an isotonic
+    regression along one axis (Dykstra and Robertson, 1982).
     """
     if (majorant(values) == values).all():
         return values

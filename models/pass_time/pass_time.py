@@ -1,4 +1,4 @@
-"""Base class of pass times: the duration of a pass, its limits, and the measured range."""
+"""The base class of pass times, with the duration of a pass, its limits, and the measured range."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class PassTime(ABC):
     Parameters
     ----------
     notes
-        Notes for the reader.
+        Notes that are shown to the user.
     """
 
     notes: tuple[str, ...] = ()
@@ -39,21 +39,19 @@ class PassTime(ABC):
     @property
     @abstractmethod
     def measured(self) -> str:
-        """Measured range for messages, for example "batches 1-4, new tokens 1-32"; empty if
-        unknown.
-        """
+        """Measured range in words, for example "batches 1-4, new tokens 1-32"; empty if unknown."""
 
     @property
     @abstractmethod
     def has_limits(self) -> bool:
-        """Whether limits are known: for the coefficients, the misfit or the measured times."""
+        """Whether the coefficients or the measured times have limits, or the misfit is known."""
 
     @property
     def contexts(self) -> tuple[float, ...]:
-        """Cached tokens per request in the measured passes; empty if unknown."""
+        """Numbers of cached tokens per request in the measured passes; empty if unknown."""
         return ()
 
 
 def interval(name: str, low: float, high: float) -> str:
-    """Return a text for messages that describes a measured interval."""
+    """Return a text that describes a measured interval in messages."""
     return f"{name} {low:g}" if low == high else f"{name} {low:g}-{high:g}"

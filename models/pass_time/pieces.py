@@ -1,5 +1,5 @@
-"""Duration of a pass over a batch: the maximum of several affine functions, the pieces, of the
-numbers of sequences, new tokens and cached tokens.
+"""The duration of a pass over a batch: the maximum of several pieces, which are affine functions of
+the numbers of sequences, new tokens and cached tokens.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ class Piece(Checked):
     Parameters
     ----------
     overhead_seconds
-        Seconds of any pass.
+        Constant duration of every pass.
     seconds_per_sequence
-        Additional seconds per sequence.
+        Additional time per sequence.
     seconds_per_token
-        Additional seconds per new token.
+        Additional time per new token.
     seconds_per_cached_token
-        Additional seconds per cached token.
+        Additional time per cached token.
     """
 
     overhead_seconds: NonNegative
@@ -49,8 +49,8 @@ PIECE = tuple(Piece.__dataclass_fields__)
 
 @dataclass(frozen=True, eq=False)
 class PassPieces(Custom):
-    """Duration of a pass with b sequences, m new tokens and c cached tokens: the maximum of pieces
-    o + s_b b + s_m m + s_c c. The JSON form is a list of objects.
+    """The duration of a pass with b sequences, m new tokens and c cached tokens: the maximum of
+    several pieces o + s_b b + s_m m + s_c c. The JSON form is a list of objects.
 
     Parameters
     ----------
@@ -91,5 +91,5 @@ class PassPieces(Custom):
         return float((self.rows @ np.array([1.0, sequences, new_tokens, cached_tokens])).max())
 
     def scaled(self, factor: float) -> PassPieces:
-        """Return the pass times of a machine that takes `factor` times as long."""
+        """Return the pass times of a machine on which every pass takes `factor` times as long."""
         return PassPieces(self.rows * factor)

@@ -1,5 +1,5 @@
-"""Reading of pass times from JSON-like data: runtimes written by hand, files written by fits, and
-tables of measured passes.
+"""Functions that build pass times from JSON-like data: runtimes written by hand, files written by
+fits, and tables of measured passes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def pass_time(data: object, where: str, *, decoder: Decoder | None, all_logits: 
     * a linear runtime, ``{"seconds_per_token", "overhead_seconds"}``, or with ``seconds_per_flop``
       as in serving-latency;
     * the maximum of several linear runtimes, ``{"pieces": [...]}``;
-    * the estimator of verification-batch;
+    * the estimator used by verification-batch problems;
     * the output of a fit: ``runtime`` or ``estimator``, with limits, misfit, ranges, contexts and
       model;
     * a table of measured passes, ``{"table": {"batch", "new_tokens", "cached_tokens", "seconds",
@@ -54,7 +54,7 @@ def pass_time(data: object, where: str, *, decoder: Decoder | None, all_logits: 
     data
         JSON-like data of the pass time.
     where
-        Path of the data, for messages.
+        Path of the data, used in error messages.
     decoder
         Decoder of the model, required for runtimes per operation. A ``model`` in the data takes
         precedence.

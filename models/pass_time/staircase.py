@@ -1,5 +1,5 @@
-"""Pass times of engines with captured graphs: a batch runs at the next larger captured size, so
-that times form a staircase.
+"""Pass times of engines with captured graphs. A batch runs at the next larger captured size, so
+pass times form a staircase.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from specopt.models.pass_time.pass_time import PassTime, Which
 
 @dataclass(frozen=True, eq=False)
 class Staircase(PassTime):
-    """Pass times of batches up to the largest captured size, and of larger batches.
+    """Pass times that increase in steps up to the largest captured batch size.
 
     Parameters
     ----------
@@ -23,13 +23,13 @@ class Staircase(PassTime):
     within
         Pass times of batches up to the largest captured size.
     outside
-        Pass times of larger batches. The result is never below the time of the largest captured
-        size.
+        Pass times of larger batches. The result is never below the pass time at the largest
+        captured size.
     jump
         Factor by which the times of larger batches are multiplied.
     start
-        Minimum batch size at which `outside` is evaluated. Between the largest captured size and
-        the first larger measured size, the position of the step is unknown.
+        Minimum batch size at which `outside` is evaluated. The exact position of the step between
+        the largest captured size and the next larger measured size is unknown.
     """
 
     sizes: Floats
@@ -40,7 +40,7 @@ class Staircase(PassTime):
 
     @property
     def notes(self) -> tuple[str, ...]:  # type: ignore[override]
-        """Notes of `within` and `outside`."""
+        """Notes on the pass times `within` and `outside`."""
         return tuple(dict.fromkeys((*self.within.notes, *self.outside.notes)))
 
     @property
@@ -50,14 +50,14 @@ class Staircase(PassTime):
 
     @property
     def measured(self) -> str:
-        """Measured ranges of `within` and `outside`, for messages."""
+        """Measured ranges of `within` and `outside`, used in messages."""
         return " and ".join(
             dict.fromkeys(part.measured for part in (self.within, self.outside) if part.measured)
         )
 
     @property
     def contexts(self) -> tuple[float, ...]:
-        """Cached tokens per request in the measured passes of `within` and `outside`."""
+        """Numbers of cached tokens per request in the measured passes of `within` and `outside`."""
         return tuple(sorted({*self.within.contexts, *self.outside.contexts}))
 
     def seconds(
@@ -73,8 +73,8 @@ class Staircase(PassTime):
         return np.where(batch > self.sizes[-1], np.maximum(captured, beyond), captured)
 
     def covers(self, batch: Floats, new_tokens: Floats, cached_tokens: Floats) -> Truths:
-        """Return a mask of the passes for which the size at which the batch runs is within the
-        measured range.
+        """Return a mask that selects the passes whose batch runs at a size within the measured
+        range.
         """
         return np.where(
             batch > self.sizes[-1],

@@ -1,5 +1,5 @@
-"""Number of bytes of weights that a forward pass reads: all dense weights, and the weights of the
-experts to which its tokens are routed.
+"""The number of bytes of weights that a forward pass reads: all dense weights, and the weights of
+the experts to which the pass's tokens are routed.
 
 The experts that a pass reads depend on the routing of its tokens. If each of n tokens is routed to
 k of E experts, uniformly and independently, a layer reads E (1 - (1 - k/E)^n) distinct experts on

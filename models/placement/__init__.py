@@ -1,1 +1,1 @@
-"""Problem, plan and judge of `placement`."""
+"""The problem class, plan class and judge for `placement`."""

@@ -1,5 +1,5 @@
-"""Plans of `placement`: groups of identical verifier units, and groups of drafting units that serve
-them. A *unit* is one machine.
+"""Plans for `placement` problems: groups of identical verifier units, and groups of units that
+draft for the verifiers. A *unit* is one machine.
 """
 
 from __future__ import annotations
@@ -54,13 +54,13 @@ class Served:
     place
         Place where drafts are made: "none", "beside" the verifier, "device" or "pool".
     drafter
-        Name of the drafter; only for the place "device".
+        Name of the drafter; used only if the place is "device".
     draft_tokens
-        Draft length; only for the places "device" and "pool".
+        Draft length; used only if the place is "device" or "pool".
     overlap
         Whether the device drafts ahead while the verifier works.
     draft_group
-        Index of the draft group; only for the place "pool".
+        Index of the draft group; used only if the place is "pool".
     """
 
     class_: str
@@ -88,7 +88,7 @@ class Served:
 
 @dataclass(frozen=True, kw_only=True)
 class UnitGroup:
-    """Identical units of one verifier.
+    """A group of identical units of one verifier.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class UnitGroup:
     units
         Number of units.
     beside
-        Drafter on the same units; null if there is none.
+        Drafter that runs on the same units; null if there is none.
     clients
         Clients on each unit.
     """
@@ -120,7 +120,7 @@ class UnitGroup:
 
 @dataclass(frozen=True, kw_only=True)
 class DraftGroup(Checked):
-    """Units of a draft pool that run the same drafter.
+    """A group of units in a draft pool that run the same drafter.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ class PlacementPlan(Plan):
     groups
         Groups of units that serve clients; if empty, no clients are served.
     draft_groups
-        Groups of drafting units used by these clients.
+        Groups of drafting units that draft for the clients in `groups`.
     """
 
     groups: Objects[UnitGroup] = required()

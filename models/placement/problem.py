@@ -113,7 +113,7 @@ class Verifier:
 
     @property
     def watts(self) -> tuple[float, float]:
-        """Idle and busy power in watts."""
+        """Power of a unit when idle and when busy, in watts."""
         return self.idle_watts, self.idle_watts if self.busy_watts is None else self.busy_watts
 
 
@@ -134,9 +134,9 @@ class Drafter(Checked):
     kv_bytes_per_token
         Size of the drafter's KV cache per token.
     beside
-        Duration of a pass on a verifier's units, by verifier.
+        Duration of a pass on each verifier's units.
     server
-        Duration of a pass on the units of a draft pool, by pool.
+        Duration of a pass on each draft pool's units.
     """
 
     name: Name
@@ -165,7 +165,7 @@ class DraftPool:
     memory_bytes
         Memory of each unit.
     round_trip_seconds
-        Round-trip time between the pool and each verifier, by verifier.
+        Round-trip time between the pool and each verifier.
     price_per_second
         Price of each used unit per second.
     busy_watts
@@ -193,7 +193,7 @@ class ClientClass:
     name
         Name of the class.
     clients
-        Number of clients that decode simultaneously.
+        Number of clients in the class, all of which decode simultaneously.
     context_tokens
         Typical number of cached tokens per client.
     max_context_tokens
@@ -204,14 +204,16 @@ class ClientClass:
     min_tokens_per_second
         Minimum rate of every client.
     acceptance
-        Probability that each position is accepted, given that all its predecessors were accepted,
-        by drafter. An optional additional entry applies to the token after the draft.
+        Acceptance probabilities for each drafter: the probability that the token at each position
+        is accepted, given that all its predecessors were accepted. An optional additional entry
+        applies to the token after the draft.
     device_seconds_per_token
-        Drafting time per token on the device, by drafter; per pass if the drafter is parallel.
+        Drafting time on the device with each drafter, per token, or per pass if the drafter is
+        parallel.
     device_watts
         Power of the device while it drafts.
     round_trip_seconds
-        Round-trip time between a client and each verifier, by verifier.
+        Round-trip time between a client and each verifier.
     uplink_bits_per_second
         Uplink rate of each client; unlimited by default.
     """
@@ -244,7 +246,7 @@ class ClientClass:
         return self.context_tokens if self.max_context_tokens is None else self.max_context_tokens
 
     def accepted(self, drafter: str, draft_tokens: int) -> list[float]:
-        """Return the acceptance rates of all draft positions and of the token after the draft."""
+        """Return the acceptance rate at every draft position and for the token after the draft."""
         rates = np.atleast_1d(self.acceptance.values[drafter]).tolist()
         return [rates[min(k, len(rates) - 1)] for k in range(draft_tokens + 1)]
 
@@ -260,7 +262,7 @@ def _check_trips(trips: NamedTrips) -> None:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PlacementProblem(Problem):
-    """Choose the units that serve all clients and the places where their drafts are made.
+    """Choose the units that serve all clients and the places where the clients' drafts are made.
 
     Parameters
     ----------
@@ -274,9 +276,9 @@ class PlacementProblem(Problem):
         Maximum draft length.
     objective
         Objective. "goodput" is the weighted number of tokens per second, and "fair" is the weighted
-        sum of the logarithms of the clients' rates. "capacity" is the share of the clients of every
-        class that are served at their minimum rates. "cost" is the price of the used units, and
-        "energy" is the power of the used units and the devices.
+        sum of the logarithms of the clients' rates. "capacity" is the share of every class's
+        clients that can be served at their minimum rates. "cost" is the price of the used units,
+        and "energy" is the power of the used units and the devices.
     draft_pools
         Machines that draft for many clients.
     bits_per_draft_token
@@ -412,8 +414,8 @@ class PlacementProblem(Problem):
 
     @property
     def scale(self) -> tuple[float, ...]:
-        """Whether the objective is minimised (0 or 1), and the sum of all clients' weights if the
-        objective is "fair", otherwise 0.
+        """Two numbers: 1 if the objective is minimised, otherwise 0; and the sum of all clients'
+        weights if the objective is "fair", otherwise 0.
         """
         weight = (
             math.fsum(one.weight * one.clients for one in self.classes)
@@ -447,28 +449,28 @@ class PlacementProblem(Problem):
 
     @cached_property
     def verifier(self) -> dict[str, Verifier]:
-        """Verifiers by name."""
+        """Mapping from names to verifiers."""
         return {one.name: one for one in self.verifiers}
 
     @cached_property
     def drafter(self) -> dict[str, Drafter]:
-        """Drafters by name."""
+        """Mapping from names to drafters."""
         return {one.name: one for one in self.drafters}
 
     @cached_property
     def pool(self) -> dict[str, DraftPool]:
-        """Draft pools by name."""
+        """Mapping from names to draft pools."""
         return {one.name: one for one in self.draft_pools}
 
     @cached_property
     def client_class(self) -> dict[str, ClientClass]:
-        """Classes of clients by name."""
+        """Mapping from names to classes of clients."""
         return {one.name: one for one in self.classes}
 
     # ------------------------------------------------------------------ the judge
 
     def unit(self, plan: PlacementPlan, group: UnitGroup) -> Cycles:
-        """Return the cycles of the clients on one unit of a group.
+        """Return the cycles of the clients on one of a group's units.
 
         Raises
         ------
@@ -539,8 +541,8 @@ class PlacementProblem(Problem):
         )
 
     def pool_seconds(self, plan: PlacementPlan, index: int, draft_tokens: int) -> float:
-        """Return the time to draft K tokens in a draft group, in seconds. All clients are assumed
-        to draft simultaneously, after a pass that is already running.
+        """Return how long a draft group takes to draft K tokens, in seconds. All clients are
+        assumed to draft simultaneously, after a pass that is already running.
         """
         served = plan.draft_groups[index]
         drafter = self.drafter[served.drafter]
@@ -555,7 +557,9 @@ class PlacementProblem(Problem):
         return (draft_tokens + 1.0) * passes.at(held, held, held * context)
 
     def drafter_of(self, plan: PlacementPlan, group: UnitGroup, one: Served) -> Drafter | None:
-        """Return the drafter for the clients of one class on a unit, or None without drafts."""
+        """Return the drafter for the clients of one class on a unit, or None if the clients are
+        served without drafts.
+        """
         if one.place == "beside" and group.beside is not None:
             return self.drafter.get(group.beside.drafter)
         if (
@@ -568,7 +572,9 @@ class PlacementProblem(Problem):
 
     @staticmethod
     def length_of(group: UnitGroup, one: Served) -> int:
-        """Return the draft length for the clients of one class on a unit, or 0 without drafts."""
+        """Return the draft length for the clients of one class on a unit, or 0 if the clients are
+        served without drafts.
+        """
         return group.beside.draft_tokens if group.beside is not None else one.draft_tokens or 0
 
     def evaluate(self, plan: PlacementPlan) -> Evaluation:
@@ -577,8 +583,8 @@ class PlacementProblem(Problem):
         return _evaluation(self, plan, [self.unit(plan, group) for group in plan.groups])
 
     def violations(self, plan: PlacementPlan) -> list[str]:
-        """Return the violations of minimum rates, memory and numbers of units and clients. If the
-        plan does not fit the problem, return only the reasons.
+        """Return the violations of minimum rates, memory limits, and numbers of units and clients.
+        If the plan does not match this problem, return only the reasons.
         """
         self.expect_plan(plan)
         return self._defects(plan) or [*self._slow(plan), *self._memory(plan), *self._counts(plan)]
@@ -590,7 +596,7 @@ class PlacementProblem(Problem):
         return not (self._defects(plan) or self._slow(plan) or self._memory(plan))
 
     def _defects(self, plan: PlacementPlan) -> list[str]:
-        """Return the reasons why the plan does not fit this problem."""
+        """Return the reasons why the plan does not match this problem."""
         found = []
         for g, draft in enumerate(plan.draft_groups):
             where = f"draft_groups[{g}]"
@@ -760,7 +766,7 @@ def _pooled(plan: PlacementPlan, index: int) -> list[Served]:
 
 
 def _evaluation(problem: PlacementProblem, plan: PlacementPlan, runs: list[Cycles]) -> Evaluation:
-    """Return the evaluation of a plan, given the cycles of its units."""
+    """Evaluate a plan, given the cycles on its units."""
     served: dict[str, list[dict[str, Any]]] = {one.name: [] for one in problem.classes}
     busy: dict[str, list[tuple[int, Cycles]]] = {one.name: [] for one in problem.verifiers}
     goodput, fair, watts, tokens = [], [], [], []
@@ -830,8 +836,8 @@ def _evaluation(problem: PlacementProblem, plan: PlacementPlan, runs: list[Cycle
 
 
 def _used(units: list[tuple[int, Cycles]]) -> dict[str, Any]:
-    """Return the number of used units, and their mean period, batch size and busy share. The means
-    are None if no unit is used.
+    """Return the number of used units, and the mean period, batch size and busy share over these
+    units. The means are None if no unit is used.
     """
     count = sum(number for number, _ in units)
 

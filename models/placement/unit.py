@@ -1,5 +1,5 @@
-"""The judge's model of one verifier unit: the number of clients in each pass, and the duration of a
-client's cycle.
+"""The judge's model of one verifier unit, which predicts the number of clients in each pass and the
+duration of a client's cycle.
 
 A *unit* is one machine. Its engine batches continuously: a pass starts when the previous pass has
 ended, and includes every waiting client. The duration of a pass, its *period*, follows from this
@@ -24,7 +24,7 @@ pass, and loads and batch sizes this close to 1 count as 1.
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """The clients of one class on a unit, all of which draft in the same way.
+    """The clients of one class on a unit. All of these clients draft in the same way.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ class Entry:
     context_tokens
         Number of cached tokens per client.
     tokens
-        Mean number L of tokens per round.
+        Mean number L of output tokens per round.
     trips
         Equally likely values of the sum of the round-trip time and the upload time, in seconds; a
         single 0 if nothing is sent.
@@ -57,8 +57,7 @@ class Entry:
     held: float = 0.0
 
     def away_seconds(self, period: float) -> tuple[Floats, Floats]:
-        """Return the times for which a client is away from the verifier, in seconds, for every
-        trip.
+        """Return how long a client is away from the verifier, in seconds, for every trip time.
 
         The first array applies if the tokens drafted ahead are used (a hit), and the second array
         applies otherwise (a miss).
@@ -67,14 +66,14 @@ class Entry:
         return hit, self.trips + self.drafting_seconds
 
     def mean_away_seconds(self, period: float) -> float:
-        """Return the mean time away over all trips and over hits and misses, in seconds."""
+        """Return the mean time for which a client is away from the verifier, in seconds, averaged
+        over all trip times and over hits and misses.
+        """
         hit, miss = self.away_seconds(period)
         return self.held * float(hit.mean()) + (1.0 - self.held) * float(miss.mean())
 
     def passes_per_round(self, period: float) -> float:
-        """Return n(t), the mean number of passes per round of a client, if each pass takes t
-        seconds.
-        """
+        """Return n(t), a client's mean number of passes per round if each pass takes t seconds."""
         hit, miss = (
             np.ceil(away / period * (1.0 - EDGE)).mean() for away in self.away_seconds(period)
         )
@@ -93,14 +92,14 @@ class Cycles:
     Parameters
     ----------
     seconds
-        Duration of a cycle, for every entry.
+        Duration of a client's cycle, for every entry.
     periods
         Duration of a pass, for every entry. If the unit is lightly loaded, this is the duration of
-        a pass with a single client of the entry.
+        a pass that serves a single client of the entry.
     batch
         Mean number of sequences in a pass.
     busy
-        Share of time in which the unit computes.
+        Share of time during which the unit computes.
     """
 
     seconds: list[float]

@@ -1,1 +1,1 @@
-"""Problem, plan and judge of `prompt-chunking`."""
+"""The problem class, plan class and judge for `prompt-chunking`."""

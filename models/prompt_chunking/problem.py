@@ -66,7 +66,8 @@ class ChunkTimes:
     arrive
         Arrival time in the cloud.
     stages
-        Start and end on each of the P stages. A serial wait precedes the start on the first stage.
+        Start and end on each of the P stages. A wait of type "serial" comes before the start on the
+        first stage.
     download
         Start and end of the download of the deep hidden states.
     """
@@ -80,8 +81,8 @@ class ChunkTimes:
 
 
 class _ChunkEvents(NamedTuple):
-    """The times of one chunk, as in `ChunkTimes`. `start` is the start on the first stage, `busy`
-    is the duration on each stage, and `processed` is the end on the last stage.
+    """The times of one chunk, as in `ChunkTimes`. `start` is when the first stage starts, `busy` is
+    the duration on each stage, and `processed` is when the last stage ends.
     """
 
     tokens: int
@@ -95,14 +96,14 @@ class _ChunkEvents(NamedTuple):
 
 
 class _StagesInTurn:
-    """Times at which chunks leave the last of several stages, computed one stage at a time."""
+    """Computes when chunks leave the last of several stages, one stage at a time."""
 
     def __init__(self, stages: int) -> None:
         self.free = [0.0] * stages
 
     def leave(self, entry: float, busy: float) -> float:
-        """Return the time at which the next chunk leaves the last stage, given its time of
-        entry.
+        """Return the time at which the next chunk leaves the last stage, given the time at which
+        the chunk enters the first stage.
         """
         for q, free in enumerate(self.free):
             entry = max(entry, free) + busy
@@ -111,8 +112,8 @@ class _StagesInTurn:
 
 
 class _LongestWay:
-    """Times at which chunks leave the last of several stages, computed by a closed form. All stages
-    must need the same time for a chunk.
+    """Computes when chunks leave the last of several stages, by a closed form. All stages must take
+    the same time for a chunk.
 
     The recursion f_q = max(f_{q-1}, f_q of the previous chunk) + busy describes the longest path
     through the grid of chunks and stages. A path to chunk k begins at the entry of some chunk j <=
@@ -130,8 +131,8 @@ class _LongestWay:
         ] = []  # largest busy, latest entry, longest path so far
 
     def leave(self, entry: float, busy: float) -> float:
-        """Return the time at which the next chunk leaves the last stage, given its time of
-        entry.
+        """Return the time at which the next chunk leaves the last stage, given the time at which
+        the chunk enters the first stage.
         """
         entry -= self.passed
         self.passed += busy
@@ -169,23 +170,24 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
     local_seconds_per_token
         Slope b of the device's computation time a + b x for a chunk of x tokens.
     message_overhead_seconds
-        Upload time of each chunk that does not depend on its size.
+        Part of each chunk's upload time that does not depend on the chunk's size.
     link_latency_seconds
         One-way latency of the link, in each direction.
     head_seconds
         Computation time of the device at the end, once per prompt.
     wait
-        Wait of each chunk for the running batch, w = g(mu) / P. With "serial", the chunk waits on
-        the first stage before it starts, as assumed in Eq. 3. With "overlap", the wait begins at
-        the chunk's arrival, while the previous chunk is processed. With "none", chunks do not wait.
+        Wait of each chunk for the running batch, w = g(mu) / P. With "serial", the chunk waits at
+        the first stage before processing starts, as assumed in Eq. 3. With "overlap", the wait
+        begins at the chunk's arrival, while the previous chunk is processed. With "none", chunks do
+        not wait.
     download
-        Deep hidden states that are downloaded: those of every token ("all") or of the last token
+        Tokens whose deep hidden states are downloaded: every token ("all") or only the last token
         ("last").
     max_chunks
         Maximum number of chunks; None means no limit.
     grid_tokens
-        Number of tokens of which the size of every chunk except the last must be a multiple; None
-        allows any size.
+        Granularity of chunk sizes, in tokens: the size of every chunk except the last must be a
+        multiple of this number. None allows any size.
 
     Examples
     --------
@@ -242,7 +244,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
 
     @property
     def chunk_limit(self) -> int:
-        """Maximum number of chunks of any plan, given `max_chunks`, `grid_tokens` and the prompt
+        """Maximum number of chunks in any plan, given `max_chunks`, `grid_tokens` and the prompt
         length.
         """
         grid = self.grid_tokens or 1
@@ -251,7 +253,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
     # ------------------------------------------------------------------ the judge
 
     def evaluate(self, plan: PromptChunkingPlan) -> Evaluation:
-        """Return the time to first token of a plan, in seconds.
+        """Return a plan's time to first token, in seconds.
 
         The terms of the evaluation follow the last chunk: the end of its upload, its time in the
         cloud (including latency and waiting), its download (including latency), and the head.
@@ -290,8 +292,8 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         return times
 
     def _events(self, plan: PromptChunkingPlan) -> Iterator[_ChunkEvents]:
-        """Yield the times of each chunk, computed directly from the event model. The stages after
-        the first one are processed together.
+        """Yield the times of each chunk, computed directly from the event model. All stages after
+        the first are handled together.
         """
         self.expect_fit(plan)
         A = self.bytes_per_token
@@ -341,7 +343,7 @@ class PromptChunkingProblem(Problem[PromptChunkingPlan]):
         return found
 
     def _defects(self, plan: PromptChunkingPlan) -> list[str]:
-        """Return the reasons why the plan does not fit this problem."""
+        """Return the reasons why the plan does not match this problem."""
         total = int(plan.chunks.sum())
         if total != self.prompt_tokens:
             return [f"chunks: sum to {total}, the prompt has {self.prompt_tokens} tokens"]

@@ -48,8 +48,8 @@ class PromptWorkload(Workload):
     """A workload of requests that arrive as a Poisson process. Every request has a separate device
     and link.
 
-    Devices with several simultaneous requests are not modelled: no two requests share a link or a
-    draft model.
+    The model does not include devices that send several requests at a time: no two requests share a
+    link or a draft model.
 
     Parameters
     ----------
@@ -173,7 +173,7 @@ class PromptWorkload(Workload):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Rounds:
-    """The rounds of decoding: a probability distribution over types of rounds, each with numbers of
+    """A probability distribution over types of decoding rounds. Each type has fixed numbers of
     drafted, sent and gained tokens.
 
     Parameters
@@ -216,7 +216,7 @@ class Rounds:
 
     @classmethod
     def one_by_one(cls) -> Rounds:
-        """Return the rounds of the scheme U-shape, with one token per round and without drafts."""
+        """Return the rounds of the U-shape scheme, which gain one token each and have no drafts."""
         return cls(
             drafted=np.zeros(1, int),
             sent=np.ones(1, int),
@@ -226,11 +226,11 @@ class Rounds:
 
     @classmethod
     def tree(cls, sent: int, mean_gained: float, max_gained: int = 5) -> Rounds:
-        """Return rounds that send a tree of `sent` tokens and gain 1 to `max_gained` tokens, with
-        mean `mean_gained`.
+        """Return rounds that send a tree of `sent` tokens. Each round gains 1 to `max_gained`
+        tokens, and `mean_gained` tokens on average.
 
         The gains follow a truncated geometric distribution, which is determined by its mean.
-        Drafting by the heads is assumed to take no time.
+        Drafting with the heads is assumed to take no time.
 
         Raises
         ------
@@ -266,8 +266,8 @@ class Rounds:
         max_drafted: int = 8,
         candidates: float = 0.6,
     ) -> Rounds:
-        """Return rounds whose drafts end at the first token below a confidence threshold, with a
-        given accept length.
+        """Return rounds whose drafts end at the first token below a confidence threshold and that
+        have a given accept length.
 
         Tokens above the threshold are accepted with a common probability a. The last token is below
         the threshold and is accepted with the lower probability (1 - stop) a. The mean gain
@@ -309,7 +309,7 @@ class Rounds:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Scheme(Checked):
-    """A scheme by which a framework serves requests.
+    """The scheme that a framework uses to serve requests.
 
     Parameters
     ----------

@@ -1,1 +1,1 @@
-"""Problem, plan and judge of `serving-latency`."""
+"""The problem class, plan class and judge for `serving-latency`."""

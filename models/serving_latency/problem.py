@@ -7,12 +7,12 @@ verifies the previous batch. The objective is T_inf + T_com (Eq. 23): the sum ov
 the pipeline's makespan, plus the time until the last input has arrived.
 
 The judge (`evaluate`, `violations`) implements the equations with arrays over the decoding steps.
-It shares with the solvers only the primitives of Eq. 7-17.
+The only code that the judge shares with the solvers is the primitives of Eq. 7-17.
 
 A batch stays together until its slowest task has finished. Tasks with different acceptance rates
-gain different numbers L_k of tokens per step. The batch then takes max_k ceil(Q_k / L_k) steps, or
-the mean number of steps of its slowest task. Before step n, the batch has reached a length of max_k
-(I_k + (n - 1) L_k) tokens.
+gain different numbers L_k of tokens per step. The batch then takes max_k ceil(Q_k / L_k) steps or,
+if `rounds` is "slowest", the expected number of steps of its slowest task, rounded up. Before step
+n, the batch has reached a length of max_k (I_k + (n - 1) L_k) tokens.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class ServingLatencyPlan(ServingPlan):
     speculation_length
         Number l of draft tokens per decoding step; 0 for autoregressive decoding.
     bandwidth_share
-        Share w_k of the uplink bandwidth of each task.
+        Share w_k of the uplink bandwidth that each task receives.
     mechanism
-        Chosen mechanism; only for problems that leave the choice open.
+        Chosen mechanism; used only for problems that leave the choice open.
     """
 
     bandwidth_share: TaskShares = required()
@@ -216,7 +216,7 @@ class ServingLatencyProblem(ServingData[ServingLatencyPlan]):
         return found + memory_violations(self, plan)  # (24b)
 
     def batch_defects(self, plan: ServingLatencyPlan) -> list[str]:
-        """Return the reasons why the batches do not fit this problem."""
+        """Return the reasons why the batches are not valid for this problem."""
         found = [] if plan.batches else ["batches: expected at least one, got none"]
         for position, batch in enumerate(plan.batches):
             where = f"batches[{position}]: expected"
@@ -249,7 +249,7 @@ class StaticBatch:
     outputs
         Output length Q_k of each task in every sample, shape (S, K).
     tokens
-        Number L_k of tokens per step of each task, shape (K,).
+        Number L_k of tokens that each task gains per step, shape (K,).
     """
 
     def __init__(
@@ -270,7 +270,7 @@ class StaticBatch:
         self.steps = all_decoding_steps(most, self.rates).max(axis=1)  # in every sample
 
     def reached(self, n: Floats) -> Floats:
-        """Return the maximum length of a task before steps n, in tokens."""
+        """Return the length of the batch's longest task before each of the steps n, in tokens."""
         found: Floats = (self.inputs[:, None] + (n - 1) * self.rates[:, None]).max(axis=0)
         return found
 
@@ -278,9 +278,7 @@ class StaticBatch:
 def static_batches(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints
 ) -> list[StaticBatch]:
-    """Return the batches of a plan; `outputs` contains the output lengths Q_k of the tasks, shape
-    (S, K).
-    """
+    """Return the batches of a plan. `outputs` contains the output lengths Q_k, shape (S, K)."""
     length = plan.speculation_length
     tokens = problem.tokens_per_step(length)
     found = [StaticBatch(batch, problem.input_tokens, outputs, tokens) for batch in plan.batches]
@@ -295,8 +293,8 @@ def static_batches(
 
 
 def play(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints) -> Floats:
-    """Return T_inf of a plan (Eq. 22), in seconds, for each row of the output lengths, which have
-    shape (S, K).
+    """Return a plan's T_inf (Eq. 22), in seconds, for each row of `outputs`, which contains output
+    lengths and has shape (S, K).
     """
     mechanism = problem.mechanism_of(plan)
     length = plan.speculation_length
@@ -326,8 +324,8 @@ def play(problem: ServingLatencyProblem, plan: ServingLatencyPlan, outputs: Ints
 
 
 def memory_violations(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[str]:
-    """Return a sentence for each batch that needs more memory than a model has (Eq. 9-10), for the
-    worst sample of output lengths.
+    """Return a sentence for each batch that needs more memory than is available to a model
+    (Eq. 9-10), for the worst sample of output lengths.
     """
     found = []
     outputs = np.max(problem.scenarios, axis=0)

@@ -1,7 +1,7 @@
-"""Draft and verify times of each batch in one decoding step, for pictures and tables.
+"""The draft and verify times of each batch in one decoding step, used in pictures and tables.
 
 The times are computed by Eq. 13-20 of paper 1 with the primitives of `specopt.models`. The judge
-does not use them.
+does not use this module.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from specopt.models.serving_latency.problem import (
 
 @dataclass(frozen=True)
 class Slot:
-    """Draft and verify times of one batch in one decoding step, in seconds since the start of the
-    step.
+    """The draft and verify times of one batch in one decoding step, in seconds since the start of
+    the step.
 
     Parameters
     ----------
@@ -42,7 +42,7 @@ class Slot:
 
 
 def steps_per_batch(problem: ServingLatencyProblem, plan: ServingLatencyPlan) -> list[int]:
-    """Return the number of decoding steps of each batch (Eq. 8)."""
+    """Return the number of decoding steps that each batch takes (Eq. 8)."""
     return [
         int(batch.steps[0])
         for batch in static_batches(problem, plan, problem.planned_output_tokens[None])
@@ -52,13 +52,13 @@ def steps_per_batch(problem: ServingLatencyProblem, plan: ServingLatencyPlan) ->
 def step_schedule(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, step: int
 ) -> list[Slot]:
-    """Return the draft and verify times of all batches that are still running at a decoding step.
+    """Return the draft and verify times of all batches that are still running in a decoding step.
     Step 1 is the prefill.
 
     Raises
     ------
     InvalidInput
-        If the plan violates the problem, or if no batch runs at this step.
+        If the plan violates the problem's constraints, or if no batch runs in this step.
     """
     violations = problem.violations(plan)
     if violations:
@@ -88,9 +88,7 @@ def step_schedule(
 def stage_seconds(
     problem: ServingLatencyProblem, plan: ServingLatencyPlan, batch: tuple[int, ...], step: int
 ) -> tuple[float, float]:
-    """Return the draft time and the verify time of a batch at a step, in seconds (Eq. 13, 14, 18,
-    19).
-    """
+    """Return a batch's draft time and verify time in a step, in seconds (Eq. 13, 14, 18, 19)."""
     length = plan.speculation_length
     tokens = problem.tokens_per_step(length)[list(batch)]
     reached = np.array([(problem.input_tokens[list(batch)] + (step - 1) * tokens).max()])

@@ -1,1 +1,1 @@
-"""Problem, plan and judge of `verification-batch`."""
+"""The problem class, plan class and judge for `verification-batch`."""

@@ -1,10 +1,10 @@
 """Verification batching: which requests the verifier processes next, given deadlines and limited
 memory (paper 2).
 
-The problem is one dispatch epoch t_k of problem (13)-(15): choose the batch with the most expected
-verified tokens. The batch must fit into the memory M(t_k) and finish by the deadlines of all its
-requests. If a request would miss its deadline even when verified alone, c + w_i > d_i - now, no
-feasible batch contains the request, regardless of its value.
+The problem covers one dispatch epoch t_k of problem (13)-(15): choose the batch with the most
+expected verified tokens. The batch must fit in the memory M(t_k) and finish by the deadlines of all
+its requests. If a request would miss its deadline even when verified alone, that is, if
+c + w_i > d_i - now, no feasible batch contains the request, regardless of its value.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
     """Maximise the expected number of verified tokens in the next batch (paper 2, Eq. 13-15 at one
     epoch).
 
-    Requests are in the order of their arrival; the list may be empty.
+    Requests are listed in order of arrival; the list may be empty.
 
     Parameters
     ----------
@@ -63,18 +63,19 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
     expected_tokens
         Expected number of tokens gained by verifying each request (Eq. 5).
     new_tokens
-        Number L_new of tokens to compute, for each request.
+        Number L_new of tokens to compute for each request.
     cached_tokens
-        Number L_cached of tokens to read, for each request.
+        Number L_cached of tokens to read for each request.
     request_memory_bytes
-        Memory of each request.
+        Memory required by each request.
     deadline_seconds
-        Time by which the batch of each request must be finished (Eq. 12), on the clock of
+        Time by which each request's batch must be finished (Eq. 12), on the same clock as
         `now_seconds`.
     estimator
-        Estimator of the duration of a batch (Eq. 18-19).
+        Estimator of a batch's duration (Eq. 18-19).
     guard_seconds
-        Guard time delta of Eq. 17. Algorithm 1 uses it; feasibility does not depend on it.
+        Guard time delta of Eq. 17. Algorithm 1 uses the guard time; feasibility does not depend on
+        the guard time.
 
     Examples
     --------
@@ -134,13 +135,13 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
 
     @property
     def requests(self) -> int:
-        """Number of pending requests n."""
+        """Number n of pending requests."""
         return len(self.expected_tokens)
 
     # ------------------------------------------------------------------ the judge
 
     def evaluate(self, plan: VerificationBatchPlan) -> Evaluation:
-        """Return the expected number of tokens of the batch (the summand of Eq. 13).
+        """Return the batch's expected number of verified tokens (the summand of Eq. 13).
 
         The terms of the evaluation separate cold requests, which have no cached tokens, from warm
         requests.
@@ -193,7 +194,7 @@ class VerificationBatchProblem(Problem[VerificationBatchPlan]):
         return found
 
     def _defects(self, plan: VerificationBatchPlan) -> list[str]:
-        """Return the reasons why the plan does not fit this problem."""
+        """Return the reasons why the plan does not match this problem."""
         seen: set[int] = set()
         for position, request in enumerate(plan.batch.tolist()):
             if request >= self.requests:

@@ -1,5 +1,5 @@
-"""Workloads for simulations of verification: devices that draft responses, and the verifier that
-they share (paper 2, Sec. 5).
+"""Workloads for simulations in which devices draft responses and share one verifier (paper 2, Sec.
+5).
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from specopt.models.workload import Workload
 
 @dataclass(frozen=True, kw_only=True)
 class DraftPredictor(Checked):
-    """A predictor that decides after each token whether a device continues drafting (Sec. 4.1). Its
-    error probabilities are fixed.
+    """A predictor with fixed error probabilities. After each token, the predictor decides whether a
+    device continues drafting (Sec. 4.1).
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ class DraftPredictor(Checked):
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class VerificationWorkload(Workload):
-    """The demand of devices on one verifier. The number of devices and the policy are not part of
-    the workload.
+    """The demand that devices place on one verifier. The number of devices and the policy are not
+    part of the workload.
 
     A device waits for a think time and then starts a response. Until the response is complete, the
     device drafts and sends one window of tokens at a time. The device's class determines the
@@ -63,12 +63,12 @@ class VerificationWorkload(Workload):
     class_speeds
         Required speed tau of every class, in tokens per second.
     class_shares
-        Share of the devices in every class; the shares sum to 1.
+        Share of the devices that belong to each class; the shares sum to 1.
     estimator
-        Estimator of the duration of a batch (Eq. 18-19).
+        Estimator of a batch's duration (Eq. 18-19).
     acceptance_rates
-        Probability that a token is accepted, given that all its predecessors were accepted, by
-        position in the window. The number of entries is the window length K.
+        Probability, for each position in the window, that a token is accepted, given that all its
+        predecessors were accepted. The number of entries is the window length K.
     prompt_median_tokens
         Median of the lognormal prompt lengths.
     prompt_sigma
@@ -103,8 +103,8 @@ class VerificationWorkload(Workload):
     guard_seconds
         Guard time delta of Eq. 17.
     time_noise
-        Relative standard deviation of the actual duration of a batch around its estimate, with
-        lognormal noise.
+        Relative standard deviation of a batch's actual duration around the estimated duration; the
+        noise is lognormal.
     predictor
         Predictor whose first predicted rejection stops drafting; None means that the whole window
         is drafted and sent.
@@ -196,8 +196,8 @@ class VerificationWorkload(Workload):
         """Expected number of tokens gained by a verification, including the verifier's own token,
         for each number of sent tokens from 0 to K.
 
-        With a predictor, the expectation is conditional on its decisions, by Bayes' rule over the
-        position of the first rejection.
+        With a predictor, the expectation is conditional on the predictor's decisions, by Bayes'
+        rule over the position of the first rejection.
         """
         rates = self.acceptance_rates
         window = self.window

@@ -1,7 +1,8 @@
 """Runtimes measured by this project, and the configs of the measured models.
 
-``cpu-pair.csv`` contains a draft/verify pair with shapes chosen by this project and random weights
-(``draft-15m.config.json``, ``verify-100m.config.json``). The pair was measured on 2026-11-21 on one
+``cpu-pair.csv`` contains the runtimes of a draft/verify pair with random weights and with shapes
+chosen by this project (``draft-15m.config.json``, ``verify-100m.config.json``). The pair was
+measured on 2026-11-21 on one
 thread of an AMD EPYC virtual machine with two cores, with PyTorch 2.13.0+cpu in single precision.
 Other work kept the machine busy; the measuring process ran with real-time priority. The command::
 

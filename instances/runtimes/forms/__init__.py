@@ -1,4 +1,6 @@
-"""The forms of fitted runtimes, one per file; a new form also needs an entry in `FORMS`."""
+"""The forms that fitted runtimes can have, with one module per form. A new form also needs an entry
+in `FORMS`.
+"""
 
 from __future__ import annotations
 

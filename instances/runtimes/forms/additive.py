@@ -1,4 +1,4 @@
-"""The additive form, a runtime model for batches from paper 2."""
+"""The additive form, which is the runtime model for batches in paper 2."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Additive(Form):
         return "new_tokens", "interactions", "cached_tokens"
 
     def inputs(self, work: Work) -> Floats | None:
-        """Return the features of the measured batches, or None if the table lacks them."""
+        """Return the features of the measured batches, or None if the table lacks features."""
         return work.features
 
     def lacks(self, inputs: Floats) -> str | None:
-        """Return the reason why the inputs do not determine a fit; None if they do.
+        """Return the reason why the inputs do not determine a fit, or None if they determine one.
 
         A fit requires enough inputs, and features that are linearly independent of each other and
         of a constant.
@@ -48,7 +48,7 @@ class Additive(Form):
         )
 
     def formula(self, work: str) -> str:
-        """Return the formula of the form."""
+        """Return the form's formula as text."""
         return "additive, T = a new + b_compute (cached + new) new + b_read cached + c"
 
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
-"""Base class of the forms.
+"""The base class of the forms that fitted runtimes can have.
 
-A form is a set of functions that are linear in coefficients >= 0, at least close to a fit.
+A form is a set of functions that are linear in their coefficients >= 0, at least near a fit.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from specopt.models.fields import Floats
 
 
 class Form(ABC):
-    """A set of functions, with methods that fit and name its coefficients."""
+    """A set of functions, with methods that fit the coefficients and name them."""
 
     name: ClassVar[str]
     least_distinct: int
@@ -41,13 +41,13 @@ class Form(ABC):
     def design(self, coefficients: Floats, inputs: Floats) -> Floats:
         """Return the derivatives of the predictions with respect to the coefficients, shape (n, p).
 
-        The predictions equal these derivatives times the coefficients.
+        Multiplying the derivatives by the coefficients yields the predictions.
         """
         return with_ones(inputs)
 
     @abstractmethod
     def formula(self, work: str) -> str:
-        """Return the formula of the form, in which `work` is the name of the work."""
+        """Return the form's formula as text, in which `work` is the name of the input."""
 
     @abstractmethod
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
@@ -62,11 +62,11 @@ class Form(ABC):
         return ("tokens" if slope == "seconds_per_token" else "flops",)
 
     def inputs(self, work: Work) -> Floats | None:
-        """Return the inputs of the fit, or None if the table lacks them."""
+        """Return the inputs of the fit, or None if the table does not contain them."""
         return work.total
 
     def lacks(self, inputs: Floats) -> str | None:
-        """Return the reason why the inputs do not suffice for a fit; None if they do."""
+        """Return the reason why the inputs do not suffice for a fit, or None if they suffice."""
         distinct = len(np.unique(inputs, axis=0))
         if distinct < self.least_distinct:
             return (
@@ -87,8 +87,8 @@ def with_ones(inputs: Floats) -> Floats:
 def nonnegative_least_squares(design: Floats, y: Floats) -> tuple[Floats, float]:
     """Return the coefficients >= 0 that minimise |design b - y|^2, and the minimum.
 
-    SciPy stops when the possible improvement is small compared with 1. Columns and target are
-    therefore scaled to a maximum of 1.
+    The columns and the target are scaled to a maximum of 1, because SciPy stops when the possible
+    improvement is small compared with 1.
     """
     from scipy.optimize import nnls
 

@@ -1,4 +1,4 @@
-"""The linear form, the runtime model of paper 1."""
+"""The linear form, which is the runtime model of paper 1."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Linear(Form):
         return super().fit(inputs, seconds, weights)[None, :]
 
     def formula(self, work: str) -> str:
-        """Return the formula of the form."""
+        """Return the form's formula as text."""
         return f"linear, T = c1 {work} + c2"
 
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:

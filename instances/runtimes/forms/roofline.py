@@ -1,6 +1,6 @@
-"""The roofline form: the maximum of two lines.
+"""The roofline form, which is the maximum of two lines.
 
-One line is flat or nearly flat and describes passes that are limited by memory. The other is
+One line is flat or nearly flat and describes passes that are limited by memory. The other line is
 steeper and describes passes that are limited by computation.
 """
 
@@ -33,10 +33,10 @@ class Roofline(Form):
 
     The maximum of two lines follows the flatter line up to some x_k and the steeper line from the
     next value x_k+1. For a given k, these functions are the linear combinations, with coefficients
-    >= 0, of 1, x and two hinge functions. The first hinge is x_k up to x_k and x beyond, and the
-    second is x_k+1 up to x_k and x beyond. Each k thus requires a least-squares fit with four
-    coefficients >= 0, and the best k is the global optimum. Alternating between assignment and fit
-    would not guarantee the global optimum.
+    >= 0, of 1, x and two hinge functions. The first hinge function equals x_k up to x_k and x
+    beyond, and the second equals x_k+1 up to x_k and x beyond. Each k thus requires a least-squares
+    fit with four coefficients >= 0, and the fit for the best k is the global optimum. Alternating
+    between assigning passes to lines and fitting the lines would not guarantee the global optimum.
 
     Parameters
     ----------
@@ -49,7 +49,9 @@ class Roofline(Form):
 
     @property
     def least_distinct(self) -> int:  # type: ignore[override]
-        """Number of distinct inputs that a fit requires, one more than the coefficients need."""
+        """Minimum number of distinct inputs that a fit requires, which is one more than the
+        coefficients need.
+        """
         return 4 if self.flat else 5
 
     def fit(self, inputs: Floats, seconds: Floats, weights: Floats) -> Floats:
@@ -64,14 +66,16 @@ class Roofline(Form):
         return min(found, key=lambda one: one[1])[0]
 
     def design(self, coefficients: Floats, inputs: Floats) -> Floats:
-        """Return x and 1 in the columns of the line that is larger at a row; see `Form.design`."""
+        """Return a matrix that contains, in each row, x and 1 in the columns of the larger line and
+        0 elsewhere; see `Form.design`.
+        """
         x = inputs[:, 0]
         times = np.multiply.outer(x, coefficients[:, 0]) + coefficients[:, 1]
         on = np.eye(len(coefficients))[np.argmax(times, axis=1)]
         return np.stack([on * x[:, None], on], axis=2).reshape(len(x), -1)
 
     def formula(self, work: str) -> str:
-        """Return the form as people write it."""
+        """Return the form's formula as text."""
         return f"roofline, T = max({'c' if self.flat else f'a1 {work} + c1'}, a2 {work} + c2)"
 
     def coefficient_names(self, slope: Slope) -> tuple[str, ...]:
@@ -89,9 +93,8 @@ class Roofline(Form):
     def _at(
         self, k: int, levels: Floats, where: Ints, x: Floats, seconds: Floats, weights: Floats
     ) -> tuple[Floats, float]:
-        """Return the best two lines that cross between the k-th and the next level.
-
-        The second value is the sum of squared errors.
+        """Return the best two lines that cross between level k and the next level, and the sum of
+        squared errors.
         """
         low = levels[k]
         high = levels[k + 1]
@@ -112,18 +115,18 @@ class Roofline(Form):
     def _screen(
         self, levels: Floats, where: Ints, seconds: Floats, weights: Floats, splits: Ints
     ) -> Floats:
-        """Return the least sum of squares of each split, from normal equations: sums over the rows
-        on either side.
+        """Return the minimum sum of squared errors for each split, computed from the normal
+        equations. Cumulative sums over the rows yield the equations for all splits.
         """
         y = seconds * weights
-        # columns of one size: squares keep half the digits
+        # scale the columns to similar sizes, because squaring loses half of the digits
         y, weights = (y / np.abs(y).max(), weights / weights.max())
         rows = np.column_stack([weights, weights * levels[where], y])
         squares = np.zeros((len(levels), 3, 3))
         np.add.at(squares, where, rows[:, :, None] * rows[:, None, :])
         below = np.cumsum(squares, axis=0)[splits]
         above = np.cumsum(squares[::-1], axis=0)[::-1][splits + 1]
-        # columns 1, two hinges, x and y in terms of 1, x and y, below the split and above
+        # the columns 1, two hinges, x and y in terms of 1, x and y, below and above the split
         left = np.zeros((len(splits), 3, 5))
         left[:, 0, 0], left[:, 0, 1], left[:, 0, 2] = 1.0, levels[splits], levels[splits + 1]
         left[:, 1, 3] = left[:, 2, 4] = 1.0
