@@ -721,7 +721,9 @@ class VerificationScheduler(Online):
         """Remove requests, and set the counters, the estimator's costs and its calibration."""
         rows, gone = self._rows, set(keys)
         running = tuple([key for key in self._running if key not in gone])
-        rows.status[rows.places(keys)] = _GONE
+        places = rows.places(keys)
+        rows.status[places] = _GONE
+        rows.columns[_ALLOWED, places] = 0.0  # does not count as a new arrival any more
         for key in keys:
             del rows.place_of[key]
         self._running, self._totals = running, totals

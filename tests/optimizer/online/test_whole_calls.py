@@ -565,3 +565,17 @@ def test_a_wrong_state_is_refused_or_serves(name: str, data: st.DataObject) -> N
         assert str(error).startswith("state"), error
         return
     still(again)
+
+
+def test_a_cancelled_arrival_leaves_no_trace() -> None:
+    """Tests that a request that is cancelled before the next batch does not change how tight the
+    scheduler takes deadlines to be.
+    """
+    one = made_for("verification", 0)
+    one.submit(**due("b", expected_tokens=0, new_tokens=0, class_speed=1, arrival_seconds=0))
+    twin = restored(one)
+    one.submit(**due("a"))
+    one.cancel("a")
+    for scheduler in (one, twin):
+        scheduler.next_batch(10.0)
+    assert one.state()["tight_seconds"] == twin.state()["tight_seconds"]
