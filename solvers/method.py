@@ -30,14 +30,14 @@ class Outcome:
     bound
         Valid bound on the objective of every plan, or None.
     termination
-        Reason why the method stopped. If no limit stopped the method, `solve` determines from plan
-        and bound whether the method has converged or is exhausted.
+        Reason why the method stopped. If no limit stopped the method, `solve` determines from the
+        plan and the bound whether the method has converged or is exhausted.
     stats
         Statistics to report, by name.
     explanation
-        Reason why there is no plan, in terms of the problem.
+        Reason why there is no plan, stated in terms of the problem.
     conflict
-        Constraints that rule out every plan, as data.
+        Constraints that rule out every plan, in machine-readable form.
     """
 
     plan: Plan | None
@@ -66,7 +66,7 @@ class Condition:
 
 
 def only(field: str, value: Any, words: str) -> Condition:
-    """Return the condition that a field has a given value.
+    """Return the condition that a field of the problem has a given value.
 
     `words` is a format string that describes a value, such as "rates per {}".
     """
@@ -125,7 +125,7 @@ class Method(ABC):
         Whether the method uses an initial plan. All other keywords of `solve` are supported by
         every method.
     takes
-        Requirements on a problem in addition to its size.
+        Requirements on a problem in addition to the size limit.
     max_size
         Maximum size of a problem, or None.
     size_unit
@@ -133,7 +133,7 @@ class Method(ABC):
     size_hint
         Advice on how to make a problem smaller; may be empty.
     bytes_per_number, bytes_per_part
-        Memory per number of the problem, and memory per unit of `size_of`, in bytes.
+        Memory in bytes per number in the problem, and per unit of `size_of`.
     tolerance
         Relative gap within which a result is considered optimal.
     requires
@@ -172,7 +172,8 @@ class Method(ABC):
         return (at_most(cls.max_size, cls.size_unit, cls.size_of, cls.size_hint), *cls.takes)
 
     def bytes_needed(self, problem: Any) -> dict[str, float]:
-        """Return the minimum memory that the method needs, in bytes by determining fields.
+        """Return the minimum memory that the method needs, in bytes, by the fields that determine
+        it.
 
         Memory that depends on the values of the problem is requested from `Budget.hold` during the
         run.
@@ -185,9 +186,10 @@ class Method(ABC):
         return {"all fields": self.bytes_per_number * problem.numbers} | parts
 
     def seconds_needed(self, problem: Any) -> dict[str, float]:
-        """Return the approximate minimum time during which the method cannot be interrupted.
+        """Return approximate lower bounds on the time during which the method cannot be
+        interrupted.
 
-        The times are in seconds, by the fields that determine them.
+        The bounds are in seconds, by the fields that determine them.
         """
         return {}
 
