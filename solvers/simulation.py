@@ -138,7 +138,9 @@ class Simulation(Shown, ABC):
 
     @property
     def mean(self) -> float:
-        """Mean of the headline over replications; if the headline is a rate, ratio of sums."""
+        """Mean of the headline over replications or, if the headline is a rate, the ratio of the
+        sums.
+        """
         return self.headline.mean
 
     @property
