@@ -1,11 +1,11 @@
 """Simulation of policies that serve tasks as they arrive, without knowledge of the future.
 
 "online" plans every step with `StepChoice`. "continuous" is first-come continuous batching at one
-speculation length: it serves prompts one at a time, and batches the other tasks by arrival, as
-large as memory allows. If stages overlap, it forms at least two batches. "autoregressive" does the
-same without a draft model. "algorithm-1" serves all tasks that have arrived to the end, in static
-batches that Algorithm 1 plans with O_max, and then repeats this with the tasks that have arrived in
-the meantime.
+speculation length: it serves prompts one at a time, and batches the other tasks in order of
+arrival, as many as memory allows. If stages overlap, it forms at least two batches.
+"autoregressive" does the same without a draft model. "algorithm-1" serves all tasks that have
+arrived to the end, in static batches that Algorithm 1 plans with O_max, and then repeats this with
+the tasks that have arrived in the meantime.
 
 Tasks gain the mean of Eq. 7 per step and leave when their output is complete. All policies use the
 same bandwidth shares as `rebatching`. The steps of the first three policies form a plan, whose

@@ -51,8 +51,7 @@ class Learned(NamedTuple):
     """Statistics of all tasks.
 
     The fields are the sums of the output lengths and of the squared output lengths over finished
-    tasks, the number of finished tasks, the number of tasks that have joined, and the total
-    duration of the steps in seconds.
+    tasks, the number of tasks that have joined, and the total duration of the steps in seconds.
     """
 
     outputs: Annotated[float, Meta(ge=WEIGHT * USUAL_TOKENS, le=1e15)] = WEIGHT * USUAL_TOKENS
@@ -79,8 +78,8 @@ class StepChoice:
     Parameters
     ----------
     deployment, mechanism
-        Problem that specifies the models, runtimes, memory and speculation lengths; and the
-        mechanism by which tasks are served.
+        Problem that specifies the models, runtimes, memory and speculation lengths, and mechanism
+        by which tasks are served.
     """
 
     def __init__(self, deployment: ContinuousServingProblem, mechanism: Mechanism) -> None:
