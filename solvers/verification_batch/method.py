@@ -65,8 +65,8 @@ def plain_plan(prepared: Prepared) -> VerificationBatchPlan:
 
     Most plans add requests in order of decreasing value per second. The first plan considers all
     requests and skips requests that do not fit. Each of the next plans considers only the requests
-    with a given deadline or a later deadline, and stops at the first request that does not fit. The
-    last plan contains only the most valuable request. The result is empty only if nothing fits.
+    with a given deadline or a later deadline, and stops at the first request that does not fit. One
+    more plan contains only the most valuable request. The result is empty only if nothing fits.
     """
     values, seconds, memory, rooms, space = prepared.columns_within(SURE)
     with np.errstate(divide="ignore", over="ignore"):
