@@ -21,8 +21,8 @@ of these two durations, which is additive over batches and over the steps of the
 duration of the range is at least the minimum of this cost over
 
 * all partitions of A into batches, with one first batch and one last batch (possibly the same),
-where * a batch of b tasks with longest input I must satisfy b kv (I + O_b) <= free, where O_b is
-the b-th
+  where
+* a batch of b tasks with longest input I must satisfy b kv (I + O_b) <= free, where O_b is the b-th
   smallest output length in A.
 
 In this relaxation, batches can be assumed contiguous in sorted input length: keep the sizes and

@@ -8,8 +8,8 @@ all sizes and positions and raises no batch maximum.
 * Sequential and autoregressive serving: a step lasts the sum of its batches' stage times, in any
   order, so for every speculation length the optimum is a shortest path over prefixes.
 * Pipelined serving: the order matters, so `specopt.solvers.serving_latency.pipelined` computes
-bounds and enumerates the remaining plans. * If the problem leaves the mechanism open, the best plan
-over the three mechanisms is returned.
+  bounds and enumerates the remaining plans.
+* If the problem leaves the mechanism open, the best plan over the three mechanisms is returned.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ order and the overlap vary over time. For every speculation length, the method
 3. improves the remaining plans by simulated annealing over single tasks, swaps, threshold cuts,
    splits, merges and the pipeline order, with most moves for the plans with the lowest latency;
 4. raises the bound by column generation (see `column_bound`), always for the candidate with the
-lowest bound. For many tasks, this step precedes the annealing, which then gains little.
+   lowest bound. For many tasks, this step precedes the annealing, which then gains little.
 
 Rating a plan costs O(M^2) for M batches, independent of the number of decoding steps; see
 `specopt.solvers.serving_latency.kernels.plans`.

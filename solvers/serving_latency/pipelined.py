@@ -4,19 +4,18 @@ For conservative output lengths, some optimal plan has contiguous batches, but t
 is free. For every speculation length l and number of batches M, the search
 
 1. discards (l, M) by bounds on each stage's own work (see `bound`), then by bounds that single out
-the first and the last batch; 2. raises a Lagrangian bound over pipeline positions, a shortest path
-over (prefix, occupied
+   the first and the last batch;
+2. raises a Lagrangian bound over pipeline positions, a shortest path over (prefix, occupied
    positions), see `specopt.solvers.serving_latency.kernels.bounds`; every path is a plan, which is
    rated exactly. The first paths distinguish a few of the first and last positions and pool the
    positions between them. If there are many blocks, the paths run over cells of tasks
    (`specopt.solvers.serving_latency.blocks`); the lowest bound is refined by more positions and
    finer cells;
 3. enumerates the remaining plans: all ways to cut the tasks and to place blocks at the
-distinguished positions whose bounds stay below the incumbent
-(`specopt.solvers.serving_latency.positions`), then all
-   orders of the pooled blocks (`specopt.solvers.serving_latency.kernels.orders`). The enumeration
-   is abandoned if it takes longer than the computation of the bound did, because another
-   distinguished position prunes more.
+   distinguished positions whose bounds stay below the incumbent
+   (`specopt.solvers.serving_latency.positions`), then all orders of the pooled blocks
+   (`specopt.solvers.serving_latency.kernels.orders`). The enumeration is abandoned if it takes
+   longer than the computation of the bound did, because another distinguished position prunes more.
 
 Step 3 is a proof. For very few tasks, every plan is rated, which compiles only one kernel. Numbers
 of batches above `LARGEST_APART` are bounded and enumerated together. A certified gap remains if

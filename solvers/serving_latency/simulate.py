@@ -6,14 +6,14 @@ ceil(O / L) steps (Eq. 8). In the replay, each draft token is accepted independe
 probability alpha, up to the first rejection, and the server adds one token. The replay assumes:
 
 * Each task is served until its own output length O_k is reached, even if the problem plans
-conservatively; further tokens are cut off. * A batch leaves the pipeline when all of its tasks have
-finished (Eq. 21 with the simulated steps).
+  conservatively; further tokens are cut off.
+* A batch leaves the pipeline when all of its tasks have finished (Eq. 21 with the simulated steps).
   Until then, all of its tasks count, as in the model, or, with `drop_finished`, only the unfinished
   tasks.
 * Eq. 13-14 use the longest output that a counted task of the batch has reached, instead of (n - 1)
   L; prompts stay padded to the longest prompt of the batch.
 * Everything else is as in the model: padding, stage times, the recursion of Eq. 20, and
-communication as planned.
+  communication as planned.
 
 A batch ends with its slowest task, and the mean of a maximum is above the maximum of means. The
 model is accurate if output lengths within a batch differ (to 0.5 % in the setting of paper 1), and

@@ -6,10 +6,10 @@ which every task needs the same number of decoding steps as in the original prob
 speculation length. Predicted lengths are set to the mean or a quantile of their samples.
 
 1. `length-aware` solves each stand-in, then a stand-in for the speculation length that it chose;
-the original problem judges the plans. The stand-in for the best quantile is solved once more, with
-more effort. 2. The best plan is improved by moving and swapping tasks, and is rated by its mean
-latency over the stand-ins of all samples. This is a sample average, with the same samples for every
-plan.
+   the original problem judges the plans. The stand-in for the best quantile is solved once more,
+   with more effort.
+2. The best plan is improved by moving and swapping tasks, and is rated by its mean latency over the
+   stand-ins of all samples. This is a sample average, with the same samples for every plan.
 
 If all tasks have the same rate, the times in the stand-ins are exact; otherwise, contexts grow at
 the mean rate. The bound holds for batches that may change at every step and lose their finished
