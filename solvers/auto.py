@@ -25,7 +25,9 @@ runs.
 """
 
 WORK_SECONDS = 20.0
-"""Work limit of a member if there is no time limit, in approximate seconds on one core."""
+"""Work limit of each member, which applies if there is no time limit, in approximate seconds on one
+core.
+"""
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ uses.
 LAST_SECONDS = 0.025
 """Time allowed for judging a method's last plan beyond 1.05 times the time limit, in seconds.
 
-This is half of the delay that a result may have.
+This time is half of the delay that a result may have.
 """
 
 LARGE = 2**26
@@ -30,7 +30,8 @@ Callback = Callable[[Progress], bool | None]
 
 
 def shortage(fields: str, size: float, limit: float) -> str | None:
-    """Return an error message if arrays over the given fields exceed the available memory.
+    """Return an error message if arrays whose size depends on the given fields exceed the available
+    memory.
 
     The arrays are compared with the limit and, if they are large, with the free memory. The result
     is None if the arrays fit or the limit is infinite.
@@ -133,7 +134,7 @@ class Budget(Clock):
         """Check that arrays fit into memory before they are allocated.
 
         `size` is the total size of the arrays in bytes, and `fields` names the fields of the
-        problem that determine it.
+        problem that determine this size.
 
         Raises
         ------

@@ -21,7 +21,7 @@ from specopt.solvers.budget import MEMORY_LIMIT, Budget, shortage
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """The result of a method, with a plan and a bound that are not judged yet.
+    """The result of a method, with a plan and a bound that have not been judged yet.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Condition:
-    """A requirement of a method on a problem.
+    """A requirement that a method places on problems.
 
     Parameters
     ----------
@@ -118,7 +118,8 @@ class Method(ABC):
     exact
         Whether the method proves optimality if it has enough time.
     may_fail
-        Whether the method may find no plan although a plan exists; it then explains why.
+        Whether the method may find no plan although a plan exists; in that case, the method
+        explains why.
     source, guarantee, complexity
         Texts that describe the origin, the guarantee and the computational cost of the method.
     supports_warm_start

@@ -124,7 +124,7 @@ class PreparedServing:
 
     @cached_property
     def runtimes(self) -> Floats:
-        """Both envelopes in one array, shape (2, P, 3).
+        """Upper envelopes of both runtimes in one array, with shape (2, P, 3).
 
         The shorter envelope is padded with copies of its last row, which are never reached.
         """
@@ -146,7 +146,7 @@ class PreparedServing:
 
     @cached_property
     def upload_seconds(self) -> Floats:
-        """Duration of each task's upload over the whole band, in seconds, by task."""
+        """Duration of each task's upload if the task uses the whole band, in seconds."""
         return self.problem.uploads(self.mechanism, np.ones(self.tasks))
 
     @cached_property
@@ -309,7 +309,7 @@ class ServingMethod(Method):
     bytes_per_part = 1700.0
 
     def size_of(self, problem: ServingData[Any]) -> float:
-        """Return the number of tasks of the problem."""
+        """Return the number of tasks in the problem."""
         return problem.tasks
 
 

@@ -352,7 +352,7 @@ class Prices:
     # ------------------------------------------------------------------ the linear program
 
     def solve(self, budget: Budget) -> None:
-        """Solve for the prices; they stay zero if time has run out or no step takes time."""
+        """Solve for the prices, which stay zero if time has run out or no step takes time."""
         unit = float((sum(self._seconds(False)) / self.tokens).min(axis=1).max())
         if unit == 0.0:
             return
@@ -473,7 +473,7 @@ class Prices:
         return np.asarray(earned)
 
     def makespan(self, outputs: Floats) -> float:
-        """Return a lower bound on the makespan, in seconds and without uploads, of tasks that start
+        """Return a lower bound, in seconds and without uploads, on the makespan of tasks that start
         together.
         """
         return max(
@@ -481,7 +481,7 @@ class Prices:
         )
 
     def _seconds(self, first: bool) -> list[Floats]:
-        """Return the durations of drafting and verifying one step of each task alone.
+        """Return the draft and verify durations of one step for each task alone.
 
         Both arrays are in seconds, with shape (tasks, lengths).
         """
@@ -509,7 +509,7 @@ class Prices:
         return np.asarray(found + (first_verify - verify).min(axis=1))
 
     def later(self, outputs: Floats) -> Floats:
-        """Return the minimum time of each task after its first step if it is always served
+        """Return the minimum time that each task needs after its first step if it is always served
         alone.
         """
         draft, verify = self._seconds(False)
@@ -538,7 +538,7 @@ class Prices:
 
 
 def solved_prices(prepared: PreparedServing, budget: Budget, apart: bool = False) -> Prices:
-    """Return the solved prices of a problem under this mechanism."""
+    """Solve for the prices of a problem under its mechanism, and return the prices."""
     lengths = len(prepared.served_lengths)
     budget.hold(
         "max_speculation_length",

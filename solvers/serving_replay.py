@@ -82,7 +82,7 @@ def played(
     """Return the finish time and the number of steps of each task, by replication and task.
 
     All replications run together, step by step. The stage times of a batch depend on the number of
-    tasks that the batch counts and on the longest of them (Eq. 13-22).
+    tasks that the batch counts and on the longest counted task (Eq. 13-22).
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ def played(
         Function that returns the random numbers in [0, 1) of a step, shape (count, K), given its
         number.
     inputs
-        Input length of each task in the batches.
+        Input length of each task, as it counts in the batches.
     stays
         Whether a finished task still counts in its batch until all tasks of the batch have
         finished.

@@ -3,9 +3,9 @@
 Every simulator has the signature ``simulate(problem or workload, plan or policy, *, seed=0,
 replications=..., callback=None, ...)``. The seed determines all random numbers, independently of
 the policy, so that policies can be compared in pairs. The callback is called repeatedly with the
-number of completed replications and their mean. `Replications` checks these three arguments, runs
-all replications, and builds the result. The simulator of each problem kind adds the records of its
-event loop, a function that runs a slice of the replications, and a function that returns the
+number of completed replications and their mean result. `Replications` checks these three arguments,
+runs all replications, and builds the result. The simulator of each problem kind adds the records of
+its event loop, a function that runs a slice of the replications, and a function that returns the
 estimates so far.
 """
 
@@ -160,7 +160,7 @@ class Simulation(Shown, ABC):
 
     @property
     def samples(self) -> Floats:
-        """Values of the headline, one per replication in order."""
+        """Values of the headline, one per replication, in order."""
         return self.headline.samples
 
     @property

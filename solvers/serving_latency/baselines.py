@@ -1,9 +1,9 @@
 """The baselines of paper 1 (Sec. IV), which use batches of equal size or variants of Algorithm 1.
 
 Batches of equal size contain tasks sorted by input length, and the last batch contains the
-remaining tasks. The baselines differ in the sizes that they try; each of them tries every
-speculation length. The paper's other two baselines are problems, not methods: "SD without pipeline"
-is a pipelined plan judged on the `sequential` problem, and autoregressive serving is
+remaining tasks. The equal-size baselines differ in the sizes that they try; each of them tries
+every speculation length. The paper's other two baselines are problems, not methods: "SD without
+pipeline" is a pipelined plan judged on the `sequential` problem, and autoregressive serving is
 `heuristic-batching` on the `autoregressive` problem.
 """
 
@@ -58,7 +58,7 @@ class EqualSizes(ServingLatencyMethod):
 
     @abstractmethod
     def batches(self, prepared: Prepared, length: int, budget: Budget) -> Batches:
-        """Return the batches to try with a speculation length."""
+        """Return the batches to try at a given speculation length."""
 
 
 def inference_seconds(prepared: Prepared, batches: Batches, length: int, budget: Budget) -> float:

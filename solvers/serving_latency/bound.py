@@ -105,8 +105,8 @@ def seconds_to_bound(prepared: Prepared, length: int) -> float:
 def summed_bound(prepared: Prepared, length: int, alone: bool = False) -> float:
     """Return a lower bound on T_inf of every plan at one speculation length.
 
-    If `alone`, the bound holds for plans in which every task is alone in its batch. The bound is
-    zero if the runtimes are tables.
+    If `alone`, the bound holds only for plans in which every task is alone in its batch. The bound
+    is zero if the runtimes are tables.
     """
     if prepared.tabled:
         return 0.0

@@ -12,10 +12,10 @@ step. With x = 1 for its batches, every plan satisfies
     sum of x over the batches that contain task k = 1,
 
 where F_r and L_r are the numbers of steps of range r in which the batch is first and last. d_r and
-v_r are its stage times at the first step of the range; the stage times of later steps are no
-smaller. No step is counted in both unless the batch contains all tasks that reach the step. Without
-overlap, the costs add up. The optimum of the linear program with fractional x is a lower bound on
-sum T_r.
+v_r are the batch's stage times at the first step of the range; the stage times of later steps are
+no smaller. No step is counted in both F_r and L_r unless the batch contains all tasks that reach
+the step. Without overlap, the costs add up. The optimum of the linear program with fractional x is
+a lower bound on sum T_r.
 
 The program has too many columns to be written down, but any prices yield a bound. Let pi_k be the
 price of task k, phi_r and lambda_r the prices of a first and a last step, and w_r in [0, 1] the
@@ -34,7 +34,7 @@ Interpolation restricts the prices, and classes lower the costs. The bound becom
 remains valid.
 
 Prices converge quickly because the program enforces monotonicity: a task that exceeds another in
-neither length never needs a higher price. Each such pair has a column that enforces this.
+neither length never needs a higher price. For each such pair, a column enforces this property.
 """
 
 from __future__ import annotations

@@ -70,8 +70,8 @@ class LengthAware(ServingLatencyMethod):
     Parameters
     ----------
     moves
-        Number of moves of the local search, for all speculation lengths together.
-        Problems with few tasks use fewer.
+        Number of moves of the local search, for all speculation lengths together. Fewer moves are
+        used if there are few tasks.
     rounds
         Number of linear programs solved to raise the bound, for all speculation lengths together.
     """
@@ -119,7 +119,7 @@ class _Candidate:
 
     @property
     def objective_bound(self) -> float:
-        """Lower bound on the total latency of these plans, in seconds."""
+        """Lower bound on the total latency of the candidate's plans, in seconds."""
         return self.bound + self.at.prepared.communication_seconds
 
     def plan(self) -> ServingLatencyPlan:
