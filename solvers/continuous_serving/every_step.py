@@ -90,7 +90,7 @@ class EveryStep(ContinuousServingMethod):
 def _states(problem: ContinuousServingProblem) -> float:
     """Estimate the number of states.
 
-    The estimate counts the steps by speculation length of every task, up to the steps of the
+    The estimate counts each task's steps by speculation length, up to the number of steps of the
     longest task.
     """
     if problem.tasks > EveryStep.max_size:

@@ -51,7 +51,8 @@ Rule = Callable[[list[int], Floats, Ints], Served]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class ServiceSimulation(Simulation):
-    """The result of a policy; the samples of `latency_seconds` are the latencies of the tasks.
+    """The result of simulating a policy. The samples of `latency_seconds` are the latencies of the
+    tasks.
 
     Parameters
     ----------

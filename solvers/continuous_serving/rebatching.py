@@ -69,7 +69,7 @@ tasks.
 
 
 class PhaseBuilder:
-    """Builder of the phases of a plan, step by step."""
+    """Builder that constructs the phases of a plan, step by step."""
 
     def __init__(self, prepared: Prepared, budget: Budget, outputs: Ints, shares: Floats) -> None:
         self.prepared, self.problem, self.shares = prepared, prepared.problem, shares

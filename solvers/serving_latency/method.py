@@ -48,7 +48,7 @@ KNOWN = only("output_lengths", "known", "{} output lengths")
 
 @dataclass(frozen=True)
 class ServingLatencyMethod(ServingMethod):
-    """Base class of the methods for `serving-latency`."""
+    """Base class of the methods for `serving-latency` problems."""
 
     solves = ServingLatencyProblem
     serves: ClassVar[tuple[Condition, ...]] = (ONE_RATE, GIVEN)
@@ -72,8 +72,8 @@ class ServingLatencyMethod(ServingMethod):
     def seconds_needed(self, problem: ServingLatencyProblem) -> dict[str, float]:
         """Return how long judging a plan takes, in seconds.
 
-        The time is proportional to the number of decoding steps at the longest speculation length,
-        of tasks or of batches.
+        The time is proportional to the number of decoding steps, of tasks or of batches, at the
+        longest speculation length.
         """
         steps = np.stack(problem.scenarios) / problem.tokens_per_step(
             problem.max_speculation_length or 0

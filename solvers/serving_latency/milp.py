@@ -161,7 +161,7 @@ def simple_batches(prepared: Prepared) -> list[list[list[int]]]:
 class Shape(NamedTuple):
     """Size b of a batch, and the lengths to which the batch is padded (Eq. 8, 11).
 
-    These determine the stage times and the memory of the batch.
+    The size and the lengths determine the batch's stage times and memory.
     """
 
     size: int
@@ -273,8 +273,9 @@ class Case:
     def simple_bound(self) -> float:
         """Return a simple lower bound on the objective.
 
-        The bound sums each task's share of the cheapest batch that it may join. Each stage is busy
-        for the sum of its batches' times, and each batch divides its time equally among its tasks.
+        The bound sums each task's share of the cheapest batch that the task may join. Each stage is
+        busy for the sum of its batches' times, and each batch divides its time equally among its
+        tasks.
         """
         draft, verify = self.stages.sum(axis=2)
         loads = [draft, verify] if self.prepared.overlap else [draft + verify]
@@ -390,7 +391,7 @@ def _follow(program: Any, draft: Floats, verify: Floats, overlap: bool) -> None:
         )
 
     def before(done: Any, m: int, n: int) -> Any:
-        """Return the time at which a stage is free for position m; 0 for the first position."""
+        """Return the time at which a stage is free for position m, or 0 for the first position."""
         return done[m - 1, n] if m > 1 else 0.0
 
     def always(rule: Callable[[Any, int, int], Any]) -> Any:

@@ -174,7 +174,7 @@ class PipelinedSearch:
 
     @property
     def cut(self) -> float:
-        """T_inf from which upwards a plan is not a worthwhile improvement."""
+        """T_inf at or above which a plan is not a worthwhile improvement."""
         return self.best - max(self.budget.gap, TOLERANCE) * (
             self.best + self.prepared.communication_seconds
         )
@@ -285,7 +285,7 @@ class PipelinedSearch:
                 part.bound = max(part.bound, seconds)
 
     def _split_open(self) -> None:
-        """Bound every number of batches in the open parts separately."""
+        """Compute a separate bound for every number of batches in the open parts."""
         self._prune()
         parts = []
         for part in self.open:
@@ -295,8 +295,8 @@ class PipelinedSearch:
         self._prune()
 
     def _split(self, part: Part) -> list[Part]:
-        """Bound every number of batches in a part separately, with weights on the first and the
-        last position only.
+        """Compute a separate bound for every number of batches in a part, with weights on the first
+        and the last position only.
         """
         cap = self._largest_apart + 1
         bounds = np.full(cap + 1, part.bound)

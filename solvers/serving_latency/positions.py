@@ -129,8 +129,8 @@ class PathBound:
 
 
 def _levels(branch: Any) -> int:
-    """Return the number of open levels of a branch after its first level; negative if the branch is
-    finished.
+    """Return the number of open levels of a branch after its first level, which is negative if the
+    branch is finished.
     """
     return int(branch.state[0] - branch.state[2])
 

@@ -15,8 +15,9 @@ If all tasks have the same rate, the times in the stand-ins are exact; otherwise
 the mean rate. The bound holds for batches that may change at every step and lose their finished
 tasks, because no static plan is faster than its batches served in that way. For predicted lengths
 with one rate, there is another bound. In each sample, a plan takes at least as long as the best
-plan of that sample alone, which solves a problem with known lengths for which `length-aware`
-computes a bound. So the mean over the samples is at least the mean of these bounds.
+plan of that sample alone, which is optimal for a problem with known lengths, and `length-aware`
+computes a bound for that problem. So the mean over the samples is at least the mean of these
+bounds.
 """
 
 from __future__ import annotations

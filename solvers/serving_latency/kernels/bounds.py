@@ -70,7 +70,7 @@ def cost(linear, table, s, e, b):
 
 @inlined
 def placed(state, p, M, places):
-    """Return the state after a block at position p; -1 if no block can be placed there."""
+    """Return the state after a block at position p, or -1 if no block can be placed there."""
     if p < M:
         return -1 if state >> p & 1 else state + (1 << p)
     if state >> M == places.pool:
