@@ -234,7 +234,8 @@ class Rebatching(ContinuousServingMethod):
         lengths.
 
         For many tasks, offer only the feasible plan with the smallest estimated time. If tasks
-        arrive and the mean latency counts, also offer plans that admit tasks with patience.
+        arrive over time and the objective is the mean latency, also offer plans that admit tasks
+        with patience.
         """
         problem, few = builder.problem, builder.problem.tasks <= FEW
         lengths = builder.prepared.lengths

@@ -34,8 +34,8 @@ labels that are slightly better.
 """
 
 ENOUGH = 6e-10
-"""Relative gap at which a plan counts as proven. It exceeds CLOSE and SLIP together, so one failed
-attempt to improve a plan completes the proof.
+"""Relative gap at which a plan counts as proven optimal. It exceeds CLOSE and SLIP together, so one
+failed attempt to improve a plan completes the proof.
 """
 
 NEAR = 1e-3

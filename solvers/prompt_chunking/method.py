@@ -142,7 +142,7 @@ def certify(chunks: Sequence[int] | Ints, budget: Budget, **stats: object) -> Ou
     Raises
     ------
     OutOfTime
-        If there are no chunks, because a kernel was stopped before it found any.
+        If there are no chunks, because a kernel was stopped before it found a plan.
     """
     if len(chunks) == 0:
         raise OutOfTime

@@ -34,8 +34,8 @@ class Drafter:
     passes
         Durations of the drafter's passes, or None if the drafter needs no passes.
     seconds_per_step
-        Duration of the search or of the round trip in each step, in seconds. It does not depend on
-        the number of drafts.
+        Duration of the search or of the round trip in each step, in seconds. The duration does not
+        depend on the number of drafts.
     bits_per_token
         Number of bits sent per drafted token, including the token's distribution if it is sent.
     bits_per_second

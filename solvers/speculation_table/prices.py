@@ -1,5 +1,5 @@
-"""Reported costs in throughput of draft lengths that depend on the batch size, by engine and
-load.
+"""Costs in throughput, as reported by engine and load, of draft lengths that depend on the batch
+size.
 """
 
 from __future__ import annotations

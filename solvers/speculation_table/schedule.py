@@ -1,5 +1,5 @@
-"""Schedules, which specify the draft length for every batch size, with speed-ups, and from which
-engines are configured.
+"""Schedules, which specify the draft length for every batch size, together with speed-ups. Engines
+are configured from schedules.
 """
 
 from __future__ import annotations

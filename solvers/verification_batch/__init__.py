@@ -41,8 +41,8 @@ class AutoBatch(Auto):
     def repaired(
         self, problem: VerificationBatchProblem, plan: VerificationBatchPlan
     ) -> VerificationBatchPlan:
-        """Return a plan with those requests of the given plan that still exist and fit, in their
-        original order.
+        """Adapt a plan by keeping the requests that still exist and fit, in their original
+        order.
         """
         prepared = Prepared(problem)
         able = [int(i) for i in plan.batch if i in set(prepared.items.tolist())]

@@ -21,7 +21,7 @@ from specopt.solvers.budget import Budget
 from specopt.solvers.room import room
 
 LARGE = 2000
-"""Number of requests from which on one compiled call may exceed a time limit and is therefore
+"""Minimum number of requests for which one compiled call may exceed a time limit and is therefore
 monitored.
 """
 

@@ -12,8 +12,8 @@ assumptions beyond the workload:
 * The speed of a response is tokens / (last token received - response started), including the prompt
   and the network. A response violates its class if its speed is below tau. Its last window may
   yield fewer tokens than expected, because tokens beyond the response are cut off. Violations per
-  iteration (Eq. 4) are reported separately. They are far more frequent, because few accepted tokens
-  make an iteration slow regardless of the verifier.
+  iteration (Eq. 4) are reported separately. Such violations are far more frequent, because few
+  accepted tokens make an iteration slow regardless of the verifier.
 * Every device keeps its class. Classes are distributed evenly, so that the shares hold for any
   number of devices.
 * Responses are counted if they start in the window after the warm-up; the simulation continues
@@ -288,7 +288,7 @@ def run_once(
     centralised
         Whether the verifier decodes alone, without drafts.
     belief
-        Belief of the policy about the time of a batch.
+        The policy's belief about the duration of a batch.
     events
         Number of iterations to log, starting with the first iteration within the window.
 

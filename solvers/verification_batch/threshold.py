@@ -1,5 +1,5 @@
-"""The method `threshold`, in which bounds leave a few tightest deadlines. These are settled by
-labels or, for the requests that prices do not fix, by HiGHS.
+"""The method `threshold`, which uses bounds to rule out most tightest deadlines. The remaining
+deadlines are settled by labels or, for the requests that prices do not fix, by HiGHS.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ ROUGH = 1e-4
 """Relative gap of the first program of each threshold, if there are several thresholds."""
 
 MANY_REQUESTS = 10_000
-"""Number of requests from which on a good batch is the best subset of a core, without exchanges,
-and thresholds are settled by HiGHS alone.
+"""Minimum number of requests for which a good batch is the best subset of a core, without
+exchanges, and thresholds are settled by HiGHS alone.
 """
 
 
@@ -70,7 +70,7 @@ class Threshold(VerificationBatchMethod):
     Otherwise, prices fix each request whose exchange would cost more than the amount by which the
     bound exceeds the best known batch. The remaining problem is solved by combining subsets of its
     two halves if it is small, and otherwise by HiGHS. If there are several thresholds, HiGHS first
-    solves each of them roughly. If the judge refuses a solution, the solution is discarded, and
+    solves each threshold roughly. If the judge refuses a solution, the solution is discarded, and
     labels search its threshold to the end.
     """
 

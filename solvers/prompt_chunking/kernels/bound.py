@@ -107,7 +107,7 @@ def lower_bound(most, prompt, low, high):
     A plan whose k-th chunk runs from token s to t cannot be done before
 
         max(uploaded(k, s, t) + latency + wait, queue(k, s)) + wait + P stage[t - s] + latency +
-        download of s..N,
+        download of s..N.
 
     Here, `uploaded` is the larger of two times: "first token computed, then k messages and t tokens
     uploaded without a break" and "k chunks with t tokens computed, then this chunk uploaded".

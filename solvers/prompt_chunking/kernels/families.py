@@ -8,8 +8,8 @@ from specopt.solvers.kernels.kernel import helper, kernel
 from specopt.solvers.prompt_chunking.kernels.play import Work, play  # noqa: F401  (named in a signature)
 
 PATIENCE = 4
-"""Number of consecutive numbers of geometric chunks without improvement after which the search
-ends.
+"""The search for geometric chunks ends after this many chunk counts in a row without
+improvement.
 """
 
 

@@ -1,5 +1,5 @@
-"""Batch-by-batch simulation of many devices and one pipeline of stages, which processes prompts in
-chunks, and rounds of decoding.
+"""Batch-by-batch simulation of prompts in chunks and rounds of decoding, with many devices and one
+pipeline of stages.
 
 A request has at most one pending event: the arrival of its next chunk in the cloud, or its next
 round. Whenever the first stage is free, all waiting work forms the next batch, except that a batch
@@ -102,9 +102,9 @@ Ended = record(
     background="f8",
     seconds="f8",
 )
-"""Numbers of events, of batches and of counted batches. Further fields are sums over the counted
-batches: of their times on a stage, the squares of these times, their tokens, and mu in Eq. 1. The
-last field is the time until the last counted batch, in seconds.
+"""Numbers of events, of batches and of counted batches. Further fields are the sums, over the
+counted batches, of their times on a stage, the squares of these times, their tokens, and mu in Eq.
+1. The last field is the time until the last counted batch, in seconds.
 """
 
 

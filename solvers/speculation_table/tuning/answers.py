@@ -57,7 +57,9 @@ class Answers:
         return self.predictor.sweep.relative is not None
 
     def remaining(self, ranges: Ranges) -> Floats:
-        """Return `kept` for a table, and ones for all other answers, which have no such cost."""
+        """Return `kept` for a table, and an array of ones for all other answers, which have no such
+        cost.
+        """
         return self.kept if len(ranges) > 1 else np.ones_like(self.kept)
 
     def all(self) -> list[Ranges]:

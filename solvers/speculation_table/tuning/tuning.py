@@ -25,7 +25,7 @@ from specopt.solvers.speculation_table.tuning.grid import (
 class Tuning(Answers):
     """A chosen schedule with the answers among which it was chosen.
 
-    The parameters are the parameters of `Answers` and the following parameters.
+    In addition to the parameters of `Answers`, the class has the following parameters.
 
     Parameters
     ----------

@@ -55,8 +55,8 @@ batch. From 0.33 on, a class with little time is late more often.
 
 TIGHTEST, FOLLOW = 0.01, 0.1
 """Share of requests that count as tightest, and step size of the updates to the logarithm of the
-time allowed to them. The update adapts to tighter requests after some tens of requests, and
-outliers have little effect.
+time allowed to these requests. The update adapts to tighter requests after some tens of requests,
+and outliers have little effect.
 """
 
 SPIKE_BATCHES, SPIKE_RATIO = 50, 1.5
@@ -65,8 +65,8 @@ SPIKE_BATCHES batches before it. `run_ahead` also averages over SPIKE_BATCHES ba
 """
 
 SPREAD = 20.0
-"""Maximum time, in seconds, within which all devices appear for the first time; they appear during
-the warm-up.
+"""Maximum time, in seconds, within which all devices appear for the first time, during the
+warm-up.
 """
 
 WAITS = 1
