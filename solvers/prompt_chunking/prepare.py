@@ -21,9 +21,9 @@ class Prepared:
     Parameters
     ----------
     prompt
-        Record that contains the parameters, the number of tokens before each place where a chunk
-        may end, with shape (M + 1,), and the stage time g(mu + x) / P of a chunk of x tokens, with
-        shape (N + 1,).
+        Record that contains the parameters and two arrays. The first array, with shape (M + 1,),
+        contains the number of tokens before each place where a chunk may end. The second, with
+        shape (N + 1,), contains the stage time g(mu + x) / P of a chunk of x tokens.
     most
         Maximum number of chunks of any plan.
     """

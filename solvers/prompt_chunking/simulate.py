@@ -333,8 +333,9 @@ def play(
         Index of the first counted request, and index of the first request after the counted
         requests. If it is None, all requests are counted.
     wait
-        Whether a chunk waits, besides the batches of the run, for g(background)/P, as in the event
-        model of `prompt-chunking`. Use "none" unless `background_tokens` represents other requests.
+        Time that a chunk waits in addition to the batches of the run, which is g(background)/P as
+        in the event model of `prompt-chunking`. Use "none" unless `background_tokens` represents
+        other requests.
     download
         Whether all states of a prompt come back, or only the state of the last token.
     log_batches

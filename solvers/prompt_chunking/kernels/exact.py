@@ -2,9 +2,9 @@
 
 A boundary is an index i = 0..M into `position`, which contains the number of tokens before each
 boundary. After the chunk that ends at a boundary, the device, the uplink and the P stages have a
-state (local, up, f_1, ..., f_P), where the last upload ends at `up` and stage q is free from f_q
-on. Every next state is a componentwise monotone function of the state, and `local` follows from the
-number of chunks and i.
+state (local, up, f_1, ..., f_P). In this state, the last upload ends at `up`, and stage q is free
+from f_q on. Every next state is a componentwise monotone function of the state, and `local` follows
+from the number of chunks and i.
 
 With a deadline T for the first token, the downlink needs no state. The chunk that starts at token n
 must leave the last stage by T - head - latency - (N - n) A/beta_down, because the link is then busy

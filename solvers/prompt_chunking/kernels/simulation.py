@@ -86,8 +86,9 @@ Progress = rows(
 )
 """State of a request: the times at which its device and its uplink are free and at which its last
 download has ended, and the chunk size of Eq. 3. Further fields are the index and the size of the
-chunk on the uplink, the numbers of prompt tokens that have arrived in the cloud and that the cloud
-has computed, the number of tokens in the response, and the index of the current round.
+chunk on the uplink, and the numbers of prompt tokens that have arrived in the cloud and that the
+cloud has computed. The last fields are the number of tokens in the response and the index of the
+current round.
 """
 
 Batch = rows("Batch", start="f8", prompt_tokens="i8", round_tokens="i8", seconds="f8")

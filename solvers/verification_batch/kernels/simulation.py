@@ -165,9 +165,9 @@ Device = rows(
 )
 """State of a device: the number of responses begun; the prompt, length, finished tokens and start
 of the current response, and whether the response is counted. The state also contains the tokens
-drafted, sent and accepted in the current window, the time at which the window arrives at the
-verifier, its deadline, the due time of the response, and the latest time until which the request
-can wait.
+drafted, sent and accepted in the current window, and the time at which the window arrives at the
+verifier. The last fields are the window's deadline, the due time of the response, and the latest
+time until which the request can wait.
 """
 
 ByClass = rows(
